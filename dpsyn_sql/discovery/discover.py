@@ -104,7 +104,8 @@ class Discovered:
     stated type. ``counted``: of a table that is one key, its rows. ``unspent``: what the planned steps could
     have cost more, in units of the budget. ``once``: of a table whose columns were asked about once, the
     noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
-    the one-way tables of its columns of numbers and times.
+    the one-way tables of its columns of numbers and times; ``seen`` the noisy counts of the labels of its
+    columns of text.
     """
 
     shape: Shape
@@ -115,6 +116,7 @@ class Discovered:
     unspent: int = 0
     once: Once | None = None
     tables: tuple[NoisyMarginal, ...] = ()
+    seen: tuple[NoisyMarginal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +218,14 @@ def _once(
     steps, rest = one_look_discovery(shape, planned, left, wanted)
     asking = replace(asking, steps=_by_question(steps))
     looks = _looks([(column, asking) for column in shape.undiscovered], rows)
-    found, tables = dict[str, Attribute](), [total]
+    found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
             if column.name in looks:
-                found[column.name] = attribute_of_labels(column, labels_of_keys(column, looks[column.name]))
+                labels = labels_of_keys(column, looks[column.name])
+                found[column.name] = attribute_of_labels(column, labels)
+                counts = np.array(list(labels.values()), np.int64)
+                seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
                 found[column.name], table = _of_one_look(column, asking, rows)
                 tables.append(table)
@@ -231,7 +236,15 @@ def _once(
     spent = sum(step.budget.amount for step in asking.asked) + rest.amount
     rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)
     once, asked = Once(rows, rest, alone=wanted == 1), tuple(asking.asked)
-    return Discovered(shape.completed(found), contributions, asked, types, once=once, tables=tuple(tables))
+    return Discovered(
+        shape.completed(found),
+        contributions,
+        asked,
+        types,
+        once=once,
+        tables=tuple(tables),
+        seen=tuple(seen),
+    )
 
 
 def _rows(asking: _Asking) -> NoisyMarginal:

@@ -84,6 +84,19 @@ def pooled(first: Observation, second: Observation) -> Observation:
     return Observation(values, (a + b) ** -0.5, first.filled and second.filled)
 
 
+def with_seen(table: Observation, counts: FloatArray, sigma: float) -> Observation:
+    """A one-way table pooled with other noisy counts of its first codes (rows, each of deviation ``sigma``),
+    with the same sum: the codes take up the difference in proportion to their variance. ``sigma`` of the
+    result is the root mean square of its cells."""
+    own, seen = float(table.sigma) ** -2, np.zeros(table.values.size)
+    seen[: counts.size] = sigma**-2
+    values, variances = own * table.values, 1 / (own + seen)
+    values[: counts.size] += sigma**-2 * counts
+    values *= variances
+    values += (table.values.sum() - values.sum()) * variances / variances.sum()
+    return Observation(values, np.asarray(math.sqrt(float(variances.mean()))))
+
+
 def total_of(observations: Sequence[Observation]) -> float:
     """Inverse-variance mean of the totals of independent tables (rows, may be negative); filled ones know
     none."""

@@ -117,7 +117,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         known = frozenset(name for table in found.tables for name in table.attrs)
         terms = replace(terms, alone=found.once.alone, known=known)
     plan = job.method.plan(source, domain, rest, terms)
-    plan = replace(plan, counted=found.counted, known_tables=found.tables)
+    plan = replace(plan, counted=found.counted, known_tables=found.tables, seen=found.seen)
     with opened_counter(engine, plan) as counter:
         door.open(counter, domain)
         model = job.method.run(plan, door, terms)

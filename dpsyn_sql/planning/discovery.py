@@ -63,8 +63,8 @@ below which a column is asked about once: closer looks at parts that noise hides
 TYPES_PART_ONCE = Fraction(1, 10)
 """Part of an even share of the budget that finds the type of text of a column that is asked about once."""
 
-VALUES_PART = Fraction(1, 2)
-"""Part of the share of a column of text that finds its values; the rest counts them."""
+VALUES_PART = Fraction(7, 8)
+"""Part of the share of a column of text that finds its values; the rest counts them and what is hidden."""
 
 FIRST_LOOK_PART = Fraction(1, 3)
 """Part of what finds the values of a column of text that its first look costs; the rest goes where much is

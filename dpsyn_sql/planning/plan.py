@@ -113,7 +113,8 @@ class Plan:
     ``discovery`` comes before ``steps``; ``budget`` pays for both. Before discovery, ``domain`` has every
     undiscovered attribute at its largest possible size. ``counted``: of a table that is one key, once
     discovery is over. ``known_tables``: one-way tables that discovery has, with the noise taken out; nobody
-    asks for them again.
+    asks for them again. ``seen``: noisy counts of the labels that discovery found, without those of
+    ``__other__`` and NULL.
     """
 
     source: Source
@@ -125,6 +126,7 @@ class Plan:
     details: PlanDetails = field(default_factory=PlanDetails)
     counted: CountedKey | None = None
     known_tables: tuple[NoisyMarginal, ...] = ()
+    seen: tuple[NoisyMarginal, ...] = ()
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

@@ -22,7 +22,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import all_pairs, marginals
-from dpsyn_sql.fit.estimate import Observation, pooled
+from dpsyn_sql.fit.estimate import Observation, pooled, with_seen
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, noise
 from dpsyn_sql.fit.variances import (
@@ -45,14 +45,13 @@ from dpsyn_sql.methods.marginals import (
     one_way_tables,
     size_weights,
 )
-from dpsyn_sql.planning.plan import MeasureStep
+from dpsyn_sql.planning.plan import MeasureStep, Plan
 from dpsyn_sql.planning.queries import (
     Choice,
     Curator,
     Distances,
     MarginalQuery,
     Marginals,
-    NoisyMarginal,
     NoisyResidual,
     Residuals,
 )
@@ -94,20 +93,22 @@ def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Se
     return steps
 
 
-def one_ways(
-    domain: Domain, curator: Curator, steps: Sequence[MeasureStep], known: Sequence[NoisyMarginal]
-) -> list[Observation]:
-    """All one-way tables in domain order: those that discovery knows, and those that the steps tell."""
+def one_ways(plan: Plan, curator: Curator) -> list[Observation]:
+    """All one-way tables in domain order: those that discovery knows, and those that the steps of the plan
+    tell, with what discovery saw of their labels."""
     tables = {
         table.attrs[0]: Observation(
             table.values.astype(np.float64), np.asarray(table.sigma, np.float64), settled=True
         )
-        for table in known
+        for table in plan.known_tables
         if table.attrs
     }
-    others = unknown(domain, tables)
-    tables |= dict(zip(others.names, first_tables(others, curator, steps), strict=True))
-    return [tables[name] for name in domain.names]
+    others = unknown(plan.domain, tables)
+    tables |= dict(zip(others.names, first_tables(others, curator, plan.known), strict=True))
+    for table in plan.seen:
+        (name,) = table.attrs
+        tables[name] = with_seen(tables[name], table.values.astype(np.float64), table.sigma)
+    return [tables[name] for name in plan.domain.names]
 
 
 def unknown(domain: Domain, known: Container[str]) -> Domain:

@@ -100,7 +100,7 @@ class Adaptive(Recipe):
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        observed = measure.one_ways(plan.domain, curator, plan.known, plan.known_tables)
+        observed = measure.one_ways(plan, curator)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = model.independence(task)
