@@ -150,10 +150,10 @@ def mixture_of(cells: Cellular, noisy: FloatArray, sigma: float, total: float) -
     starts = [(_Found(), MOST_PARTS), (_Found(), 0)]
     if first := _likeliest_part(counts, noisy, _Found()):
         part = _refined(counts, first[1], noisy)
-        starts.append((_Found(parts={part: PART_AT_ONCE + first[1].cost}), MOST_PARTS))
+        starts.append((_Found(parts=((part, PART_AT_ONCE + first[1].cost),)), MOST_PARTS))
     found = [_pruned(counts, _pursued(counts, start, most)) for start, most in starts]
     _, best = min(((_weights(counts, one)[1] + one.cost, one) for one in found), key=lambda one: one[0])
-    return Mixture(tuple(best.atoms), tuple(best.parts), _weights(counts, best)[0])
+    return Mixture(tuple(best.atoms), tuple(part for part, _ in best.parts), _weights(counts, best)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +161,19 @@ class _Found:
     """What was found so far, and what each cost: atoms by cell, and smooth parts."""
 
     atoms: Mapping[int, float] = field(default_factory=dict)
-    parts: Mapping[Part, float] = field(default_factory=dict)
+    parts: tuple[tuple[Part, float], ...] = ()
 
     @property
     def cost(self) -> float:
         """Of all."""
-        return sum(self.atoms.values()) + sum(self.parts.values())
+        return sum(self.atoms.values()) + sum(cost for _, cost in self.parts)
 
     def each(self) -> Iterator[_Found]:
         """Without one atom or part, in order."""
         for atom in self.atoms:
             yield replace(self, atoms={cell: cost for cell, cost in self.atoms.items() if cell != atom})
-        for part in self.parts:
-            yield replace(self, parts={one: cost for one, cost in self.parts.items() if one != part})
+        for place in range(len(self.parts)):
+            yield replace(self, parts=(*self.parts[:place], *self.parts[place + 1 :]))
 
 
 def _pursued(counts: _Counts, found: _Found, most: int) -> _Found:
@@ -184,7 +184,7 @@ def _pursued(counts: _Counts, found: _Found, most: int) -> _Found:
         gain, atom, cost = _likeliest_atom(counts, left, found.atoms)
         part = _likeliest_part(counts, left, found) if len(found.parts) < most else None
         if part is not None and part[0] > max(gain, 0.0):
-            found = replace(found, parts={**found.parts, _refined(counts, part[1], left): part[2]})
+            found = replace(found, parts=(*found.parts, (_refined(counts, part[1], left), part[2])))
         elif gain > 0:
             found = replace(found, atoms={**found.atoms, atom: cost})
         else:
@@ -229,7 +229,7 @@ def _likeliest_part(counts: _Counts, left: FloatArray, found: _Found) -> tuple[f
     if not known:
         return None
     costs = costs + (FURTHER_PART if found.parts else FIRST_PART)
-    held = [part.reach for part in found.parts]
+    held = [part.reach for part, _ in found.parts]
     held += [(counts.cells.values[atom],) * 2 for atom in found.atoms if atom < counts.noisy.size - 1]
     if held:
         costs = costs + FAR_PART * np.array([_is_far(part.reach, held) for part in known])
@@ -256,7 +256,7 @@ def _explained(counts: _Counts, found: _Found, rows: FloatArray) -> FloatArray:
 def _design(counts: _Counts, found: _Found) -> FloatArray:
     single = np.zeros((len(found.atoms), counts.noisy.size))
     single[np.arange(len(found.atoms)), list(found.atoms)] = 1.0
-    return np.array([*single, *(counts.cells.shares(part) for part in found.parts)])
+    return np.array([*single, *(counts.cells.shares(part) for part, _ in found.parts)])
 
 
 def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
@@ -271,13 +271,12 @@ def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
 
 def _all_refined(counts: _Counts, found: _Found) -> _Found:
     """Each part refined to what the others leave, one after the other."""
-    for place, (part, cost) in enumerate(list(found.parts.items())):
+    for place, (part, cost) in enumerate(found.parts):
         rows, _ = _weights(counts, found)
         number = len(found.atoms) + place
         others = _explained(counts, found, rows) - rows[number] * counts.cells.shares(part)
         to = _refined(counts, part, counts.noisy - others)
-        parts = [(to, cost) if one == part else (one, own) for one, own in found.parts.items()]
-        found = replace(found, parts=dict(parts))
+        found = replace(found, parts=(*found.parts[:place], (to, cost), *found.parts[place + 1 :]))
     return found
 
 

@@ -244,6 +244,21 @@ def test_no_code_is_finer_than_a_cell():
     assert table.values[code] > 1_900
 
 
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["BIGINT", "DOUBLE", "DECIMAL(9,2)"]), st.integers(0, 40))
+def test_any_noisy_counts_become_an_attribute_and_its_table(seed, sql_type, strength):
+    """Heaps of rows in a few cells, and any noise: two parts may become one when they are refined."""
+    random, own = np.random.default_rng(seed), column(sql_type)
+    cuts = mixed_cuts(own.type)
+    counts = random.normal(0, 20, len(cuts))
+    counts[random.integers(0, len(cuts), 3)] += 20 * strength
+    asked = likely_steps(own.type)
+    steps = NoisySteps(asked, random.normal(0, 40, len(asked) + 1).astype(int), 40.0)
+    table = NoisyMarginal(("x",), np.rint(counts).astype(int), 20.0)
+    found, known = attribute_of_one_look(own, cuts, table, steps, 60.0 * strength)
+    assert known.values.shape == (found.size,) and (known.values >= 0).all()
+    assert known.values.sum() == pytest.approx(max(60.0 * strength, 1), abs=found.size)
+
+
 def test_prices_between_whole_numbers_are_told_apart():
     own = column("DOUBLE")
     values = np.random.default_rng(6).normal(1.7, 0.1, 4_000)
