@@ -79,19 +79,24 @@ class _Part:
 
 
 def shown_tables(
-    domain: Domain, answers: Iterable[NoisyMarginal | NoisyResidual]
+    domain: Domain, answers: Iterable[NoisyMarginal | NoisyResidual], known: Sequence[NoisyMarginal] = ()
 ) -> tuple[NoisyMarginal, ...]:
     """The tables that a release shows: measured marginals as they are, then one composed of each residual
-    whose margins have residuals too, and of the total for each attribute of one code."""
+    whose margins have residuals too, and of the total for each attribute of one code.
+
+    ``known``: the total and one-way tables from before these answers, which margins are taken from too.
+    """
     answers = list(answers)
     whole = tuple(table for table in answers if isinstance(table, NoisyMarginal))
     residuals = [table for table in answers if isinstance(table, NoisyResidual)]
-    totals = [table for table in whole if not table.attrs]
+    totals = [table for table in (*known, *whole) if not table.attrs]
     if not residuals or not totals:
         return whole
     weights = [table.sigma**-2 for table in totals]
     total = sum(float(t.values) * w for t, w in zip(totals, weights, strict=True)) / sum(weights)
-    parts = dict[_Key, _Part]()
+    parts: dict[_Key, _Part] = {
+        ((table.attrs[0], None),): _one_way(table) for table in known if len(table.attrs) == 1
+    }
     for residual in residuals:
         key = _key(residual)
         part = _Part(interaction(residual), np.asarray(deviation(residual) ** 2), np.asarray(0.0))
@@ -105,6 +110,13 @@ def shown_tables(
     ones = (replace(single, attrs=(name,)) for name, size in sizes.items() if size == 1)
     found = (_composed(key, parts, total, variance) for key in dict.fromkeys(map(_key, residuals)))
     return (*whole, *ones, *(table for table in found if table is not None))
+
+
+def _one_way(table: NoisyMarginal) -> _Part:
+    """The residual of a one-way table."""
+    values = table.values.astype(np.float64)
+    variance = table.sigma**2 * cost_factor(values.shape)
+    return _Part(projected(values), np.full(values.shape, variance), np.zeros(values.shape))
 
 
 def _key(residual: NoisyResidual) -> _Key:

@@ -126,7 +126,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
         model=model,
-        measurements=(*in_discovery, *shown_tables(domain, door.measurements)),
+        measurements=(*in_discovery, *shown_tables(domain, door.measurements, found.tables)),
         contributions=found.contributions,
         types=found.types,
     )

@@ -108,6 +108,14 @@ def test_a_table_with_a_margin_that_nobody_asked_for_is_not_shown():
     assert [table.attrs for table in shown] == [(), ("one",), ("a",)]
 
 
+def test_margins_can_be_known_from_before():
+    known = [total(), *(NoisyMarginal((n,), table_of(DOMAIN, CODES, MarginalQuery((n,))), 1.0) for n in "bc")]
+    (one, shown) = shown_tables(DOMAIN, [answered(QUERIES[5])], known)
+    assert one.attrs == ("one",)
+    np.testing.assert_array_equal(shown.values, table_of(DOMAIN, CODES, QUERIES[5]))
+    assert shown_tables(DOMAIN, [answered(QUERIES[5])], known[:2]) == (one,)
+
+
 def test_whole_tables_are_shown_as_they_are():
     tables = (NoisyMarginal(("a",), np.arange(6), 3.0), NoisyMarginal(("a", "b"), np.ones((6, 3)), 2.0))
     assert shown_tables(DOMAIN, tables) == tables
