@@ -115,8 +115,8 @@ def shown_tables(
 def _one_way(table: NoisyMarginal) -> _Part:
     """The residual of a one-way table."""
     values = table.values.astype(np.float64)
-    variance = table.sigma**2 * cost_factor(values.shape)
-    return _Part(projected(values), np.full(values.shape, variance), np.zeros(values.shape))
+    variance = np.asarray(table.sigma**2 * cost_factor(values.shape))
+    return _Part(projected(values), variance, np.asarray(0.0))
 
 
 def _key(residual: NoisyResidual) -> _Key:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.types import Edge, SqlType, from_tick
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_words, edge_words, range_words
 from dpsyn_sql.report.marginals import marginal_table
+from dpsyn_sql.report.pieces import ends_of, even_pieces
 
 FloatArray = NDArray[np.float64]
 ErrorOf = Literal["estimate", "noise", "none"]
@@ -100,7 +100,7 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     """
     attribute = figures.attribute
     kind, rows = attribute.type, figures.rows[: attribute.regular]
-    code, low, high, part = (np.array(one) for one in zip(*_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
     high = np.maximum(high, np.nextafter(low, np.inf))
     start, end = _shown(low, high, part * np.maximum(rows, 0.0)[code])
     readable = 0 if kind.discrete else 1e-6 * max(abs(start), abs(end))
@@ -114,7 +114,7 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     whole = np.vstack([np.zeros(len(low)), before, part])
     np.add.at(shares.T, code, np.diff(whole, axis=0).T)
     held, errors = shares @ rows, figures.errors[: attribute.regular]
-    edges, ends = np.array(_ends(attribute)), np.array([-np.inf, *cuts, np.inf])
+    edges, ends = np.array(ends_of(attribute)), np.array([-np.inf, *cuts, np.inf])
     touched = (edges[:-1] < ends[1:, None]) & (edges[1:] > ends[:-1, None])
     own = np.where(touched, errors, 0.0)
     error = own.sum(axis=1) if figures.error_of == "estimate" else np.sqrt((own**2).sum(axis=1))
@@ -205,7 +205,7 @@ def position(figures: ColumnFigures) -> Position | None:
     rows = np.maximum(figures.rows[: attribute.regular], 0.0)
     if attribute.kind == "categorical" or not rows.sum() > 0:
         return None
-    code, low, high, part = (np.array(one) for one in zip(*_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
     mass = part * rows[code]
     step = 1.0 if attribute.type.discrete else 0.0
     reached = np.cumsum(mass) / mass.sum()
@@ -219,28 +219,6 @@ def position(figures: ColumnFigures) -> Position | None:
     mean = float(mass @ ((low + np.maximum(low, high - step)) / 2) / mass.sum())
     shown = None if attribute.type.temporal else _number(attribute, mean)
     return Position(shown, (quartiles[0], quartiles[1], quartiles[2]))
-
-
-def _ends(attribute: Attribute) -> list[float]:
-    """The cuts between bins: ticks for discrete types."""
-    cuts = edge_ticks(attribute) if attribute.type.discrete else attribute.edges
-    return [float(cut) for cut in cuts]  # type: ignore[arg-type]
-
-
-def _pieces(attribute: Attribute) -> Iterator[tuple[int, float, float, float]]:
-    """Even pieces, ascending: their code, ends (ticks for discrete types, upper ends exclusive), and part of
-    the code."""
-    discrete = attribute.type.discrete
-    fill: Sequence[Sequence[float]] = ()
-    if attribute.fill:
-        fill = fill_ticks(attribute) if discrete else attribute.fill  # type: ignore[assignment]
-    for code, (low, high) in enumerate(pairwise(_ends(attribute))):
-        cuts = [float(cut) for cut in fill[code]] if fill else [low, high]
-        if len(cuts) == 1:
-            yield code, cuts[0], cuts[0] + discrete, 1.0
-            continue
-        for first, last in pairwise(cuts):
-            yield code, first, max(last, first + discrete), 1 / (len(cuts) - 1)
 
 
 def _value(attribute: Attribute, tick: float) -> Edge:

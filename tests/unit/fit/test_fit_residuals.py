@@ -109,11 +109,12 @@ def test_a_table_with_a_margin_that_nobody_asked_for_is_not_shown():
 
 
 def test_margins_can_be_known_from_before():
-    known = [total(), *(NoisyMarginal((n,), table_of(DOMAIN, CODES, MarginalQuery((n,))), 1.0) for n in "bc")]
-    (one, shown) = shown_tables(DOMAIN, [answered(QUERIES[5])], known)
+    known = [total(), *(NoisyMarginal((n,), table_of(DOMAIN, CODES, MarginalQuery((n,))), 1.0) for n in "abc")]
+    one, *shown = shown_tables(DOMAIN, [answered(query) for query in QUERIES[3:6]], known)
     assert one.attrs == ("one",)
-    np.testing.assert_array_equal(shown.values, table_of(DOMAIN, CODES, QUERIES[5]))
-    assert shown_tables(DOMAIN, [answered(QUERIES[5])], known[:2]) == (one,)
+    for table, query in zip(shown, QUERIES[3:6], strict=True):
+        np.testing.assert_array_equal(table.values, table_of(DOMAIN, CODES, query))
+    assert shown_tables(DOMAIN, [answered(QUERIES[5])], known[:3]) == (one,)
 
 
 def test_whole_tables_are_shown_as_they_are():
