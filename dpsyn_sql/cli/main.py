@@ -177,7 +177,7 @@ def release_command(
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
     unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
-    from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words  # loads numpy
+    from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words  # loads numpy
 
     told = (with_option_names(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once
@@ -188,8 +188,8 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
     for note in notes:
         out.say(note)
     if not out.quiet:
-        if lines := lines_of_losses(lost):
-            out.table(["column", "what was lost (noisy share of the rows)"], lines)
+        if lines := lines_of_verdicts(lost):
+            out.table(["column", "verdict", "why and what helps, or what was lost"], lines)
         out.say(pairs_in_words(lost))
     out.say(f"Release {result.id}")
     out.document(

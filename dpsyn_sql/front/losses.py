@@ -1,4 +1,4 @@
-"""What a release could not keep, by its noisy answers, and what its operator should doubt."""
+"""What a release could not keep, by its noisy answers, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,38 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events
 from dpsyn_sql.private.measure.questions.keys import shown_from
-from dpsyn_sql.report.doubts import Doubts, doubts
+from dpsyn_sql.report.doubts import Doubts, doubts, none_asked
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
+from dpsyn_sql.report.verdict import Terms, judged
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")
 """The questions that show values of text."""
 
-_HIDE: tuple[Ask, ...] = ("grid", "leaves")
+_HIDE: tuple[Ask, ...] = ("grid", "leaves", "mixed")
 """The questions whose noise hides values."""
 
 
 def lost_of(job: Job, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
-    """The losses for the certificate, and the doubts that follow from them."""
-    needed = _rows_needed(fitted.plan)
+    """The losses and verdicts for the certificate, and the doubts that follow from them."""
+    needed, unit = _rows_needed(fitted.plan), fitted.plan.source.unit.column
     losses = losses_of(fitted, needed, job.shape)
     weighted = job.terms.workload.weighted
-    named = {name for members, weight in weighted if weight > 1 for name in members}
-    found = doubts(fitted, losses, needed=needed, named=named)
-    return facts_of_losses(losses, found.warnings), found
+    terms = Terms(
+        epsilon=float(job.request.epsilon),
+        hidden={
+            column.name: needed[column.name] / STANDS_OUT
+            for column in losses.columns
+            if column.attribute.kind == "numeric" and column.name in needed
+        },
+        named={name for members, weight in weighted if weight > 1 for name in members},
+        units="rows" if unit is None else f"values of {unit}",
+        chosen=none_asked(fitted.plan) is not None,
+    )
+    found = judged(fitted, losses, terms)
+    told = doubts(fitted, found)
+    return facts_of_losses(losses, found, told.warnings), told
 
 
 def _rows_needed(plan: Plan) -> dict[str, float]:

@@ -1,16 +1,16 @@
-"""What is badly lost, and what helps: one sentence or two for each cause, by the figures of ``losses``.
+"""What a column badly lost, and what helps: one sentence or two for each cause, by the figures of ``losses``.
 
 A figure says so only if it stands out from its own noise, so that an accurate release says nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from dpsyn_sql.report.labels import counted, edge_words, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
+from dpsyn_sql.report.trust import MOVED
 
 MOST_OF_ALL = 0.5
 """A share of the rows above this one is most of a column."""
@@ -39,54 +39,25 @@ _CODES = 12
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong with some columns. A lower ``rank`` is worse; ``share`` says how much is affected."""
+    """What is wrong with a column. A lower ``rank`` is worse, and up to 1 the column should not be used;
+    ``share`` says how much is affected."""
 
     rank: int
     share: float
-    columns: tuple[str, ...]
     text: str
 
 
-def complaints(losses: Losses, *, named: frozenset[str], units: str, paired: bool) -> list[Complaint]:
-    """The worst first; columns that the workload names before all others.
+def complaint_of(column: ColumnLosses, *, named: bool, units: str, total: float) -> Complaint | None:
+    """The worst of a column: what else there is has the same cause.
 
     Args:
-        losses: of the release.
-        named: columns that the workload names.
+        column: of the release.
+        named: whether the workload names it.
         units: what a threshold counts, in words: ``"rows"``, or the values of the privacy unit's column.
-        paired: whether pairs were measured at all.
+        total: noisy number of rows.
     """
-    found = [*_nothing_found(losses, units)]
-    for column in losses.columns:
-        of_column = [one for one in _of_column(column, column.name in named, losses.total, units) if one]
-        found += of_column[:1]
-    if paired:
-        found += _independent(losses, named)
-    return sorted(found, key=lambda one: (named.isdisjoint(one.columns), one.rank, -one.share))
-
-
-def _nothing_found(losses: Losses, units: str) -> Iterator[Complaint]:
-    """Columns of text without a single found value."""
-    columns = [column for column in losses.columns if column.found == 0]
-    if columns:
-        names, one = [column.name for column in columns], len(columns) == 1
-        least = min((column.hidden or math.inf) for column in columns)
-        needs = f" (one needs {least:,.0f} {units})" if least < math.inf else ""
-        yield Complaint(
-            0,
-            1.0,
-            tuple(names),
-            f"No value of {some_of(names)} is frequent enough to be found{needs}: every row of "
-            f"{'it' if one else 'them'} is '__other__'. If the values tell rows apart, as ids and names do, "
-            f"write {names[0]}: {{type: key}} in the domain; otherwise declare the categories, convert "
-            "numbers or dates that are written as text (1,234 or 31.12.2024) in a query, or leave the "
-            f"column{'' if one else 's'} out.",
-        )
-
-
-def _of_column(column: ColumnLosses, named: bool, total: float, units: str) -> list[Complaint | None]:
-    """The worst first: what comes after has the same cause."""
-    return [
+    found = [
+        _nothing_found(column, units),
         _outside(column, units),
         _one_category(column, total),
         *_clipped(column),
@@ -94,12 +65,29 @@ def _of_column(column: ColumnLosses, named: bool, total: float, units: str) -> l
         _crowded(column),
         _faint(column, named, total),
     ]
+    return next((one for one in found if one), None)
+
+
+def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
+    """A column of text without a single found value."""
+    if column.found != 0:
+        return None
+    name, needs = column.name, "" if column.hidden is None else f" (one needs {column.hidden:,.0f} {units})"
+    return Complaint(
+        0,
+        1.0,
+        f"No value of {name!r} is frequent enough to be found{needs}: every row of it is '__other__'. If the "
+        f"values tell rows apart, as ids and names do, write {name}: {{type: key}} in the domain; otherwise "
+        "declare the categories, convert numbers or dates that are written as text (1,234 or 31.12.2024) in a "
+        "query, or leave the column out.",
+    )
 
 
 def _outside(column: ColumnLosses, units: str) -> Complaint | None:
-    """Most rows have values that no label stands for."""
+    """Most rows have values that no label stands for, or many if the labels were learnt."""
     other, name = column.other, column.name
-    if other is None or column.found == 0 or not _exceeds(other, MOST_OF_ALL):
+    most = MOST_OF_ALL if column.found is None else MOVED
+    if other is None or not _exceeds(other, most):
         return None
     written = " (written as found ones)" if other.label in column.unwritten else ""
     if column.found is not None:
@@ -124,7 +112,7 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
             f"{_share(other)} of the rows have a value of {name!r} that is not among its categories: the "
             "list does not fit. Correct it (spelling, letter case, blanks), or write {type: discover}."
         )
-    return Complaint(1, other.share, (name,), text)
+    return Complaint(1 if _exceeds(other, MOST_OF_ALL) else 3, other.share, text)
 
 
 def _keep_beginnings(column: ColumnLosses) -> str:
@@ -153,7 +141,6 @@ def _cut_short(column: ColumnLosses) -> Complaint | None:
     return Complaint(
         2,
         short.share,
-        (column.name,),
         f"{_share(short)} of the rows keep only the beginning of {some_of(texts)}, written as 'car*': whole "
         f"values have too few rows. Spend a larger epsilon, or write {texts[0]}: {{type: key}} if its values "
         "tell rows apart.",
@@ -174,7 +161,6 @@ def _one_category(column: ColumnLosses, total: float) -> Complaint | None:
     return Complaint(
         1,
         fallback.share,
-        (name,),
         f"{fallback.label!r} is the only value of {name!r} that stands out from the noise. Values outside "
         "its categories count as this one (other: false): check the list. If the list is right, the "
         f"others have fewer than about {rows:,.0f} rows each, and a larger epsilon shows them.",
@@ -214,7 +200,6 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
         yield Complaint(
             1,
             share.share,
-            (column.name,),
             f"{_share(share)} of the rows are in the {side} range of {column.name!r}, {share.words}, where "
             f"every value {beyond} the bounds{null} is counted. "
             + (
@@ -233,7 +218,6 @@ def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
         yield Complaint(
             1,
             1.0,
-            (column.name,),
             f"Every row of {column.name!r} is at its {side} bound {edge_words(cuts[0])}, where every value "
             f"{beyond} it is counted. If that is not so in the source, the bounds do not fit: declare wider "
             "bounds.",
@@ -271,7 +255,6 @@ def _crowded(column: ColumnLosses) -> Complaint | None:
             return Complaint(
                 2,
                 share.share,
-                (column.name,),
                 f"{_share(share)} of the rows are in the one range {share.words} of "
                 f"{column.name!r}: where in it they lie is lost. "
                 + (
@@ -292,28 +275,25 @@ def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:
     return Complaint(
         3,
         len(column.faint) / labels,
-        (column.name,),
         f"{some_of(column.faint)} of {column.name!r} cannot be told from the noise ({error:,.0f} rows): "
         "there are few such rows or none. Spend a larger epsilon, or give the column weight: "
         f"workload={{{column.name!r}: 10}}.",
     )
 
 
-def _independent(losses: Losses, named: Collection[str]) -> Iterator[Complaint]:
+def independent(losses: Losses, named: Collection[str]) -> str:
     """Columns that no measured table joins to another: those that matter, or if they are most."""
     alone = losses.alone
     several = sum(column.attribute.size > 1 for column in losses.columns)
     told = alone if len(alone) > several / 2 else tuple(name for name in alone if name in named)
-    if told:
-        one = len(told) == 1
-        yield Complaint(
-            2,
-            len(told) / several,
-            told,
-            f"{some_of(told)} {'is' if one else 'are'} independent of all other columns in the output: no "
-            f"pair with {'it' if one else 'one of them'} was worth its noise. Spend a larger epsilon, or "
-            f"give weight to what matters: workload={{{told[0]!r}: 10}}.",
-        )
+    if not told:
+        return ""
+    one = len(told) == 1
+    return (
+        f"{some_of(told)} {'is' if one else 'are'} independent of all other columns in the output: no "
+        f"pair with {'it' if one else 'one of them'} was worth its noise. Spend a larger epsilon, or "
+        f"give weight to what matters: workload={{{told[0]!r}: 10}}."
+    )
 
 
 def _exceeds(share: Share, bound: float) -> bool:

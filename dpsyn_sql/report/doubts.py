@@ -5,7 +5,7 @@ They depend on public facts and noisy answers only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
@@ -14,18 +14,10 @@ from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.report.complaints import complaints
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
-from dpsyn_sql.report.labels import some_of
-from dpsyn_sql.report.losses import Losses
 from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.report.verdict import Judged
 from dpsyn_sql.source.names import listed
-
-_RARE = 0.05
-"""A release warns if a value needs more than this part of the noisy total to be found."""
-
-MOST_WARNINGS = 6
-"""A release warns of so many doubts, and says how many more there are."""
 
 _MANY_TEXTS = 0.01
 """A release warns of texts that are no values of the found type from this noisy share on."""
@@ -58,44 +50,24 @@ class Doubts:
     notes: tuple[str, ...] = ()
 
     def warned(self) -> tuple[str, ...]:
-        """Warn of the most important ones; the notes and these."""
-        shown = self.warnings[:MOST_WARNINGS]
-        left = len(self.warnings) - len(shown)
-        if left:
-            shown = (*shown, f"And {left} more warning{'s' if left > 1 else ''}: see summary().")
-        for text in shown:
+        """Warn of all of them; the notes and these."""
+        for text in self.warnings:
             warn(text)
-        return (*self.notes, *shown)
+        return (*self.notes, *self.warnings)
 
 
-def doubts(
-    made: FittedRelease, losses: Losses, *, needed: Mapping[str, float], named: Collection[str]
-) -> Doubts:
-    """Doubts about the output, from the answers.
-
-    Args:
-        made: the answers and their model.
-        losses: what was lost.
-        needed: for discovered columns the rows that a value must have to be found.
-        named: columns that matter most, as the workload says.
-    """
-    unit = made.plan.source.unit.column
-    units = "rows" if unit is None else f"values of {unit}"
-    paired = losses.pairs.measured > 0
-    found = complaints(losses, named=frozenset(named), units=units, paired=paired)
-    told = {name for complaint in found for name in complaint.columns if complaint.rank <= 1}
-    hiding = {column.name for column in losses.columns if column.hides} - told
-    rare = {name: rows for name, rows in needed.items() if name in hiding}
+def doubts(made: FittedRelease, found: Judged) -> Doubts:
+    """Doubts about the output, from the answers and the verdicts on them."""
+    remark = none_asked(made.plan)
+    dependences = None if remark else found.dependences.why
     texts = (
         _uncertain_total(made),
         _unknown_types(made.types),
         _odd_texts(made.types),
-        *(complaint.text for complaint in found),
-        _rare_values(made, rare),
+        found.table.why,
+        dependences,
         _too_large(made.plan),
-        _no_pairs(made),
     )
-    remark = _none_asked(made.plan)
     return Doubts(tuple(text for text in texts if text), (remark,) if remark else ())
 
 
@@ -119,19 +91,6 @@ def _uncertain_total(made: FittedRelease) -> str | None:
         + (f", and {wanted:,} rows are written instead" if wanted == ROWS_OF_NOISE else "")
         + ". Spend a larger epsilon"
         + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
-    )
-
-
-def _rare_values(made: FittedRelease, needed: Mapping[str, float]) -> str | None:
-    """For some columns only frequent values, or none, could be found."""
-    limit = _RARE * max(0.0, made.model.total)
-    rare = [name for name, rows in needed.items() if rows > limit]
-    if not rare:
-        return None
-    learnt = [name for name in rare if made.plan.domain[name].leaves is None]
-    return (
-        f"Rare values of {some_of(rare)} cannot be found: a value needs more than a twentieth of the rows. "
-        + (f"Declare {some_of(learnt)}, or spend a larger epsilon." if learnt else "Spend a larger epsilon.")
     )
 
 
@@ -164,7 +123,7 @@ def _too_large(plan: Plan) -> str | None:
     )
 
 
-def _none_asked(plan: Plan) -> str | None:
+def none_asked(plan: Plan) -> str | None:
     """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
     several = sum(attribute.size > 1 for attribute in plan.domain.attributes)
     if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
@@ -172,20 +131,6 @@ def _none_asked(plan: Plan) -> str | None:
     return (
         f"No pair of columns is measured by method={plan.method!r} as it is set: what goes with what in the "
         "output says nothing about the source."
-    )
-
-
-def _no_pairs(made: FittedRelease) -> str | None:
-    """Pairs could have been measured, but none was worth its cost."""
-    possible = any(
-        step.further is not None or any(len(query.attrs) > 1 for query in step.queries)
-        for step in made.plan.reserved
-    )
-    if not possible or any(len(table.attrs) > 1 for table in made.measurements):
-        return None
-    return (
-        "No pair of columns stands out from the noise, so the columns of the output are independent of "
-        "each other. To find dependence, spend a larger epsilon."
     )
 
 

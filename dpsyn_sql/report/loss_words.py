@@ -9,10 +9,12 @@ from typing import Any
 
 from dpsyn_sql.report.labels import counted, outer_values
 from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
+from dpsyn_sql.report.verdict import Judged, Verdict
 
 _NOTABLE = 0.005
 _HEAVY_END = 0.05
 _MOST_NAMED = 2
+_SAID = {"good": "good", "rough": "rough", "do not use": "not to be used"}
 
 
 def column_words(column: ColumnLosses) -> Iterator[str]:
@@ -74,10 +76,25 @@ def _percent(share: Share) -> str:
 # -- of a certificate ---------------------------------------------------------------------------
 
 
-def facts_of_losses(losses: Losses, warnings: Sequence[str]) -> dict[str, Any]:
-    """For a certificate, JSON-ready."""
-    columns = [column_facts(column) for column in losses.columns]
-    return {"columns": columns, "pairs": asdict(losses.pairs), "warnings": list(warnings)}
+def facts_of_losses(losses: Losses, found: Judged, warnings: Sequence[str]) -> dict[str, Any]:
+    """For a certificate, JSON-ready. ``verdict`` of a column, of the dependences and of the table: the grade;
+    ``why``: the reason and what helps, missing where it is good; ``harm``: a larger one is worse."""
+    return {
+        "table": _verdict_facts(found.table),
+        "dependences": _verdict_facts(found.dependences),
+        "columns": [
+            {**column_facts(column), **_verdict_facts(found.columns[column.name])}
+            for column in losses.columns
+        ],
+        "pairs": asdict(losses.pairs),
+        "warnings": list(warnings),
+    }
+
+
+def _verdict_facts(verdict: Verdict) -> dict[str, Any]:
+    if not verdict.why:
+        return {"verdict": verdict.grade}
+    return {"verdict": verdict.grade, "why": verdict.why, "harm": round(verdict.harm, 3)}
 
 
 def column_facts(column: ColumnLosses) -> dict[str, Any]:
@@ -110,9 +127,16 @@ def _share_facts(share: Share | None) -> dict[str, Any] | None:
     return {"code": share.label, "share": round(share.share, 6), "standard_error": round(share.error, 6)}
 
 
-def lines_of_losses(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and words for each column that lost something, from ``facts_of_losses``."""
-    return [(str(column["name"]), str(column["lost"])) for column in facts["columns"] if "lost" in column]
+def lines_of_verdicts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Of each column that is not good its name, the verdict and why, the worst first; then the name, "good" and
+    the losses of each column that lost something. From ``facts_of_losses``."""
+    named = [column for column in facts["columns"] if "why" in column]
+    named = sorted(named, key=lambda column: -float(column["harm"]))
+    rest = [column for column in facts["columns"] if "why" not in column and "lost" in column]
+    return [
+        *((str(column["name"]), str(column["verdict"]), str(column["why"])) for column in named),
+        *((str(column["name"]), str(column["verdict"]), str(column["lost"])) for column in rest),
+    ]
 
 
 def pairs_in_words(facts: Mapping[str, Any]) -> str:
@@ -126,9 +150,10 @@ def pairs_in_words(facts: Mapping[str, Any]) -> str:
 
 def summary_of_losses(facts: Mapping[str, Any]) -> Sequence[str]:
     """All of ``facts_of_losses`` in lines."""
-    lines = lines_of_losses(facts)
-    width = max((len(name) for name, _ in lines), default=0)
-    columns = [f"  {name.ljust(width)}  {words}" for name, words in lines]
-    lost = ["What was lost (noisy share of the rows):", *columns] if lines else []
+    lines = lines_of_verdicts(facts)
+    width = max((len(name) for name, *_ in lines), default=0)
+    columns = [f"  {name.ljust(width)}  {grade.ljust(10)}  {words}" for name, grade, words in lines]
+    grades = [f"Verdict: the table is {_SAID[facts['table']['verdict']]}, dependences are "
+              f"{_SAID[facts['dependences']['verdict']]}."]  # fmt: skip
     warnings = [f"Warning: {text}" for text in facts["warnings"]]
-    return [*lost, f"{pairs_in_words(facts)}.", *warnings]
+    return [*grades, *columns, f"{pairs_in_words(facts)}.", *warnings]

@@ -106,12 +106,6 @@ class ColumnLosses:
         return Share("prefixes", share, error)
 
     @property
-    def hides(self) -> bool:
-        """Whether values of the column may have been too rare to be found."""
-        other = self.other
-        return other is None or other.share > NOISE * other.error
-
-    @property
     def ends(self) -> tuple[Share, ...]:
         """Of the first and the last bin of a numeric or temporal column of several."""
         attribute = self.attribute

@@ -74,7 +74,13 @@ class _Share(_Facts):
     standard_error: _Figure
 
 
-class _Lost(_Facts):
+class _Verdict(_Facts):
+    verdict: Literal["good", "rough", "do not use"]
+    why: str = ""
+    harm: _Figure = 0.0
+
+
+class _Lost(_Verdict):
     """Of a column; a key is missing where there is nothing to tell."""
 
     name: str
@@ -91,6 +97,8 @@ class _Pairs(_Facts):
 
 
 class _Losses(_Facts):
+    table: _Verdict
+    dependences: _Verdict
     columns: list[_Lost]
     pairs: _Pairs
     warnings: list[str]

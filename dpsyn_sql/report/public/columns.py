@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.report.html.charts import Bar
@@ -65,12 +66,12 @@ class Card:
         return max(one.high for one in self.bars)
 
 
-def card_of(figures: ColumnFigures, lost: str, share: float | None) -> Card:
+def card_of(figures: ColumnFigures, losses: Mapping[str, Any], share: float | None) -> Card:
     """The card of a column.
 
     Args:
         figures: of the column.
-        lost: what it lost, in words.
+        losses: its part of ``facts_of_losses``: what it lost, and the verdict.
         share: part of the budget that learning its values took, if any.
     """
     attribute, whole = figures.attribute, figures.total or 1.0
@@ -78,7 +79,13 @@ def card_of(figures: ColumnFigures, lost: str, share: float | None) -> Card:
     upright, shown, beyond, rest = _groups(figures)
     bars, beside = [_bar(one, whole) for one in shown], [_bar(one, whole, aside=True) for one in rest]
     cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
-    facts = (_summary(figures), _exactness(figures), f"{lost[:1].upper()}{lost[1:]}." if lost else "")
+    lost, verdict = str(losses.get("lost", "")), f"Verdict: {losses.get('verdict')}. {losses.get('why')}"
+    facts = (
+        verdict if "why" in losses else "",
+        _summary(figures),
+        _exactness(figures),
+        f"{lost[:1].upper()}{lost[1:]}." if lost else "",
+    )
     return Card(
         name=attribute.name,
         type=type_words(attribute),

@@ -23,7 +23,7 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.html.charts import Cell
 from dpsyn_sql.report.html.templates import template
 from dpsyn_sql.report.labels import counted
-from dpsyn_sql.report.loss_words import lines_of_losses, pairs_in_words
+from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
 from dpsyn_sql.report.public.exactness import TWO_SIDED
@@ -49,9 +49,6 @@ from dpsyn_sql.report.public.words import (
 from dpsyn_sql.report.stored import attribute_of_facts
 
 ENDINGS = (".html", ".htm")
-
-_MUCH = 0.1
-"""A column that keeps less than 1 minus this part of its rows is told."""
 
 _STRONG = 0.1
 _MOST_LISTED = 15
@@ -132,14 +129,9 @@ class Report:
         return math.isfinite(self.group) and self.group <= self.total
 
     @property
-    def damaged(self) -> list[str]:
-        """Columns of which much is lost: in other values, in beginnings of text alone, in wide ranges."""
-        found = []
-        for one in self.facts["losses"]["columns"]:
-            parts = [one.get("other"), one.get("prefixes"), *one.get("wide_bins", ())]
-            if sum(float(part["share"]) for part in parts if part) > _MUCH:
-                found.append(str(one["name"]))
-        return found
+    def unfit(self) -> list[tuple[str, str, str]]:
+        """Columns that are rough or not to be used, the worst first: name, verdict, why."""
+        return [line for line in lines_of_verdicts(self.facts["losses"]) if line[1] != "good"]
 
     @property
     def warnings(self) -> list[str]:
@@ -155,10 +147,10 @@ class Report:
     @property
     def cards(self) -> Iterable[Card]:
         """Of every column."""
-        lost = {str(one["name"]): str(one.get("lost", "")) for one in self.facts["losses"]["columns"]}
+        lost = {str(one["name"]): one for one in self.facts["losses"]["columns"]}
         for one in self.columns:
             name = one.attribute.name
-            yield card_of(one, lost.get(name, ""), self.spending.columns.get(name))
+            yield card_of(one, lost.get(name, {}), self.spending.columns.get(name))
 
     @property
     def telling_pairs(self) -> list[Pair]:
@@ -264,7 +256,7 @@ def _parts() -> Any:
         counted=counted,
         infinite=math.inf,
         known=_KNOWN.__getitem__,
-        lines_of_losses=lines_of_losses,
+        lines_of_verdicts=lines_of_verdicts,
         literal=_literal,
         most_columns=MOST_COLUMNS,
         number="{:,}".format,

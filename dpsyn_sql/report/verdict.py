@@ -1,0 +1,272 @@
+"""The verdict on a release in words: on each column, on the dependences, and on the table; public.
+
+A column is good, rough, or not to be used. What its losses say comes first (``report/complaints.py``), then
+what noise does to its figures (``report/trust.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.complaints import complaint_of, independent
+from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.labels import code_words, counted, edge_words, outer_values, some_of
+from dpsyn_sql.report.losses import ColumnLosses, Losses
+from dpsyn_sql.report.trust import SPREAD, Trust, trust_of
+
+Grade = Literal["good", "rough", "do not use"]
+
+LEAST_CHANCE, NO_CHANCE = 0.6, 0.2
+"""A column that is believed less often is rough; one that hardly ever is should not be used."""
+
+RUINED = 1.0
+"""A column should not be used if rows that noise hides would double its standard deviation."""
+
+OFF, FAR_OFF = 0.1, 0.3
+"""Errors of correlations from which dependences are rough, and from which they should not be used."""
+
+_GOOD_TABLE, _POOR_TABLE = 0.8, 0.2
+# A table is good if this part of its columns is; it should not be used if at most that part is.
+
+_FACTORS = (1.5, 2, 3, 5, 10, 20, 50, 100)
+_MOST_PAIRS = 200
+_SIGMAS = 3.0  # noise, and what the fit takes for noise (docs/decisions/0045)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``why``: the reason and what helps, empty if it is good. A higher ``harm`` (0 to 3) is worse."""
+
+    grade: Grade = "good"
+    why: str = ""
+    harm: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What verdicts depend on beside the answers.
+
+    ``epsilon``: of the release. ``needed``: for discovered columns the rows that a value must have to be found;
+    ``hidden``: rows that noise hides in a cell beyond a learnt range. ``named``: columns that matter most.
+    ``units``: what a threshold counts, in words. ``chosen``: the method asks for no pairs, as its user chose.
+    """
+
+    epsilon: float
+    hidden: Mapping[str, float] = field(default_factory=dict)
+    named: Collection[str] = ()
+    units: str = "rows"
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts on the table, on the dependences, and on each column by its name."""
+
+    table: Verdict
+    dependences: Verdict
+    columns: Mapping[str, Verdict]
+
+
+def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
+    """All verdicts on a release."""
+    columns = {column.name: _of_column(column, losses, terms) for column in losses.columns}
+    dependences = _of_dependences(made, losses, terms)
+    return Judged(_of_table(columns, dependences), dependences, columns)
+
+
+# -- columns --------------------------------------------------------------------------------------------
+
+
+def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
+    named = column.name in terms.named
+    complaint = complaint_of(column, named=named, units=terms.units, total=losses.total)
+    if complaint is not None:
+        grade: Grade = "do not use" if complaint.rank <= 1 else "rough"
+        found = Verdict(grade, complaint.text, (1 if complaint.rank <= 1 else 0) + complaint.share)
+    else:
+        found = _constant(column, losses, terms) or _by_noise(column, losses, terms)
+    return replace(found, harm=found.harm + named) if found.why else found
+
+
+def _constant(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict | None:
+    """Of a learnt column of numbers or times that is written as one value, or as none."""
+    attribute = column.attribute
+    if attribute.kind == "categorical" or attribute.origin != "discovered" or not column.shares:
+        return None
+    written = [place for place, share in enumerate(column.shares) if share.share > 0]
+    written = [place for place in written if column.shares[place].label not in column.unwritten]
+    values = [place for place in written if place < attribute.regular]
+    if not values or (attribute.recoding is not None and 0 in attribute.recoding.codes):
+        why = f"Nothing of {column.name!r} stands out from the noise: every row is NULL."
+        return Verdict("do not use", f"{why} {_more(terms, 5)}, or declare it.", 2.0)
+    (first, *others), fill = values, attribute.fill[values[0]] if attribute.fill else ()
+    if others or len(fill) != 1:
+        return None
+    rows = terms.hidden.get(column.name, column.shares[first].error * losses.total)
+    value = edge_words(fill[0])
+    every = "every row" if len(written) == 1 else "every row that has a value"
+    why = (
+        f"{every.capitalize()} of {column.name!r} is {value}: other values, of fewer than about "
+        f"{max(rows, 1):,.0f} rows each, are hidden. {_more(terms, 5)} if the source has others."
+    )
+    return Verdict("rough" if rows < 0.001 * losses.total else "do not use", why, 1.0)
+
+
+def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
+    """By how often such a column is believed, and by what rows beyond its range would do."""
+    attribute = column.attribute
+    if not column.shares or attribute.leaves is not None:
+        return Verdict()
+    counts = np.array([share.share for share in column.shares]) * losses.total
+    sigma = max(share.error for share in column.shares) * losses.total
+
+    def trust(times: float) -> Trust:
+        hidden = terms.hidden.get(column.name, 0.0)
+        return trust_of(attribute, counts, sigma / times, losses.total, hidden / times)
+
+    own = trust(1)
+    if own.chance >= LEAST_CHANCE and own.stretch <= SPREAD:
+        return Verdict()
+    helps = next((factor for factor in _FACTORS if _good(trust(factor))), None)
+    if own.chance < LEAST_CHANCE:
+        why, harm = _noise_words(column, own), 1 - own.chance
+        hopeless = own.chance < NO_CHANCE
+    else:
+        why, harm = _stretch_words(column, terms), min(own.stretch, 1.0)
+        hopeless = own.stretch > RUINED
+    cure = _more(terms, helps) + _fewer(losses, helps)
+    if terms.hidden.get(column.name):
+        cure += ", or declare its bounds"
+    return Verdict("do not use" if hopeless else "rough", f"{why}. {cure}.", hopeless + harm)
+
+
+def _good(trust: Trust) -> bool:
+    return trust.chance >= LEAST_CHANCE and trust.stretch <= SPREAD
+
+
+def _noise_words(column: ColumnLosses, trust: Trust) -> str:
+    name, nearly = repr(column.name), "nearly all noise" if trust.chance < NO_CHANCE else "rough"
+    if trust.worst == "share of NULL":
+        return f"{name} is {nearly}: its share of NULL may be off by {trust.off:.2f}"
+    if trust.shape == "values":
+        return f"{name} is {nearly}: up to {min(trust.off, 1):.0%} of its rows may have another value"
+    if trust.shape == "indicator":
+        shown = [share.words for share in column.shares[: column.attribute.regular] if share.share > 0]
+        shares = "/".join(shown) if len(shown) <= 2 else "its"
+        return f"{name} is {nearly}: {shares} shares may be off by {trust.shares:.2g}"
+    return f"{name} is {nearly}: its {trust.worst} may be off by {min(trust.off, 10):.0%}"
+
+
+def _stretch_words(column: ColumnLosses, terms: Terms) -> str:
+    low, high = outer_values(column.attribute)
+    beyond = f"above {high}" if column.attribute.edges[0] >= 0 else f"below {low} or above {high}"  # type: ignore[operator]
+    return (
+        f"Values of {column.name!r} {beyond} may be missing, up to {terms.hidden[column.name]:,.0f} rows in each "
+        "range: sums and deviations may be too low"
+    )
+
+
+def _more(terms: Terms, factor: float | None) -> str:
+    """A cure by a larger epsilon."""
+    return "Spend a larger epsilon" if factor is None else f"Spend epsilon {terms.epsilon * factor:.2g}"
+
+
+def _fewer(losses: Losses, factor: float | None) -> str:
+    """The same noise as with so much more, by naming fewer columns: it grows as their root."""
+    columns = len(losses.columns)
+    few = 0 if factor is None else int(columns / factor**2)
+    return f" or name at most {counted(few, 'column')}" if 0 < few < columns else ""
+
+
+# -- dependences and the table ----------------------------------------------------------------------------
+
+
+def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
+    pairs = losses.pairs
+    possible = pairs.measured + pairs.modelled + pairs.independent
+    if not possible:
+        return Verdict()
+    more = "Spend a larger epsilon, or name fewer columns."
+    if not pairs.measured and not pairs.modelled:
+        if terms.chosen:
+            return Verdict("do not use", "No pair of columns is measured.", 1.0)
+        return Verdict(
+            "do not use",
+            "No pair of columns stands out from the noise, so the columns of the output are independent of "
+            f"each other. {more}",
+            1.0,
+        )
+    off = _SIGMAS * correlation_error(made.measurements, losses.total)
+    alone = independent(losses, terms.named)
+    lost = pairs.independent / possible
+    if off <= OFF and lost <= 0.5 and not alone:
+        return Verdict()
+    told = []
+    if off > OFF:
+        told.append(f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured.")
+    if lost > 0.5:
+        told.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
+    if alone:
+        told.append(alone)
+    elif off > OFF or lost > 0.5:
+        told.append(more)
+    return Verdict("do not use" if off > FAR_OFF else "rough", " ".join(told), min(1.0, max(off, lost)))
+
+
+def correlation_error(tables: Collection[NoisyMarginal], total: float) -> float:
+    """The median standard error of rank correlations in measured tables of pairs, by their noise alone.
+
+    A rank correlation is the sum of x_i y_j n_ij / n, with scores x and y of the codes whose mean is 0 and
+    whose variance is 1. Noise of deviation s in each cell makes s |x| |y| / n of it.
+    """
+    found = [error for table in tables for error in _errors(table, max(total, 1.0))]
+    return float(np.median(found[:: 1 + len(found) // _MOST_PAIRS])) if found else 0.0
+
+
+def _errors(table: NoisyMarginal, total: float) -> Iterator[float]:
+    several = [axis for axis, size in enumerate(table.values.shape) if size > 1]
+    for first, second in combinations(several, 2):
+        others = tuple(axis for axis in range(table.values.ndim) if axis not in (first, second))
+        values = table.values.sum(axis=others).astype(np.float64)
+        sigma = table.sigma * np.sqrt(table.values.size / values.size)
+        yield float(sigma * _norm(values.sum(axis=1)) * _norm(values.sum(axis=0)) / total)
+
+
+def _norm(rows: FloatArray) -> float:
+    """The length of the scores of the codes, by their ranks."""
+    shares = np.maximum(rows, 0.0)
+    shares = shares / max(float(shares.sum()), 1e-9)
+    scores = np.cumsum(shares) - shares / 2
+    scores = scores - shares @ scores
+    deviation = float(np.sqrt(shares @ scores**2))
+    return float(np.linalg.norm(scores)) / deviation if deviation > 1e-9 else 0.0
+
+
+def _of_table(columns: Mapping[str, Verdict], dependences: Verdict) -> Verdict:
+    """By how many of its columns are good."""
+    worst = sorted(columns, key=lambda name: -columns[name].harm)
+    of = {grade: [x for x in worst if columns[x].grade == grade] for grade in ("good", "rough", "do not use")}
+    good = len(of["good"]) / max(1, len(columns))
+    grade: Grade = "good" if good >= _GOOD_TABLE else "do not use" if good <= _POOR_TABLE else "rough"
+    if grade == "good" and dependences.grade != "good":
+        grade = "rough"
+    if len(of["good"]) == len(columns):
+        return Verdict(grade)
+    told = [f"Of {counted(len(columns), 'column')} {len(of['good']):,} {_are(of['good'])} good"]
+    told += [f"{len(of['rough']):,} rough ({some_of(of['rough'])})"] if of["rough"] else []
+    unfit = of["do not use"]
+    told += [f"{len(unfit):,} not to be used ({some_of(unfit)})"] if unfit else []
+    reason = f" {columns[worst[0]].why}"
+    rest = " Of the others summary() says the same." if len(columns) - len(of["good"]) > 1 else ""
+    return Verdict(grade, f"{', '.join(told)}.{reason}{rest}", 1 - good)
+
+
+def _are(names: Collection[str]) -> str:
+    return "is" if len(names) == 1 else "are"
