@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.accounting.budget import Budget, Number
+from dpsyn_sql.accounting.budget import LARGEST_EPSILON, Budget, Number
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     ImprovedEvent,
@@ -27,11 +27,13 @@ from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
 from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import con_and_source, prepared
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import explain, explain_details
+from dpsyn_sql.planning.foresight import foresight_lines
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
@@ -48,7 +50,8 @@ class Explanation:
     """What a release would do; ``str()`` gives what matters most, ``verbose()`` all of it.
 
     ``promise``: epsilon and delta, in words. ``engine``: lines about where counting happens, by their labels.
-    ``cost``: what a new debit would add to what its account has spent.
+    ``cost``: what a new debit would add to what its account has spent. ``foresight``: what can be told from
+    noise, by the number of rows.
     """
 
     plan: Plan
@@ -63,6 +66,7 @@ class Explanation:
     engine: Mapping[str, str]
     cost: Budget
     delta: Number
+    foresight: tuple[str, ...]
 
     def __str__(self) -> str:
         return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
@@ -92,11 +96,16 @@ class Explanation:
         }
         notes = {what: text for what, text in self.engine.items() if what != "Engine"}
         lines = explain(self.plan, self.shape, self.delta, explained_noise(self.plan))
-        return [*_labelled(first), *lines, *_labelled(notes)]
+        seen = _indented("Can tell", self.foresight)
+        return [*_labelled(first), *lines, *seen, *_labelled(notes)]
 
 
 def _labelled(lines: Mapping[str, str]) -> list[str]:
     return [f"{what:<12}{text}" for what, text in lines.items()]
+
+
+def _indented(label: str, lines: Sequence[str]) -> list[str]:
+    return [f"{'' if place else label:<12}{line}" for place, line in enumerate(lines)]
 
 
 _COUNTED: dict[Ask, str] = {
@@ -171,7 +180,19 @@ def plan(con: Connection, request: Request) -> Explanation:
             engine=job.session.told,
             cost=job.preview.cost or job.plan.budget,
             delta=job.request.delta,
+            foresight=_foresight(job),
         )
+
+
+def _foresight(job: Job) -> tuple[str, ...]:
+    columns, delta = len(job.plan.domain.attributes), job.request.delta
+
+    def bought(epsilon: float) -> Budget:
+        return Budget.from_epsilon(min(epsilon, LARGEST_EPSILON), delta)
+
+    if not columns or job.total is not None:
+        return ()
+    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, job.method.one_way_part))
 
 
 @hides_own_frames

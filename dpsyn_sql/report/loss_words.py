@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import pandas as pd
+
 from dpsyn_sql.report.labels import counted, outer_values
 from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
 from dpsyn_sql.report.verdict import Judged, Verdict
@@ -137,6 +139,19 @@ def lines_of_verdicts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         *((str(column["name"]), str(column["verdict"]), str(column["why"])) for column in named),
         *((str(column["name"]), str(column["verdict"]), str(column["lost"])) for column in rest),
     ]
+
+
+def verdict_table(facts: Mapping[str, Any]) -> pd.DataFrame:
+    """All verdicts of ``facts_of_losses``, those on columns the worst first."""
+    columns = sorted(facts["columns"], key=lambda column: -float(column.get("harm", 0.0)))
+    rows = [
+        *((about, None, facts[about]) for about in ("table", "dependences")),
+        *(("column", column["name"], column) for column in columns),
+    ]
+    return pd.DataFrame(
+        [(about, name, one["verdict"], one.get("why", "")) for about, name, one in rows],
+        columns=["about", "column", "verdict", "why"],
+    )
 
 
 def pairs_in_words(facts: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.loss_words import summary_of_losses
+from dpsyn_sql.report.loss_words import summary_of_losses, verdict_table
 from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.report.picture import picture
 from dpsyn_sql.report.public.page import PublicRelease, short_report, write_report
@@ -146,9 +146,20 @@ class Release:
         check_draw(rows, seed)
         return self.draw(rows, seed)
 
+    @property
+    def verdict(self) -> pd.DataFrame:
+        """What to trust: a row for the table, one for the dependences, and one for each column, the worst first
+        (docs/what_was_lost.md). It costs nothing.
+
+        Columns: ``about`` (``"table"``, ``"dependences"``, ``"column"``), ``column`` (None but for columns),
+        ``verdict`` (``"good"``, ``"rough"`` or ``"do not use"``), ``why`` (the reason and what helps; empty if it
+        is good).
+        """
+        return verdict_table(self.facts["losses"])
+
     def summary(self) -> str:
-        """What was released and what was lost, for people: each column that lost something with its noisy
-        shares, pairs, and all warnings (docs/what_was_lost.md). It costs nothing.
+        """What was released, the verdict and what was lost, for people: each column that is not good or lost
+        something, pairs, and all warnings (docs/what_was_lost.md). It costs nothing.
         """
         lines = [
             f"{self.table}: {self.rows:,} synthetic rows",

@@ -17,7 +17,7 @@ from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaint_of, independent
 from dpsyn_sql.report.fitted import FittedRelease
-from dpsyn_sql.report.labels import code_words, counted, edge_words, outer_values, some_of
+from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses
 from dpsyn_sql.report.trust import SPREAD, Trust, trust_of
 
@@ -26,8 +26,8 @@ Grade = Literal["good", "rough", "do not use"]
 LEAST_CHANCE, NO_CHANCE = 0.6, 0.2
 """A column that is believed less often is rough; one that hardly ever is should not be used."""
 
-RUINED = 1.0
-"""A column should not be used if rows that noise hides would double its standard deviation."""
+RUINED = 2.0
+"""A column should not be used if rows that noise hides would change its standard deviation so many times."""
 
 OFF, FAR_OFF = 0.1, 0.3
 """Errors of correlations from which dependences are rough, and from which they should not be used."""
@@ -158,9 +158,9 @@ def _noise_words(column: ColumnLosses, trust: Trust) -> str:
     if trust.shape == "values":
         return f"{name} is {nearly}: up to {min(trust.off, 1):.0%} of its rows may have another value"
     if trust.shape == "indicator":
-        shown = [share.words for share in column.shares[: column.attribute.regular] if share.share > 0]
-        shares = "/".join(shown) if len(shown) <= 2 else "its"
-        return f"{name} is {nearly}: {shares} shares may be off by {trust.shares:.2g}"
+        held = zip(column.attribute.fill, column.shares, strict=False)
+        values = "/".join(edge_words(cuts[0]) for cuts, share in held if share.share > 0)
+        return f"{name} is {nearly}: {values} shares may be off by {trust.shares:.2g}"
     return f"{name} is {nearly}: its {trust.worst} may be off by {min(trust.off, 10):.0%}"
 
 
@@ -168,8 +168,8 @@ def _stretch_words(column: ColumnLosses, terms: Terms) -> str:
     low, high = outer_values(column.attribute)
     beyond = f"above {high}" if column.attribute.edges[0] >= 0 else f"below {low} or above {high}"  # type: ignore[operator]
     return (
-        f"Values of {column.name!r} {beyond} may be missing, up to {terms.hidden[column.name]:,.0f} rows in each "
-        "range: sums and deviations may be too low"
+        f"Values of {column.name!r} {beyond} may be missing: noise hides up to "
+        f"{terms.hidden[column.name]:,.0f} rows there, and sums and deviations may be too low"
     )
 
 
@@ -260,9 +260,9 @@ def _of_table(columns: Mapping[str, Verdict], dependences: Verdict) -> Verdict:
     if len(of["good"]) == len(columns):
         return Verdict(grade)
     told = [f"Of {counted(len(columns), 'column')} {len(of['good']):,} {_are(of['good'])} good"]
-    told += [f"{len(of['rough']):,} rough ({some_of(of['rough'])})"] if of["rough"] else []
+    told += [f"{len(of['rough']):,} rough ({some_of(of['rough'], 3)})"] if of["rough"] else []
     unfit = of["do not use"]
-    told += [f"{len(unfit):,} not to be used ({some_of(unfit)})"] if unfit else []
+    told += [f"{len(unfit):,} not to be used ({some_of(unfit, 3)})"] if unfit else []
     reason = f" {columns[worst[0]].why}"
     rest = " Of the others summary() says the same." if len(columns) - len(of["good"]) > 1 else ""
     return Verdict(grade, f"{', '.join(told)}.{reason}{rest}", 1 - good)

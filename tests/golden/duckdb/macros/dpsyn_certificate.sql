@@ -34,6 +34,10 @@ words AS (
         (901, '$.sampling.rows', 'sampling', 'rows'),
         (902, '$.sampling.seed', 'sampling', 'seed'),
         (903, '$.sampling.drawn', 'sampling', 'drawn'),
+        (931, '$.losses.table.verdict', 'losses', 'verdict on the table'),
+        (932, '$.losses.table.why', 'losses', 'why the table'),
+        (933, '$.losses.dependences.verdict', 'losses', 'verdict on dependences'),
+        (934, '$.losses.dependences.why', 'losses', 'why dependences'),
         (941, '$.losses.pairs.measured', 'losses', 'pairs measured'),
         (942, '$.losses.pairs.modelled', 'losses', 'pairs modelled through other columns'),
         (943, '$.losses.pairs.independent', 'losses', 'pairs left independent'),
@@ -67,7 +71,7 @@ leaves AS (
             e.value AS json
         FROM found AS f, json_tree(f.certificate) AS e
     ) AS t
-    WHERE NOT regexp_matches(t.fullkey, '^\$\.(mechanisms|public_facts\.(domain|roles)|losses\.columns)([.\[]|$)')
+    WHERE NOT regexp_matches(t.fullkey, '^\$\.(mechanisms|public_facts\.(domain|roles)|losses\.(columns|table\.harm|dependences\.harm))([.\[]|$)')
         AND NOT contains(t.path, ']')
         AND (
             t.type NOT IN ('OBJECT', 'ARRAY')
@@ -179,9 +183,9 @@ described AS (
         e.id,
         'losses' AS section,
         e.value ->> '$.name' AS fact,
-        e.value ->> '$.lost' AS value
+        concat_ws('. ', e.value ->> '$.verdict', trim(e.value ->> '$.why', '.'), e.value ->> '$.lost') AS value
     FROM found AS f, json_each(f.certificate, '$.losses.columns') AS e
-    WHERE e.value ->> '$.lost' IS NOT NULL
+    WHERE COALESCE(e.value ->> '$.why', e.value ->> '$.lost') IS NOT NULL
 )
 SELECT
     a.section,

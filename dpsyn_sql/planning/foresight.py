@@ -1,0 +1,73 @@
+"""How much a release will be able to tell from noise, by the number of rows: public facts alone.
+
+Columns share what is spent on one-way tables, and pairs what is left. A column can be told from noise if the
+table has ``COLUMN_STRENGTH`` times as many rows as the noise of a cell; a pair is worth its table at
+``PAIR_STRENGTH`` (docs/decisions/0045).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsyn_sql.accounting.budget import Budget
+
+ROWS = (1_000, 10_000, 100_000)
+
+COLUMN_STRENGTH, PAIR_STRENGTH = 100.0, 60.0
+
+_FACTORS = (1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
+
+OneWayPart = Callable[[float, int, Budget], Fraction]
+"""The part of a budget that a method spends on one-way tables, of rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """Of a table of ``rows`` and ``columns``: which of them, and how many of its ``pairs``, can be told from
+    noise at one epsilon. ``fewer``: how many columns could be if no others were named."""
+
+    rows: int
+    columns: bool
+    fewer: int
+    pairs: int
+
+
+def foreseen(rows: int, columns: int, budget: Budget, part: OneWayPart) -> Foresight:
+    """What a budget can tell of a table."""
+    possible = columns * (columns - 1) // 2
+    share = float(part(rows, columns, budget))
+    spent = float(budget.fraction)
+    fewer = _tables(rows / COLUMN_STRENGTH, spent * share, gaussian=budget.gaussian)
+    pairs = _tables(rows / PAIR_STRENGTH, spent * (1 - share), gaussian=budget.gaussian)
+    return Foresight(rows, fewer >= columns, min(fewer, columns), min(pairs, possible))
+
+
+def _tables(noise: float, spent: float, *, gaussian: bool) -> int:
+    """How many tables can be measured together with at most so much noise in a cell (rows)."""
+    return math.floor(2 * spent * noise**2 if gaussian else spent * noise / math.sqrt(2))
+
+
+def foresight_lines(
+    columns: int, epsilon: float, bought: Callable[[float], Budget], part: OneWayPart
+) -> Iterator[str]:
+    """For several numbers of rows what can be told, and the epsilon, or the fewer columns, that would do.
+
+    ``bought``: the budget that an epsilon buys.
+    """
+    for rows in ROWS:
+        now, cures = foreseen(rows, columns, bought(epsilon), part), list[str]()
+        better = [(epsilon * factor, foreseen(rows, columns, bought(epsilon * factor), part)) for factor in _FACTORS]
+        if not now.columns:
+            cures += [f"epsilon {at:.2g}" for at, one in better if one.columns][:1]
+            cures += [f"{now.fewer} column{'s' if now.fewer > 1 else ''}"] if now.fewer else []
+        elif not now.pairs:
+            cures += [f"epsilon {at:.2g}" for at, one in better if one.pairs][:1]
+        possible = columns * (columns - 1) // 2
+        told = "all columns" if now.columns else "no column"
+        if possible:
+            told += f", {now.pairs:,} of {possible:,} pairs"
+        would = f" ({' or '.join(cures)} would do)" if cures else ""
+        yield f"of {rows:,} rows: {told}{would}"
