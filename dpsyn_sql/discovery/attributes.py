@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -22,7 +22,7 @@ import numpy as np
 
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.domain import text_types
-from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity
+from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity, Recoding
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES
@@ -37,12 +37,13 @@ GAP_WEIGHT = 2.0
 """The same for neighbours with a gap between them, which pieces of the fill may have to cross."""
 
 
-def attribute_of_cuts(column: Undiscovered, cuts: Sequence[Fraction]) -> Attribute:
-    """Bins between cuts of which nothing more is known."""
-    room = max(1, column.max_codes - column.nullable)
-    while len(cuts) - 1 > room:
-        cuts = [*cuts[:-1:2], cuts[-1]]
-    return _binned(column, cuts, (), column.granularity)
+def attribute_of_nothing(column: Undiscovered, cuts: Cuts) -> Attribute:
+    """Of a column of which nothing stands out from the noise: every row is NULL. Where NULL is not allowed, it
+    is the value between the outer ``cuts`` that is nearest to zero (of dates to 1970)."""
+    value = min(max(cuts[0], Fraction(0)), cuts[-2])
+    ends = after(column.type, value)
+    found = _binned(column, [value, ends], ((value,),), column.granularity)
+    return replace(found, recoding=Recoding((0,), (1,))) if column.nullable else found
 
 
 def attribute_of_pieces(

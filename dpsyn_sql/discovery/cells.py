@@ -130,6 +130,13 @@ def occupied_cells(kind: SqlType, cells: Cells, atoms: Atoms) -> NDArray[np.bool
         chosen |= more
 
 
+def stand_out(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> bool:
+    """Whether the cells that hold values do so together: their sum exceeds ``STANDS_OUT`` of its own
+    deviations, or there is an atom."""
+    held = float(cells.counts[chosen].sum())
+    return bool(atoms.values) or held > STANDS_OUT * cells.sigma * math.sqrt(np.count_nonzero(chosen))
+
+
 def _likeliest_run(deviations: FloatArray, everyday: int, positive: int) -> slice:
     """The run of adjacent cells whose sum stands out most, in its own deviations, less ``FAR`` a cell, and
     less ``NEGATIVE`` if it begins before the cell ``positive``.

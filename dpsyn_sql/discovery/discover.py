@@ -26,7 +26,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.attributes import (
     FoundType,
-    attribute_of_cuts,
+    attribute_of_nothing,
     attribute_of_pieces,
     granularity_found,
     steps_of,
@@ -38,6 +38,7 @@ from dpsyn_sql.discovery.cells import (
     atoms_of,
     occupied_cells,
     refined_cuts,
+    stand_out,
     with_atoms,
     with_finer_counts,
     without_atoms,
@@ -437,6 +438,8 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
     granularity = _granularity(column, asking)
     chosen = occupied_cells(kind, cells, atoms)
+    if not stand_out(cells, chosen, atoms):
+        return attribute_of_nothing(column, cells.cuts)
     parts = without_atoms(cells, chosen, atoms)
     for ask in _CLOSER:
         sigma = cells.sigma * _noise_ratio(asking, column, ask)
@@ -446,8 +449,7 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
     if pieces:
         return attribute_of_pieces(column, pieces, granularity)
-    ends = {cells.cuts[place + side] for place in np.flatnonzero(chosen).tolist() for side in (0, 1)}
-    return attribute_of_cuts(column, sorted(ends))
+    return attribute_of_nothing(column, cells.cuts)
 
 
 def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:

@@ -17,7 +17,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from dpsyn_sql.discovery.attributes import EXCEPTIONS, coded
+from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
@@ -34,6 +34,9 @@ NULL_SIGMAS = 2.0
 
 INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
+
+FIRST_COST = 25.0
+"""The same of the first stretch: of cells without rows one in a hundred columns has such a stretch by luck."""
 
 MOST_CODES = 32
 """Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""
@@ -76,10 +79,11 @@ def attribute_of_one_look(
         pieces, null = _of_numbers(column.type, cuts, step, mixture, ratios)
     if not column.nullable or not pieces:
         null = 0.0 if pieces else total
-    if not pieces:
-        pieces = [_any_value(column, cuts)]
-    few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
-    attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
+    if pieces:
+        few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
+        attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
+    else:
+        attribute, mass = attribute_of_nothing(column, cuts), np.array([0.0 if column.nullable else 1.0])
     found = np.append(mass, null) if column.nullable else mass
     found = found * (total / max(float(found.sum()), 1e-9))
     table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)
@@ -97,12 +101,6 @@ def _cells_of(cuts: Cuts, values: Sequence[Fraction]) -> IntArray:
     """The cell of each value (int64[n])."""
     places = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in values], "right")
     return np.clip(places - 1, 0, len(cuts) - 2)
-
-
-def _any_value(column: Undiscovered, cuts: Cuts) -> Piece:
-    """Of a column of which nothing was seen: the value nearest to zero; written where NULL is not allowed."""
-    value = min(max(cuts[0], Fraction(0)), cuts[-2])
-    return Piece(value, after(column.type, value), 0.0 if column.nullable else 1.0)
 
 
 # -- granularity ----------------------------------------------------------------------------------------
@@ -251,7 +249,7 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tup
     rows = np.zeros(left.size)
     for place in range(_MOST_INTERVALS):
         start, stop, gain = _likeliest_interval(left, sigma)
-        if gain <= INTERVAL_COST and place:
+        if gain <= (INTERVAL_COST if place else FIRST_COST):
             break
         rows[start:stop] = np.maximum(smoothed(left[start:stop], sigma), 0.0)
         left[start:stop] = 0.0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.discovery.attributes import attribute_of_cuts
+from dpsyn_sql.discovery.attributes import attribute_of_nothing
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
 from dpsyn_sql.domain.shape import Undiscovered
@@ -79,7 +79,7 @@ def test_keys_cells_and_steps_of_an_expression(engine):
 
 def test_what_is_learnt_of_an_expression_is_read_from_it_and_says_so():
     column = Undiscovered("month", "BIGINT", "numeric", source=MONTH)
-    assert attribute_of_cuts(column, [Fraction(1), Fraction(16)]).source == MONTH
+    assert attribute_of_nothing(column, [Fraction(1), Fraction(16)]).source == MONTH
     assert measured_facts(column)["source"] == str(MONTH)
     budget, plain = Budget.from_epsilon("1", "1e-6"), KeyQuery("month", "BIGINT")
     private_side = PrivateSide(1, None, None, SimpleNamespace())

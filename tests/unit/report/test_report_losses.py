@@ -11,10 +11,11 @@ from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.complaints import complaints
-from dpsyn_sql.report.doubts import MOST_WARNINGS, Doubts
+from dpsyn_sql.report.complaints import complaint_of, independent
+from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.loss_words import column_facts, facts_of_losses, summary_of_losses
 from dpsyn_sql.report.losses import Losses, _column, _joining, pair_losses
+from dpsyn_sql.report.verdict import Judged, Verdict
 
 ROWS, SIGMA = 10_000, 20.0
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y", "z"), other=True, nullable=True)
@@ -38,12 +39,22 @@ def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=(), bou
     return Losses(ROWS, columns, pair_losses([name for name, size in sizes.items() if size > 1], measured))
 
 
-def said(losses, *named, paired=False):
-    return [one.text for one in complaints(losses, named=frozenset(named), units="rows", paired=paired)]
+def said(losses, *named):
+    found = [
+        complaint_of(column, named=column.name in named, units="rows", total=losses.total)
+        for column in losses.columns
+    ]
+    return [one.text for one in found if one]
+
+
+def facts_of(losses, warnings=()):
+    """Facts of losses in which everything is good."""
+    good = Verdict()
+    return facts_of_losses(losses, Judged(good, good, {x.name: good for x in losses.columns}), warnings)
 
 
 def test_shares_have_their_standard_errors():
-    (column,) = facts_of_losses(lost(TEXT, [0.6, 0.1, 0.05, 0.2, 0.05]), ())["columns"]
+    (column,) = facts_of(lost(TEXT, [0.6, 0.1, 0.05, 0.2, 0.05]))["columns"]
     assert column["other"] == {"code": "__other__", "share": 0.2, "standard_error": SIGMA / ROWS}
     assert column["null"] == {"code": "NULL", "share": 0.05, "standard_error": SIGMA / ROWS}
     assert column["lost"] == (
@@ -89,7 +100,7 @@ def test_losses_in_words_for_people(attribute, shares, words):
 
 def test_the_end_bins_are_told():
     shares = [0.3, *[0.07] * 9, 0.07]
-    (column,) = facts_of_losses(lost(replace(AGE, edges=(0, *range(10, 111, 10))), shares), ())["columns"]
+    (column,) = facts_of(lost(replace(AGE, edges=(0, *range(10, 111, 10))), shares))["columns"]
     assert column["first_bin"]["share"] == 0.3 and column["last_bin"]["code"] == "[100, 110)"
 
 
@@ -153,7 +164,7 @@ def test_hidden_codes_can_keep_their_beginnings(labels):
 @pytest.mark.parametrize("origin", ["declared", "discovered"])
 def test_rows_that_keep_a_beginning_are_told(origin):
     codes = replace(TEXT, labels=("2*", "250*", "401.9"), prefixes=(3, 1), origin=origin)
-    (column,) = facts_of_losses(lost(codes, [0.2, 0.1, 0.6, 0.06, 0.04], hidden={"a": 80}), ())["columns"]
+    (column,) = facts_of(lost(codes, [0.2, 0.1, 0.6, 0.06, 0.04], hidden={"a": 80}))["columns"]
     error = round(2**0.5 * SIGMA / ROWS, 6)
     assert column["prefixes"] == {
         "code": "prefixes",
@@ -168,7 +179,7 @@ def test_rows_that_keep_a_beginning_are_told(origin):
     ]
     found = ["1 value and 2 prefixes found, those below 80 hidden"] if origin == "discovered" else []
     assert column["lost"] == "; ".join(words + found)
-    (kept,) = facts_of_losses(lost(codes, [0, 0, 0.9, 0, 0.1], hidden={"a": 80}), ())["columns"]
+    (kept,) = facts_of(lost(codes, [0, 0, 0.9, 0, 0.1], hidden={"a": 80}))["columns"]
     assert "prefix" not in kept["lost"]
 
 
@@ -244,14 +255,14 @@ def test_a_learnt_bin_of_one_value_hides_nothing(cuts, quiet):
     shares = [0.95, *[0.01] * 6]
     losses = lost(attribute, shares)
     assert (said(losses) == []) is quiet
-    assert (summary_of_losses(facts_of_losses(losses, ()))[0].startswith("Pairs")) is quiet
+    assert (summary_of_losses(facts_of(losses))[1].startswith("Pairs")) is quiet
     declared = lost(replace(attribute, origin="declared"), shares)
     assert said(declared), "the fill of a declared bin is a guess"
 
 
 def test_one_more_wide_bin_is_one():
     edges, shares = (0, 1000, 2000, 3000, 3001), [0.3, 0.3, 0.3, 0.1]
-    (column,) = facts_of_losses(lost(replace(AGE, edges=edges), shares), ())["columns"]
+    (column,) = facts_of(lost(replace(AGE, edges=edges), shares))["columns"]
     assert column["lost"].endswith("1 more wide range")
 
 
@@ -269,33 +280,19 @@ def test_columns_left_independent_are_told_if_they_matter():
     others = tuple(replace(CLOSED, name=name) for name in "bcdef")
     chain = [NoisyMarginal(pair, np.full((3, 3), 999), 9.0) for pair in (("b", "c"), ("c", "d"), ("e", "f"))]
     losses = lost(CLOSED, [0.5, 0.3, 0.2], tables=chain, more=others)
-    assert said(losses, paired=True) == []
-    (text,) = said(losses, "a", paired=True)
+    assert independent(losses, ()) == ""
+    text = independent(losses, {"a"})
     assert text.startswith("'a' is independent of all other columns") and "workload={'a': 10}" in text
-    assert said(losses, "a", paired=False) == []
 
 
-def test_what_the_workload_names_comes_first():
-    bad = lost(replace(TEXT, name="b"), [0, 0, 0, 1.0, 0]).columns[0]
-    rare = lost(replace(CLOSED, name="c", labels=tuple("no!")), [0.9, 0.0, 0.1]).columns[0]
-    both = replace(lost(TEXT, [1, 0, 0, 0, 0]), columns=(bad, rare))
-    assert ["'b'" in text for text in said(both)] == [True, False]
-    assert ["'b'" in text for text in said(both, "c")] == [False, True]
-
-
-def test_at_most_six_are_warnings_and_the_rest_is_counted(recwarn):
-    told = Doubts(tuple(f"doubt {i}" for i in range(9)), ("a note",))
-    notes = told.warned()
-    assert notes == (
-        "a note",
-        *(f"doubt {i}" for i in range(MOST_WARNINGS)),
-        "And 3 more warnings: see summary().",
-    )
-    assert [str(one.message) for one in recwarn] == list(notes[1:])
+def test_every_doubt_is_a_warning_after_the_notes(recwarn):
+    told = Doubts(("one doubt", "another"), ("a note",))
+    assert told.warned() == ("a note", "one doubt", "another")
+    assert [str(one.message) for one in recwarn] == ["one doubt", "another"]
 
 
 def test_no_noisy_total_no_shares():
-    (column,) = facts_of_losses(replace(lost(TEXT, [1, 0, 0, 0, 0]), total=0.0), ())["columns"]
+    (column,) = facts_of(replace(lost(TEXT, [1, 0, 0, 0, 0]), total=0.0))["columns"]
     assert column["name"] == "a"
     empty = _column(TEXT, None, 0.0, (0, 0), {})
     assert column_facts(empty) == {"name": "a", "tables": 0} and empty.other is None and empty.ends == ()
@@ -303,7 +300,7 @@ def test_no_noisy_total_no_shares():
 
 def test_rows_that_are_written_as_other_values_are_told():
     recoded = replace(FOUND, recoding=Recoding((3,), (0, 1, 2)))
-    facts = facts_of_losses(lost(recoded, [0.5, 0.2, 0.1, 0.2, 0.0], hidden={"a": 80}), ["w"])
+    facts = facts_of(lost(recoded, [0.5, 0.2, 0.1, 0.2, 0.0], hidden={"a": 80}), ["w"])
     assert (
         "not named, and are written with another; 3 values found, those below 80 hidden"
         in summary_of_losses(facts)[1]
