@@ -2,7 +2,9 @@
 
     python benchmarks/believed.py [--tables weather nhefs] [--epsilon 1 3 10] [--releases 3]
 
-Each table is released raw from a Parquet file, and its columns are judged one by one (``believes``). Real
+Each table is released raw from a Parquet file, and its columns are judged one by one (``believes``). Then it
+says how good the verdicts of the releases are: how many of the columns that are not believed were named (rough,
+or not to be used), and how many of those that are. Real
 tables are looked for in the data folder; generated ones, of similar shapes, are always there: a survey of
 many indicators kept as DOUBLE, a table of payments with long tails, a table of measurements with dates and
 NULLs.
@@ -17,6 +19,7 @@ import statistics
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import duckdb
@@ -129,18 +132,40 @@ def _alike(real: np.ndarray, made: np.ndarray) -> bool:
     return bool(near and spread and outside and np.unique(made).size <= 10 * np.unique(real).size)
 
 
-def believed(source: Path, epsilon: float, folder: Path) -> tuple[int, int]:
-    """Columns of one release that are believed, and columns."""
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Columns of releases: all, those that are believed, and how many of these and of the others were named."""
+
+    columns: int = 0
+    believed: int = 0
+    named_believed: int = 0
+    named_rejected: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Named of rejected, named of believed."""
+        rejected = self.columns - self.believed
+        return f"{self.named_rejected} of {rejected}", f"{self.named_believed} of {self.believed}"
+
+
+def believed(source: Path, epsilon: float, folder: Path) -> Count:
+    """The columns of one release."""
     into = folder / "synthetic.parquet"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dpsyn_sql.release(
+        release = dpsyn_sql.release(
             None, source, epsilon=epsilon, into=into, ledger=folder / "l.ledger", name="believed"
         )
+    verdict = release.verdict
+    named = set(verdict[verdict["verdict"] != "good"]["column"].dropna())
     con = duckdb.connect()
     kinds = {name: kind for name, kind, *_ in con.execute(f"DESCRIBE FROM '{source}'").fetchall()}
     real, made = (con.execute(f"FROM '{path}'").df() for path in (source, into))
-    return sum(believes(real[name], made[name], kind) for name, kind in kinds.items()), len(kinds)
+    good = {name for name, kind in kinds.items() if believes(real[name], made[name], kind)}
+    return Count(len(kinds), len(good), len(named & good), len(named - good))
 
 
 def source_of(name: str, folder: Path) -> Path | None:
@@ -154,13 +179,13 @@ def source_of(name: str, folder: Path) -> Path | None:
     return path if len(frame) else None
 
 
-def median_believed(source: Path, epsilon: float, releases: int) -> tuple[float, int]:
-    """The median number of believed columns of several releases, and columns."""
+def counted(source: Path, epsilon: float, releases: int) -> list[Count]:
+    """Of several releases."""
     found = []
     for _ in range(releases):
         with tempfile.TemporaryDirectory() as folder:
             found.append(believed(source, epsilon, Path(folder)))
-    return statistics.median(number for number, _ in found), found[0][1]
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -171,17 +196,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--releases", type=int, default=3)
     wanted = parser.parse_args(arguments)
-    rows: list[list[object]] = []
+    rows, verdicts, in_all = list[list[object]](), list[list[object]](), Count()
     with tempfile.TemporaryDirectory() as folder:
         for name in wanted.tables:
             source = source_of(name, Path(folder))
             if source is None:
                 print(f"{name}: {REAL[name]} is not in the data folder")
                 continue
-            figures = [median_believed(source, epsilon, wanted.releases) for epsilon in wanted.epsilon]
-            rows.append([name, figures[0][1], *(f"{number:g}" for number, _ in figures)])
+            found = [counted(source, epsilon, wanted.releases) for epsilon in wanted.epsilon]
+            medians = [statistics.median(one.believed for one in several) for several in found]
+            rows.append([name, found[0][0].columns, *(f"{number:g}" for number in medians)])
+            together = [sum(several, Count()) for several in found]
+            verdicts.append([name, *(text for one in together for text in one.words)])
+            in_all = sum(together, in_all)
     header = ["table", "columns", *(f"believed, epsilon {epsilon:g}" for epsilon in wanted.epsilon)]
     print_table(header, rows, f"medians of {wanted.releases} releases; {machine()}")
+    of = ("named of not believed", "named of believed")
+    header = ["table", *(f"{what}, epsilon {epsilon:g}" for epsilon in wanted.epsilon for what in of)]
+    rejected, trusted = in_all.words
+    together = f"in all: {rejected} that are not believed, {trusted} that are"
+    print_table(header, verdicts, f"columns of {wanted.releases} releases; {together}")
 
 
 if __name__ == "__main__":

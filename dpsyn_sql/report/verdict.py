@@ -85,6 +85,8 @@ def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
 
 
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
+    if losses.total <= 0:
+        return Verdict("do not use", f"Nothing is known of {column.name!r}: no rows stand out.", 2.0)
     named = column.name in terms.named
     complaint = complaint_of(column, named=named, units=terms.units, total=losses.total)
     if complaint is not None:
