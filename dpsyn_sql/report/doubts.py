@@ -58,15 +58,16 @@ class Doubts:
 
 def doubts(made: FittedRelease, found: Judged) -> Doubts:
     """Doubts about the output, from the answers and the verdicts on them."""
-    remark = none_asked(made.plan)
-    dependences = None if remark else found.dependences.why
+    remark, large = none_asked(made.plan), _too_large(made.plan)
+    paired = any(len(table.attrs) > 1 for table in made.measurements)
+    dependences = None if remark or (large and not paired) else found.dependences.why
     texts = (
         _uncertain_total(made),
         _unknown_types(made.types),
         _odd_texts(made.types),
         found.table.why,
         dependences,
-        _too_large(made.plan),
+        large,
     )
     return Doubts(tuple(text for text in texts if text), (remark,) if remark else ())
 

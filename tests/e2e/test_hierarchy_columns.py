@@ -25,7 +25,7 @@ from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.report.complaints import complaints
+from dpsyn_sql.report.complaints import complaint_of
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.loss_words import column_facts
 from dpsyn_sql.report.losses import Losses, PairLosses, _column
@@ -276,17 +276,16 @@ def test_a_column_of_beginnings_alone_has_a_warning():
     """Of code 0 four rows in five keep a beginning, of code 1 none."""
 
     def told(counts):
-        found = complaints(losses_of_column(WORD, counts), named=frozenset(), units="rows", paired=True)
-        return [one.text for one in found]
+        losses = losses_of_column(WORD, counts)
+        return complaint_of(losses.columns[0], named=False, units="rows", total=losses.total)
 
-    assert "72 % of the rows keep only the beginning of 'row'" in told([900, 100, 0, 0])[0]
-    assert not told([600, 400, 0, 0])
+    assert "72 % of the rows keep only the beginning of 'row'" in told([900, 100, 0, 0]).text
+    assert told([600, 400, 0, 0]) is None
 
 
 def test_a_hierarchy_that_does_not_fit_is_told():
-    (complaint,) = complaints(
-        losses_of_column(PLACE, [100, 100, 800]), named=frozenset(), units="rows", paired=True
-    )[:1]
+    (column,) = losses_of_column(PLACE, [100, 100, 800]).columns
+    complaint = complaint_of(column, named=False, units="rows", total=1000.0)
     assert "80 %" in complaint.text and "outside of the hierarchy 'place'" in complaint.text
 
 

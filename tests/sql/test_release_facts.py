@@ -144,7 +144,13 @@ def check_certificate(rows, name, facts):
     others = {k: v for k, v in facts.items() if k not in ("mechanisms", "public_facts", "losses")}
     public = {k: v for k, v in facts["public_facts"].items() if k not in ("domain", "roles")}
     told = [value for section, _, value in rows[1:] if section not in ("mechanisms", "columns")]
-    lost = [column["lost"] for column in facts["losses"]["columns"] if "lost" in column]
+    lost = [
+        ". ".join(x for x in (one["verdict"], one.get("why", "").strip("."), one.get("lost")) if x)
+        for one in facts["losses"]["columns"]
+        if "lost" in one or "why" in one
+    ]
+    for about in ("table", "dependences"):
+        lost += [facts["losses"][about][key] for key in ("verdict", "why") if key in facts["losses"][about]]
     pairs = {key: facts["losses"][key] for key in ("pairs", "warnings")}
     expected = [*leaves(others), *leaves(public), *lost, *leaves(pairs)]
     assert Counter(map(read, told)) == Counter(map(read, expected))

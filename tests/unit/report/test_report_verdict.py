@@ -1,0 +1,153 @@
+"""Verdicts: how far a column can be believed, what its losses say, dependences, the table."""
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.fit.variances import one_way_counts
+from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.losses import Losses, PairLosses, _column
+from dpsyn_sql.report.loss_words import facts_of_losses, lines_of_verdicts, summary_of_losses, verdict_table
+from dpsyn_sql.report.trust import trust_of
+from dpsyn_sql.report.verdict import Terms, correlation_error, judged
+
+ROWS = 2_000
+YES_NO = Attribute(
+    "married", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), origin="discovered", fill=((0.0,), (1.0,))
+)
+RANGES = Attribute(
+    "x", "INTEGER", "numeric", edges=tuple(range(0, 101, 10)), origin="discovered",
+    fill=tuple(pairwise(range(0, 101, 10))),
+)  # fmt: skip
+TEXT = Attribute("t", "VARCHAR", "categorical", tuple("abcd"), other=True, origin="discovered")
+
+
+def trust(attribute, shares, sigma, hidden=0.0):
+    return trust_of(attribute, np.array(shares) * ROWS, sigma, ROWS, hidden)
+
+
+def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=PairLosses(0, 0, 0)):
+    domain, counts = Domain((attribute,)), np.rint(np.array(shares) * ROWS).astype(np.int64)
+    tables = [NoisyMarginal((attribute.name,), counts, sigma)]
+    known = one_way_counts(domain, tables)[attribute.name]
+    losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}),), pairs)
+    terms = Terms(epsilon=1.0, hidden={} if hidden is None else {attribute.name: hidden}, named=named)
+    found = judged(SimpleNamespace(measurements=()), losses, terms)
+    return found.columns[attribute.name], found, losses
+
+
+def test_the_chance_falls_with_noise_and_is_certain_without():
+    chances = [trust(YES_NO, [0.8, 0.2], sigma).chance for sigma in (0, 10, 30, 100, 1000)]
+    assert chances[0] == 1 and chances[-1] < 0.15
+    assert chances == sorted(chances, reverse=True)
+
+
+def test_the_chance_is_that_of_its_own_law():
+    """The share p of ones is believed within max(p, sd / 5) / 10 of itself; simplex noise of two counts has the
+    deviation sigma / sqrt(2). With p = .5 the median decides, and is that of a coin."""
+    from scipy.stats import norm
+
+    p, sigma = 0.2, 40.0
+    deviation = sigma / ROWS / np.sqrt(2)
+    wanted = 2 * norm.cdf(0.1 * max(p, np.sqrt(p * (1 - p)) / 5) / deviation) - 1
+    assert trust(YES_NO, [1 - p, p], sigma).chance == pytest.approx(wanted, abs=0.12)
+    assert trust(YES_NO, [0.5, 0.5], 2.0).worst == "median"
+
+
+def test_values_that_are_not_found_are_values_that_are_wrong():
+    assert trust(TEXT, [0.3, 0.3, 0.2, 0.1, 0.1], 1.0).chance == 1
+    assert trust(TEXT, [0.3, 0.3, 0.15, 0.05, 0.2], 1.0).chance == 0
+
+
+def test_hidden_rows_stretch_a_column_as_its_variance_says():
+    """q rows of all at twice the distance r sd of the last value from the median add q (2 r)^2 to the variance in
+    sd^2: half of it to the sd."""
+    own = trust(RANGES, [0.1] * 10, 1.0, hidden=20.0)
+    values = np.arange(100)
+    reach = (99 - np.median(values)) / values.std()
+    assert own.stretch == pytest.approx(0.01 * (2 * reach) ** 2 / 2, rel=0.05)
+    assert trust(YES_NO, [0.5, 0.5], 1.0, hidden=20.0).stretch == 0
+
+
+def test_dates_are_judged_by_what_sampling_moves_between_months():
+    from datetime import date
+
+    many = Attribute("d", "DATE", "temporal", edges=(date(1920, 1, 1), date(2020, 1, 1)))
+    few = replace(many, edges=(date(2019, 1, 1), date(2020, 1, 1)))
+    assert trust(many, [1.0], 1.0).chance == 0 and trust(few, [1.0], 1.0).chance == 1
+
+
+def test_an_exact_release_is_good_and_says_nothing():
+    for attribute, shares in ((YES_NO, [0.7, 0.3]), (RANGES, [0.1] * 10), (TEXT, [0.4, 0.3, 0.2, 0.1, 0.0])):
+        own, found, _ = verdict(attribute, shares, 0.5, hidden=0.5)
+        assert (own.grade, own.why) == ("good", "") and found.table.grade == "good"
+
+
+def test_noise_is_named_with_the_epsilon_that_helps():
+    own, found, losses = verdict(YES_NO, [0.92, 0.08], 150.0)
+    assert own.grade == "do not use" and own.why.startswith("'married' is nearly all noise: 0/1 shares may be off")
+    helps = float(own.why.split("Spend epsilon ")[1].split()[0].rstrip(".,"))
+    assert verdict(YES_NO, [0.92, 0.08], 150.0 / helps)[0].grade == "good"
+    assert found.table.grade == "do not use" and "'married'" in found.table.why
+    facts = facts_of_losses(losses, found, ())
+    ((name, grade, why),) = lines_of_verdicts(facts)
+    assert (name, grade, why) == ("married", own.grade, own.why)
+    assert sum(own.why in line for line in summary_of_losses(facts)) == 1
+    frame = verdict_table(facts)
+    assert list(frame["verdict"]) == ["do not use", "good", "do not use"] and frame["why"][2] == own.why
+
+
+def test_a_tail_that_noise_hides_is_named_with_its_end():
+    own, *_ = verdict(RANGES, [0.45, 0.3, 0.15, 0.07, 0.03, 0, 0, 0, 0, 0], 2.0, hidden=100.0)
+    assert own.grade != "good" and "Values of 'x' above 99 may be missing: noise hides up to 100 rows" in own.why
+    assert "declare its bounds" in own.why
+
+
+def test_one_value_and_no_value_are_named():
+    one = replace(YES_NO, edges=(0.0, 0.5), fill=((0.0,),), nullable=True)
+    own, *_ = verdict(one, [1.0, 0.0], 20.0, hidden=20.0)
+    assert own.grade == "do not use" and own.why.startswith("Every row of 'married' is 0: other values, of fewer")
+    own, *_ = verdict(one, [0.3, 0.7], 20.0, hidden=20.0)
+    assert own.why.startswith("Every row that has a value of 'married' is 0")
+    own, *_ = verdict(replace(one, recoding=Recoding((0,), (1,))), [0.5, 0.5], 20.0, hidden=20.0)
+    assert own.grade == "do not use" and "every row is NULL" in own.why
+
+
+def test_hidden_text_is_named_with_its_threshold():
+    own, *_ = verdict(TEXT, [0.3, 0.2, 0.1, 0.0, 0.4], 1.0)
+    assert own.grade == "rough" and "40 % of the rows" in own.why and "fewer than 40 rows are hidden" in own.why
+    own, *_ = verdict(TEXT, [0.1, 0.1, 0.1, 0.0, 0.7], 1.0)
+    assert own.grade == "do not use"
+
+
+def test_what_the_workload_names_harms_most():
+    shares = [0.92, 0.08]
+    assert verdict(YES_NO, shares, 60.0, named={"married"})[0].harm == verdict(YES_NO, shares, 60.0)[0].harm + 1
+
+
+@pytest.mark.parametrize(("measured", "independent", "grade"), [(10, 0, "good"), (2, 8, "rough"), (0, 10, "do not use")])
+def test_dependences_that_nobody_measured_are_named(measured, independent, grade):
+    found = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(measured, 0, independent))[1]
+    assert found.dependences.grade == grade and (not found.dependences.why) is (grade == "good")
+
+
+def test_the_error_of_correlations_is_that_of_the_noise():
+    random, sigma, total = np.random.default_rng(5), 30.0, 20_000
+    truth = np.outer(np.full(6, 1 / 6), [0.2, 0.5, 0.3]) * total
+    tables = [np.rint(truth + random.normal(0, sigma, truth.shape)).astype(np.int64) for _ in range(400)]
+    told = correlation_error([NoisyMarginal(("a", "b"), table, sigma) for table in tables], total)
+    x, y = (_scores(truth.sum(axis=axis)) for axis in (1, 0))
+    found = [x @ table @ y / total for table in tables]
+    assert told == pytest.approx(np.std(found), rel=0.1)
+    assert correlation_error([], total) == 0
+
+
+def _scores(rows):
+    shares = rows / rows.sum()
+    middles = np.cumsum(shares) - shares / 2
+    middles = middles - shares @ middles
+    return middles / np.sqrt(shares @ middles**2)
