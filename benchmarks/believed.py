@@ -3,9 +3,8 @@
     python benchmarks/believed.py [--tables weather nhefs] [--epsilon 1 3 10] [--releases 3]
 
 Each table is released raw from a Parquet file, and its columns are judged one by one (``believes``). Then it
-says how good the verdicts of the releases are: how many of the columns that are not believed were named (rough,
-or not to be used), and how many of those that are. Real
-tables are looked for in the data folder; generated ones, of similar shapes, are always there: a survey of
+says how good the verdicts of the releases are: how many of the columns that are not believed were named
+(rough, or not to be used), and how many of those that are. Real tables are looked for in the data folder; generated ones, of similar shapes, are always there: a survey of
 many indicators kept as DOUBLE, a table of payments with long tails, a table of measurements with dates and
 NULLs.
 
@@ -134,7 +133,7 @@ def _alike(real: np.ndarray, made: np.ndarray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Columns of releases: all, those that are believed, and how many of these and of the others were named."""
+    """Columns of releases: all, the believed ones, and how many of these and of the others were named."""
 
     columns: int = 0
     believed: int = 0

@@ -38,8 +38,8 @@ GAP_WEIGHT = 2.0
 
 
 def attribute_of_nothing(column: Undiscovered, cuts: Cuts) -> Attribute:
-    """Of a column of which nothing stands out from the noise: every row is NULL. Where NULL is not allowed, it
-    is the value between the outer ``cuts`` that is nearest to zero (of dates to 1970)."""
+    """Of a column of which nothing stands out from the noise: every row is NULL. Where NULL is not allowed,
+    it is the value between the outer ``cuts`` that is nearest to zero (of dates to 1970)."""
     value = min(max(cuts[0], Fraction(0)), cuts[-2])
     ends = after(column.type, value)
     found = _binned(column, [value, ends], ((value,),), column.granularity)

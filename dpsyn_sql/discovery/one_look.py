@@ -36,7 +36,7 @@ INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
 
 FIRST_COST = 25.0
-"""The same of the first stretch: of cells without rows one in a hundred columns has such a stretch by luck."""
+"""The same of the first stretch: without rows one in a hundred columns has such a stretch by luck."""
 
 MOST_CODES = 32
 """Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""

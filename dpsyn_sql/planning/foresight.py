@@ -59,7 +59,9 @@ def foresight_lines(
     """
     for rows in ROWS:
         now, cures = foreseen(rows, columns, bought(epsilon), part), list[str]()
-        better = [(epsilon * factor, foreseen(rows, columns, bought(epsilon * factor), part)) for factor in _FACTORS]
+        better = [
+            (epsilon * factor, foreseen(rows, columns, bought(epsilon * factor), part)) for factor in _FACTORS
+        ]
         if not now.columns:
             cures += [f"epsilon {at:.2g}" for at, one in better if one.columns][:1]
             cures += [f"{now.fewer} column{'s' if now.fewer > 1 else ''}"] if now.fewer else []

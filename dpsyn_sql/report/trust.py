@@ -81,7 +81,9 @@ def trust_of(
         known.append(("values", moved / MOVED, moved))
     for _, relative, _ in known:
         found = found & (relative <= 1)
-    worst, relative, off = max(known, key=lambda one: float(np.mean(one[1] > 1)) + 1e-9 * float(one[1].mean()))
+    worst, relative, off = max(
+        known, key=lambda one: float(np.mean(one[1] > 1)) + 1e-9 * float(one[1].mean())
+    )
     shape, stretch = _shape(attribute, truth), 0.0
     if attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
         stretch = _stretch(attribute, truth, hidden / total)

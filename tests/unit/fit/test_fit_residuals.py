@@ -109,7 +109,10 @@ def test_a_table_with_a_margin_that_nobody_asked_for_is_not_shown():
 
 
 def test_margins_can_be_known_from_before():
-    known = [total(), *(NoisyMarginal((n,), table_of(DOMAIN, CODES, MarginalQuery((n,))), 1.0) for n in "abc")]
+    known = [
+        total(),
+        *(NoisyMarginal((n,), table_of(DOMAIN, CODES, MarginalQuery((n,))), 1.0) for n in "abc"),
+    ]
     one, *shown = shown_tables(DOMAIN, [answered(query) for query in QUERIES[3:6]], known)
     assert one.attrs == ("one",)
     for table, query in zip(shown, QUERIES[3:6], strict=True):

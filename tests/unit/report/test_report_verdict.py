@@ -10,8 +10,8 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.losses import Losses, PairLosses, _column
 from dpsyn_sql.report.loss_words import facts_of_losses, lines_of_verdicts, summary_of_losses, verdict_table
+from dpsyn_sql.report.losses import Losses, PairLosses, _column
 from dpsyn_sql.report.trust import trust_of
 from dpsyn_sql.report.verdict import Terms, correlation_error, judged
 
@@ -89,7 +89,9 @@ def test_an_exact_release_is_good_and_says_nothing():
 
 def test_noise_is_named_with_the_epsilon_that_helps():
     own, found, losses = verdict(YES_NO, [0.92, 0.08], 150.0)
-    assert own.grade == "do not use" and own.why.startswith("'married' is nearly all noise: 0/1 shares may be off")
+    assert own.grade == "do not use" and own.why.startswith(
+        "'married' is nearly all noise: 0/1 shares may be off"
+    )
     helps = float(own.why.split("Spend epsilon ")[1].split()[0].rstrip(".,"))
     assert verdict(YES_NO, [0.92, 0.08], 150.0 / helps)[0].grade == "good"
     assert found.table.grade == "do not use" and "'married'" in found.table.why
@@ -103,14 +105,18 @@ def test_noise_is_named_with_the_epsilon_that_helps():
 
 def test_a_tail_that_noise_hides_is_named_with_its_end():
     own, *_ = verdict(RANGES, [0.45, 0.3, 0.15, 0.07, 0.03, 0, 0, 0, 0, 0], 2.0, hidden=100.0)
-    assert own.grade != "good" and "Values of 'x' above 99 may be missing: noise hides up to 100 rows" in own.why
+    assert (
+        own.grade != "good" and "Values of 'x' above 99 may be missing: noise hides up to 100 rows" in own.why
+    )
     assert "declare its bounds" in own.why
 
 
 def test_one_value_and_no_value_are_named():
     one = replace(YES_NO, edges=(0.0, 0.5), fill=((0.0,),), nullable=True)
     own, *_ = verdict(one, [1.0, 0.0], 20.0, hidden=20.0)
-    assert own.grade == "do not use" and own.why.startswith("Every row of 'married' is 0: other values, of fewer")
+    assert own.grade == "do not use" and own.why.startswith(
+        "Every row of 'married' is 0: other values, of fewer"
+    )
     own, *_ = verdict(one, [0.3, 0.7], 20.0, hidden=20.0)
     assert own.why.startswith("Every row that has a value of 'married' is 0")
     own, *_ = verdict(replace(one, recoding=Recoding((0,), (1,))), [0.5, 0.5], 20.0, hidden=20.0)
@@ -119,17 +125,23 @@ def test_one_value_and_no_value_are_named():
 
 def test_hidden_text_is_named_with_its_threshold():
     own, *_ = verdict(TEXT, [0.3, 0.2, 0.1, 0.0, 0.4], 1.0)
-    assert own.grade == "rough" and "40 % of the rows" in own.why and "fewer than 40 rows are hidden" in own.why
+    assert (
+        own.grade == "rough" and "40 % of the rows" in own.why and "fewer than 40 rows are hidden" in own.why
+    )
     own, *_ = verdict(TEXT, [0.1, 0.1, 0.1, 0.0, 0.7], 1.0)
     assert own.grade == "do not use"
 
 
 def test_what_the_workload_names_harms_most():
     shares = [0.92, 0.08]
-    assert verdict(YES_NO, shares, 60.0, named={"married"})[0].harm == verdict(YES_NO, shares, 60.0)[0].harm + 1
+    assert (
+        verdict(YES_NO, shares, 60.0, named={"married"})[0].harm == verdict(YES_NO, shares, 60.0)[0].harm + 1
+    )
 
 
-@pytest.mark.parametrize(("measured", "independent", "grade"), [(10, 0, "good"), (2, 8, "rough"), (0, 10, "do not use")])
+@pytest.mark.parametrize(
+    ("measured", "independent", "grade"), [(10, 0, "good"), (2, 8, "rough"), (0, 10, "do not use")]
+)
 def test_dependences_that_nobody_measured_are_named(measured, independent, grade):
     found = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(measured, 0, independent))[1]
     assert found.dependences.grade == grade and (not found.dependences.why) is (grade == "good")
