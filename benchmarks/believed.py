@@ -4,9 +4,9 @@
 
 Each table is released raw from a Parquet file, and its columns are judged one by one (``believes``). Then it
 says how good the verdicts of the releases are: how many of the columns that are not believed were named
-(rough, or not to be used), and how many of those that are. Real tables are looked for in the data folder; generated ones, of similar shapes, are always there: a survey of
-many indicators kept as DOUBLE, a table of payments with long tails, a table of measurements with dates and
-NULLs.
+(rough, or not to be used), and how many of those that are. Real tables are looked for in the data folder;
+generated ones, of similar shapes, are always there: a survey of many indicators kept as DOUBLE, a table of
+payments with long tails, a table of measurements with dates and NULLs.
 
 The comparison reads the source without noise: for public data sets only.
 """

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.accounting.budget import LARGEST_EPSILON, Budget, Number
+from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     ImprovedEvent,
@@ -188,7 +188,7 @@ def _foresight(job: Job) -> tuple[str, ...]:
     columns, delta = len(job.plan.domain.attributes), job.request.delta
 
     def bought(epsilon: float) -> Budget:
-        return Budget.from_epsilon(min(epsilon, LARGEST_EPSILON), delta)
+        return Budget.from_epsilon(epsilon, delta)
 
     if not columns or job.total is not None:
         return ()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import WEAK_EPSILON, Budget
 
 ROWS = (1_000, 10_000, 100_000)
 
@@ -57,16 +57,15 @@ def foresight_lines(
 
     ``bought``: the budget that an epsilon buys.
     """
+    larger = [epsilon * factor for factor in _FACTORS if epsilon * factor <= WEAK_EPSILON]
     for rows in ROWS:
         now, cures = foreseen(rows, columns, bought(epsilon), part), list[str]()
-        better = [
-            (epsilon * factor, foreseen(rows, columns, bought(epsilon * factor), part)) for factor in _FACTORS
-        ]
+        better = [(at, foreseen(rows, columns, bought(at), part)) for at in larger]
         if not now.columns:
-            cures += [f"epsilon {at:.2g}" for at, one in better if one.columns][:1]
+            cures += [f"epsilon {at:.3g}" for at, one in better if one.columns][:1]
             cures += [f"{now.fewer} column{'s' if now.fewer > 1 else ''}"] if now.fewer else []
         elif not now.pairs:
-            cures += [f"epsilon {at:.2g}" for at, one in better if one.pairs][:1]
+            cures += [f"epsilon {at:.3g}" for at, one in better if one.pairs][:1]
         possible = columns * (columns - 1) // 2
         told = "all columns" if now.columns else "no column"
         if possible:

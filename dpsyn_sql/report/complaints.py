@@ -78,8 +78,8 @@ def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
         1.0,
         f"No value of {name!r} is frequent enough to be found{needs}: every row of it is '__other__'. If the "
         f"values tell rows apart, as ids and names do, write {name}: {{type: key}} in the domain; otherwise "
-        "declare the categories, convert numbers or dates that are written as text (1,234 or 31.12.2024) in a "
-        "query, or leave the column out.",
+        "declare the categories, convert numbers or dates that are written as text (1,234 or 31.12.2024) in "
+        "a query, or leave the column out.",
     )
 
 

@@ -130,8 +130,8 @@ def _share_facts(share: Share | None) -> dict[str, Any] | None:
 
 
 def lines_of_verdicts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Of each column that is not good its name, the verdict and why, the worst first; then the name, "good" and
-    the losses of each column that lost something. From ``facts_of_losses``."""
+    """Of each column that is not good its name, the verdict and why, the worst first; then the name, "good"
+    and the losses of each column that lost something. From ``facts_of_losses``."""
     named = [column for column in facts["columns"] if "why" in column]
     named = sorted(named, key=lambda column: -float(column["harm"]))
     rest = [column for column in facts["columns"] if "why" not in column and "lost" in column]

@@ -148,12 +148,12 @@ class Release:
 
     @property
     def verdict(self) -> pd.DataFrame:
-        """What to trust: a row for the table, one for the dependences, and one for each column, the worst first
-        (docs/what_was_lost.md). It costs nothing.
+        """What to trust: a row for the table, one for the dependences, and one for each column, the worst
+        first (docs/what_was_lost.md). It costs nothing.
 
         Columns: ``about`` (``"table"``, ``"dependences"``, ``"column"``), ``column`` (None but for columns),
-        ``verdict`` (``"good"``, ``"rough"`` or ``"do not use"``), ``why`` (the reason and what helps; empty if it
-        is good).
+        ``verdict`` (``"good"``, ``"rough"`` or ``"do not use"``), ``why`` (the reason and what helps; empty
+        if it is good).
         """
         return verdict_table(self.facts["losses"])
 

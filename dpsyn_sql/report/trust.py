@@ -5,12 +5,13 @@ had, again and again, and each time the column is made from them: no count is be
 the rows in all (the nearest such table, as in ``nonnegativity="simplex"``). How often the result would be
 believed is the chance that this release is (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
 chapter 6). A column of numbers is believed if its mean and median are within a tenth and the 95th percentile
-within 15 % (of themselves, or of a fifth of the standard deviation if that is more), and the standard deviation
-within 25 %; any other column if at most 15 % of its rows have another value. NULL is within .03.
+within 15 % (of themselves, or of a fifth of the standard deviation if that is more), and the standard
+deviation within 25 %; any other column if at most 15 % of its rows have another value. NULL is within .03.
 
-The bootstrap knows nothing of what discovery did not see. Where the range is learnt, ``stretch`` says what rows
-beyond it would do: as many rows as noise hides in one cell, twice as far from the median as the last value.
-They change the variance by ``2 x stretch`` of itself, and so the standard deviation by about ``stretch``.
+The bootstrap knows nothing of what discovery did not see. Where the range is learnt, ``stretch`` says what
+rows beyond it would do: as many rows as noise hides in one cell, twice as far from the median as the last
+value. They change the variance by ``2 x stretch`` of itself, and so the standard deviation by about
+``stretch``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Shape = Literal["values", "indicator", "numbers", "smooth"]
 DRAWS, _MOST_DRAWN = 100, 400_000
 
 MEAN, TAIL, SPREAD, MOVED, MISSING = 0.1, 0.15, 0.25, 0.15, 0.03
-"""How far off the mean and the median, the 95th percentile, the standard deviation, the values of other columns,
-and NULL may be."""
+"""How far off the mean and the median, the 95th percentile, the standard deviation, the values of other
+columns, and NULL may be."""
 
 _MONTH = 365.25 / 12
 
@@ -40,10 +41,10 @@ _MONTH = 365.25 / 12
 class Trust:
     """Of a column.
 
-    ``shape``: numbers that are two values (``indicator``), single values (``numbers``) or ranges (``smooth``);
-    all other columns are ``values``. ``chance``: that it is believed. ``worst``: the figure that fails most
-    often, ``off`` how far off it may be in 9 of 10 releases: in parts of itself, of rows for ``shares``.
-    ``shares``: the same of the largest error of a share. ``stretch``: what rows that noise hides would do.
+    ``shape``: numbers that are two values (``indicator``), single values (``numbers``) or ranges
+    (``smooth``); all other columns are ``values``. ``chance``: that it is believed. ``worst``: the figure
+    that fails most often, ``off`` how far off it may be in 9 of 10 releases: in parts of itself, or of the
+    rows. ``shares``: the same of the largest error of a share. ``stretch``: what rows that noise hides would do.
     """
 
     shape: Shape
@@ -81,9 +82,7 @@ def trust_of(
         known.append(("values", moved / MOVED, moved))
     for _, relative, _ in known:
         found = found & (relative <= 1)
-    worst, relative, off = max(
-        known, key=lambda one: float(np.mean(one[1] > 1)) + 1e-9 * float(one[1].mean())
-    )
+    worst, _, off = max(known, key=lambda one: (float(np.mean(one[1] > 1)), float(np.mean(one[1]))))
     shape, stretch = _shape(attribute, truth), 0.0
     if attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
         stretch = _stretch(attribute, truth, hidden / total)

@@ -13,12 +13,14 @@ from typing import Literal
 
 import numpy as np
 
+from dpsyn_sql.accounting.budget import WEAK_EPSILON
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaint_of, independent
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses
+from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.trust import SPREAD, Trust, trust_of
 
 Grade = Literal["good", "rough", "do not use"]
@@ -34,6 +36,9 @@ OFF, FAR_OFF = 0.1, 0.3
 
 _GOOD_TABLE, _POOR_TABLE = 0.8, 0.2
 # A table is good if this part of its columns is; it should not be used if at most that part is.
+
+_LEAST_TOTAL = 4.0
+# Standard errors of the total below which rows in all may be noise.
 
 _FACTORS = (1.5, 2, 3, 5, 10, 20, 50, 100)
 _MOST_PAIRS = 200
@@ -53,9 +58,9 @@ class Verdict:
 class Terms:
     """What verdicts depend on beside the answers.
 
-    ``epsilon``: of the release. ``needed``: for discovered columns the rows that a value must have to be found;
-    ``hidden``: rows that noise hides in a cell beyond a learnt range. ``named``: columns that matter most.
-    ``units``: what a threshold counts, in words. ``chosen``: the method asks for no pairs, as its user chose.
+    ``epsilon``: of the release. ``hidden``: rows that noise hides in a cell beyond a learnt range.
+    ``named``: columns that matter most. ``units``: what a threshold counts, in words. ``chosen``: the method
+    asks for no pairs, as its user chose.
     """
 
     epsilon: float
@@ -76,7 +81,11 @@ class Judged:
 
 def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
     """All verdicts on a release."""
-    columns = {column.name: _of_column(column, losses, terms) for column in losses.columns}
+    lost = losses.total <= _LEAST_TOTAL * total_error(made.measurements)
+    columns = {
+        column.name: _unknown(column) if lost else _of_column(column, losses, terms)
+        for column in losses.columns
+    }
     dependences = _of_dependences(made, losses, terms)
     return Judged(_of_table(columns, dependences), dependences, columns)
 
@@ -84,9 +93,11 @@ def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
 # -- columns --------------------------------------------------------------------------------------------
 
 
+def _unknown(column: ColumnLosses) -> Verdict:
+    return Verdict("do not use", f"Nothing is known of {column.name!r}: the rows in all may be noise.", 2.0)
+
+
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
-    if losses.total <= 0:
-        return Verdict("do not use", f"Nothing is known of {column.name!r}: no rows stand out.", 2.0)
     named = column.name in terms.named
     complaint = complaint_of(column, named=named, units=terms.units, total=losses.total)
     if complaint is not None:
@@ -177,7 +188,8 @@ def _stretch_words(column: ColumnLosses, terms: Terms) -> str:
 
 def _more(terms: Terms, factor: float | None) -> str:
     """A cure by a larger epsilon."""
-    return "Spend a larger epsilon" if factor is None else f"Spend epsilon {terms.epsilon * factor:.2g}"
+    epsilon = 0 if factor is None else terms.epsilon * factor
+    return f"Spend epsilon {epsilon:.3g}" if 0 < epsilon <= WEAK_EPSILON else "Spend a larger epsilon"
 
 
 def _fewer(losses: Losses, factor: float | None) -> str:

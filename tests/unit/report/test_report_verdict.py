@@ -15,7 +15,7 @@ from dpsyn_sql.report.losses import Losses, PairLosses, _column
 from dpsyn_sql.report.trust import trust_of
 from dpsyn_sql.report.verdict import Terms, correlation_error, judged
 
-ROWS = 2_000
+ROWS, NO_PAIRS = 2_000, PairLosses(0, 0, 0)
 YES_NO = Attribute(
     "married", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), origin="discovered", fill=((0.0,), (1.0,))
 )
@@ -30,13 +30,13 @@ def trust(attribute, shares, sigma, hidden=0.0):
     return trust_of(attribute, np.array(shares) * ROWS, sigma, ROWS, hidden)
 
 
-def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=PairLosses(0, 0, 0)):
+def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0):
     domain, counts = Domain((attribute,)), np.rint(np.array(shares) * ROWS).astype(np.int64)
     tables = [NoisyMarginal((attribute.name,), counts, sigma)]
     known = one_way_counts(domain, tables)[attribute.name]
     losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}),), pairs)
     terms = Terms(epsilon=1.0, hidden={} if hidden is None else {attribute.name: hidden}, named=named)
-    found = judged(SimpleNamespace(measurements=()), losses, terms)
+    found = judged(SimpleNamespace(measurements=[NoisyMarginal((), np.array([ROWS]), error)]), losses, terms)
     return found.columns[attribute.name], found, losses
 
 
@@ -130,6 +130,11 @@ def test_hidden_text_is_named_with_its_threshold():
     )
     own, *_ = verdict(TEXT, [0.1, 0.1, 0.1, 0.0, 0.7], 1.0)
     assert own.grade == "do not use"
+
+
+def test_of_rows_that_may_be_noise_nothing_is_known():
+    own, found, _ = verdict(YES_NO, [0.7, 0.3], 0.5, error=600.0)
+    assert own.grade == found.table.grade == "do not use" and "rows in all may be noise" in own.why
 
 
 def test_what_the_workload_names_harms_most():
