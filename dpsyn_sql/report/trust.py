@@ -44,7 +44,7 @@ class Trust:
     ``shape``: numbers that are two values (``indicator``), single values (``numbers``) or ranges
     (``smooth``); all other columns are ``values``. ``chance``: that it is believed. ``worst``: the figure
     that fails most often, ``off`` how far off it may be in 9 of 10 releases: in parts of itself, or of the
-    rows. ``shares``: the same of the largest error of a share. ``stretch``: what rows that noise hides would do.
+    rows. ``shares``: the same of the largest error of a share. ``stretch``: what hidden rows would do.
     """
 
     shape: Shape
