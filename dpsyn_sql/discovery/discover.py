@@ -51,7 +51,7 @@ from dpsyn_sql.discovery.labels import (
     with_stems,
 )
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.discovery.one_look import attribute_of_one_look, likely_steps
+from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, mixed_cuts
@@ -215,7 +215,7 @@ def _once(
             for item in shape.measured
         ),
     )
-    wanted = chooser.one_way_part(rows)
+    wanted, believed = chooser.one_way_part(rows), rows if rows > LEAST_ROWS * total.sigma else 0.0
     steps, rest = one_look_discovery(shape, planned, left, wanted)
     asking = replace(asking, steps=_by_question(steps))
     looks = _looks([(column, asking) for column in shape.undiscovered], rows)
@@ -228,7 +228,7 @@ def _once(
                 counts = np.array(list(labels.values()), np.int64)
                 seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table = _of_one_look(column, asking, rows)
+                found[column.name], table = _of_one_look(column, asking, believed)
                 tables.append(table)
             else:
                 found[column.name] = _attribute(column, asking)

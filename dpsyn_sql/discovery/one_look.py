@@ -35,8 +35,12 @@ NULL_SIGMAS = 2.0
 INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
 
-FIRST_COST = 25.0
-"""The same of the first stretch: without rows one in a hundred columns has such a stretch by luck."""
+FIRST_COST, SHORT_COST = 25.0, 45.0
+"""The same of the first stretch, and what is added to it over the number of cells: Laplace noise makes high
+single cells. Without rows one in a hundred columns has such a stretch by luck."""
+
+LEAST_ROWS = 2.0
+"""Deviations of the noisy number of rows below which there may be none: nothing of a column is believed."""
 
 MOST_CODES = 32
 """Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""
@@ -61,7 +65,7 @@ def attribute_of_one_look(
         cuts: of ``mixed_cuts``.
         noisy: the counts of its cells, then of NULL.
         steps: which steps its values are multiples of; None if the owner states a granularity.
-        rows: noisy number of units; below 1 counts as 1.
+        rows: noisy number of units; 0 or less if there may be none: nothing is found then.
     """
     total = max(rows, 1.0)
     counts = noisy.values.astype(np.float64)
@@ -69,7 +73,9 @@ def attribute_of_one_look(
         counts[-1] = 0.0
     granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
-    if column.type.temporal:
+    if rows <= 0:
+        pieces, null = list[Piece](), total
+    elif column.type.temporal:
         pieces, null = _of_times(cuts, counts, sigma, total)
     else:
         step = _step(column.type, granularity)
@@ -249,7 +255,7 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tup
     rows = np.zeros(left.size)
     for place in range(_MOST_INTERVALS):
         start, stop, gain = _likeliest_interval(left, sigma)
-        if gain <= (INTERVAL_COST if place else FIRST_COST):
+        if gain <= (INTERVAL_COST if place else FIRST_COST + SHORT_COST / (stop - start)):
             break
         rows[start:stop] = np.maximum(smoothed(left[start:stop], sigma), 0.0)
         left[start:stop] = 0.0

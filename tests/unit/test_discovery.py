@@ -9,7 +9,7 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import discovered
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.domain.attributes import Attribute, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.text_types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT
 from dpsyn_sql.domain.types import parse_type
@@ -250,9 +250,12 @@ def test_values_far_from_zero_that_lie_close_together_stay_there(sql_type, low, 
 
 @pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE", "TIMESTAMP", "TIME", "DECIMAL(38,10)"])
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_to_be_found_gives_a_few_bins(sql_type, seed):
+def test_where_nothing_is_found_every_row_is_null(sql_type, seed):
+    """Or the value nearest to zero, where NULL is not allowed: no number is invented."""
+    found = learnt(np.zeros(0, dtype=int), sql_type, sigma=100.0, seed=seed, nullable=True)
+    assert found.size == 2 and found.recoding == Recoding((0,), (1,))
     found = learnt(np.zeros(0, dtype=int), sql_type, sigma=100.0, seed=seed)
-    assert 1 <= found.size <= 100
+    assert found.size == 1 and found.recoding is None and found.fill == ((found.edges[0],),)
 
 
 def test_values_that_are_multiples_stay_multiples():

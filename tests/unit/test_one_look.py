@@ -173,6 +173,29 @@ def test_of_noise_alone_no_huge_number_is_written():
             assert largest < 1e6
 
 
+@pytest.mark.parametrize("sql_type", ["DATE", "TIMESTAMP", "TIME"])
+@pytest.mark.parametrize("laplace", [False, True])
+def test_of_noise_alone_no_dates_are_written(sql_type, laplace):
+    """Of 40 columns without rows two have a stretch by luck at most."""
+    random, own, lucky = np.random.default_rng(9), column(sql_type), 0
+    cuts = mixed_cuts(own.type)
+    for _ in range(40):
+        law = random.laplace(0, 50 / 2**0.5, len(cuts)) if laplace else random.normal(0, 50, len(cuts))
+        counts = NoisyMarginal(("x",), np.rint(law).astype(int), 50.0)
+        found, table = attribute_of_one_look(own, cuts, counts, None, 40.0)
+        lucky += table.values[: found.regular].sum() > 0
+    assert lucky <= 2
+
+
+def test_where_there_may_be_no_rows_nothing_is_found():
+    own, fixed = column("INTEGER"), column("INTEGER", nullable=False)
+    cuts, counts = noisy(np.repeat([0, 7], 500), own, 30.0, 1)
+    found, table = attribute_of_one_look(own, cuts, counts, None, 0.0)
+    assert found.recoding is not None and list(table.values) == [0, 1]
+    found, table = attribute_of_one_look(fixed, cuts, counts, None, 0.0)
+    assert found.fill == ((0,),) and list(table.values) == [1]
+
+
 def test_bounds_end_the_values():
     own = column("INTEGER", least=Fraction(18), most=Fraction(90), nullable=False)
     random = np.random.default_rng(4)
