@@ -170,12 +170,15 @@ def _moments(attribute: Attribute, shares: FloatArray) -> _Moments:
 def _spread(
     attribute: Attribute, shares: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Of each piece its code, first and last value, and of each distribution its share."""
+    """Of each piece its code, first and last value (in parts of the largest), and of each distribution its
+    share."""
     code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
     step = float(attribute.type.discrete)
     if isinstance(attribute.granularity, int | float) or hasattr(attribute.granularity, "quantize"):
         step = float(attribute.granularity)  # type: ignore[arg-type]
-    return code, low, np.maximum(low, high - step), shares[:, code] * part
+    last = np.maximum(low, high - step)
+    scale = max(float(np.abs(low).max()), float(np.abs(last).max())) or 1.0  # squares of doubles overflow
+    return code, low / scale, last / scale, shares[:, code] * part
 
 
 def _stretch(attribute: Attribute, truth: FloatArray, hidden: float) -> float:

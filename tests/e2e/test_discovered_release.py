@@ -11,7 +11,7 @@ from dpsyn_sql.errors import BudgetError
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The source is a database in memory"),
-    pytest.mark.filterwarnings("ignore:Rare values of"),
+    pytest.mark.filterwarnings("ignore:Of "),
     pytest.mark.filterwarnings("ignore:The noisy total is not above zero"),
 ]
 

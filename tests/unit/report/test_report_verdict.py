@@ -168,3 +168,15 @@ def _scores(rows):
     middles = np.cumsum(shares) - shares / 2
     middles = middles - shares @ middles
     return middles / np.sqrt(shares @ middles**2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_unit_of_a_column_does_not_matter():
+    ends = tuple(float(x) for x in range(0, 101, 10))
+    found = []
+    for scale in (1.0, 1e305, 1e-300):
+        cuts = tuple(x * scale for x in ends)
+        own = Attribute("x", "DOUBLE", "numeric", edges=cuts, origin="discovered", fill=tuple(pairwise(cuts)))
+        found.append(trust(own, [0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0, 0, 0], 50.0, hidden=20.0))
+    assert found[0].chance == found[1].chance == found[2].chance
+    assert found[1].stretch == pytest.approx(found[0].stretch) == found[2].stretch
