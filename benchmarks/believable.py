@@ -57,7 +57,7 @@ CREDIT_EDGES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of a table: SQL with ``{t}`` for the relation; or how many warnings have all of ``words``."""
+    """A number of a table: SQL with ``{t}`` for the relation; or how many verdicts have all of ``words``."""
 
     label: str
     sql: str = ""
@@ -99,8 +99,8 @@ def spread(column: str) -> tuple[Figure, ...]:
 
 
 def told(*words: str) -> Figure:
-    """How many warnings have these words."""
-    return Figure("warnings with " + " and ".join(words), words=words)
+    """How many columns have a verdict with these words."""
+    return Figure("verdicts with " + " and ".join(words), words=words)
 
 
 def spearman(one: str, two: str) -> Figure:
@@ -112,7 +112,7 @@ def spearman(one: str, two: str) -> Figure:
     return Figure(f"Spearman {one}, {two}", f"SELECT corr(r0, r1) FROM (SELECT {ranks} FROM {{t}})")
 
 
-WARNINGS = Figure("warnings", words=())
+VERDICTS = Figure("columns that are not good", words=())
 OUTSIDE = " OR ".join(f"{name} NOT BETWEEN {low} AND {high}" for name, (low, high) in CITY.items())
 FIRST_THREE = (
     share("counter = 511, %", "counter = 511"),
@@ -126,7 +126,7 @@ HOUSES_LOST = (
     Figure("distinct zipcodes", "SELECT count(DISTINCT zipcode) FROM {t}"),
     Figure("distinct zip_numbers", "SELECT count(DISTINCT zip_number) FROM {t}"),
     share("waterfront = 1, %", "waterfront = 1"),
-    WARNINGS,
+    VERDICTS,
     told("'zipcode'"),
     told("'waterfront'"),
     told("'id'", "key"),
@@ -151,7 +151,7 @@ def cases() -> list[Case]:
             7,
             "connections",
             "no domain",
-            (share("guess_passwd, %", "label = 'guess_passwd'"), WARNINGS, told("'label'")),
+            (share("guess_passwd, %", "label = 'guess_passwd'"), VERDICTS, told("'label'")),
             epsilon=0.1,
         ),
     ]
@@ -206,7 +206,7 @@ def _csv_figures() -> tuple[Figure, ...]:
         Figure("__other__ in the six numbers, % of cells", f"SELECT 100 * avg({other}) / 6 FROM {{t}}"),
         Figure("mean age", "SELECT avg(TRY_CAST(age AS DOUBLE)) FROM {t}"),
         Figure("mean fnlwgt", "SELECT avg(TRY_CAST(fnlwgt AS DOUBLE)) FROM {t}"),
-        WARNINGS,
+        VERDICTS,
         told("'fnlwgt'"),
     )
 
@@ -224,7 +224,7 @@ def _wrong_domains() -> list[Case]:
             6,
             "adult_train",
             "age 200 to 300",
-            (share("age >= 200, %", "age >= 200"), WARNINGS, told("'age'")),
+            (share("age >= 200, %", "age >= 200"), VERDICTS, told("'age'")),
             age,
             checks=False,
         ),
@@ -234,7 +234,7 @@ def _wrong_domains() -> list[Case]:
             "wrong categories",
             (
                 Figure("distinct marital_status", "SELECT count(DISTINCT marital_status) FROM {t}"),
-                WARNINGS,
+                VERDICTS,
                 told("'marital_status'"),
             ),
             marital,
@@ -258,7 +258,7 @@ def load(con: duckdb.DuckDBPyConnection, name: str, checks: bool = True) -> bool
 
 
 def released(con: duckdb.DuckDBPyConnection, case: Case, folder: Path) -> list[str]:
-    """Make one release into ``copy``; what it warned of.
+    """Make one release into ``copy``; what it says of columns that are not good.
 
     Raises:
         DpsynError: there is no release.
@@ -268,9 +268,9 @@ def released(con: duckdb.DuckDBPyConnection, case: Case, folder: Path) -> list[s
         source = folder / f"{case.table}.csv"
         con.execute(f"COPY {case.table} TO '{source}' (HEADER)")
     into = folder / "copy.parquet" if case.csv else "copy"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        dpsyn_sql.release(
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = dpsyn_sql.release(
             None if case.csv else con,
             source,
             into=into,
@@ -281,7 +281,7 @@ def released(con: duckdb.DuckDBPyConnection, case: Case, folder: Path) -> list[s
         )
     if case.csv:
         con.execute(f"CREATE TABLE copy AS FROM '{into}'")
-    return [str(warning.message) for warning in caught]
+    return [why for why in release.verdict.query("about == 'column'")["why"] if why]
 
 
 def figures(case: Case, releases: int) -> list[list[object]]:
