@@ -6,6 +6,7 @@ what noise does to its figures (``report/trust.py``).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -147,7 +148,8 @@ def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
     own = trust(1)
     if own.chance >= LEAST_CHANCE and own.stretch <= SPREAD:
         return Verdict()
-    helps = next((factor for factor in _FACTORS if _good(trust(factor))), None)
+    place = bisect_left(_FACTORS, True, key=lambda factor: _good(trust(factor)))
+    helps = _FACTORS[place] if place < len(_FACTORS) else None
     if own.chance < LEAST_CHANCE:
         why, harm = _noise_words(column, own), 1 - own.chance
         hopeless = own.chance < NO_CHANCE
