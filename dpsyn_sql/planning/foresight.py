@@ -37,12 +37,17 @@ class Foresight:
 
 def foreseen(rows: int, columns: int, budget: Budget, part: OneWayPart) -> Foresight:
     """What a budget can tell of a table."""
-    possible = columns * (columns - 1) // 2
-    share = float(part(rows, columns, budget))
     spent = float(budget.fraction)
-    fewer = _tables(rows / COLUMN_STRENGTH, spent * share, gaussian=budget.gaussian)
-    pairs = _tables(rows / PAIR_STRENGTH, spent * (1 - share), gaussian=budget.gaussian)
-    return Foresight(rows, fewer >= columns, min(fewer, columns), min(pairs, possible))
+
+    def told(number: int) -> bool:
+        own = spent * float(part(rows, number, budget))
+        return _tables(rows / COLUMN_STRENGTH, own, gaussian=budget.gaussian) >= number
+
+    most = min(columns, _tables(rows / COLUMN_STRENGTH, spent, gaussian=budget.gaussian))
+    fewer = next((number for number in range(most, 0, -1) if told(number)), 0)
+    left = spent * (1 - float(part(rows, columns, budget)))
+    pairs = _tables(rows / PAIR_STRENGTH, left, gaussian=budget.gaussian)
+    return Foresight(rows, fewer == columns, fewer, min(pairs, columns * (columns - 1) // 2))
 
 
 def _tables(noise: float, spent: float, *, gaussian: bool) -> int:
