@@ -1,8 +1,8 @@
 """Accuracy and processor time of methods on tables of a hundred to a thousand columns.
 
-    python benchmarks/many_columns.py [--structures factor tree clusters classes one_hot] [--columns 100 200 300]
-        [--codes mixed binary] [--rows 50000] [--epsilon 0.3 1 3] [--methods adaptive copula auto] [--runs 1]
-        [--whole]
+    python benchmarks/many_columns.py [--structures factor tree clusters classes one_hot]
+        [--columns 100 200 300] [--codes mixed binary] [--rows 50000] [--epsilon 0.3 1 3]
+        [--methods adaptive copula auto] [--runs 1] [--whole]
 
     factor      every column follows five hidden normal variables: what a Gaussian copula describes
     tree        every column follows one earlier column

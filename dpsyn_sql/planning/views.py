@@ -262,9 +262,9 @@ def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) ->
         greedy = covering_views(sizes, cover, most)
         yield greedy
         if cover == 2 and not greedy.apart:
-            views = plane_covering(sizes, most)
-            if 0 < len(views) < len(greedy.views):
-                yield Covering(views)
+            plane = plane_covering(sizes, most)
+            if 0 < len(plane) < len(greedy.views):
+                yield Covering(plane)
         return
     number, drawn = 0, dict[Scope, None]()
     while number < 2 * math.comb(sum(size > 1 for size in sizes), 2):

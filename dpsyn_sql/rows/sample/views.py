@@ -7,10 +7,12 @@
 
 Rows come in batches, each updated by itself, so that work is linear in rows.
 
-*Topologically sorted views* (STS of DPSyn, section 3.3). The first view is random. Then comes, again and
-again, one of those with the fewest new attributes, until all attributes are there. Records are made one by
-one: in each view the record takes, among the cells that agree with what it has already, one with the largest
-count, and the count falls by one; ties go at random.
+*Topologically sorted views* (STS of DPSyn, section 3.3), as published, for comparison. The first view is
+random. Then comes, again and again, one of those with the fewest new attributes, until all attributes are
+there. Records are made one by one: in each view the record takes, among the cells that agree with what it has
+already, one with the largest count, and the count falls by one; ties go at random. This makes dependence that
+no view has: the same records come first in every view and take the commonest values of all of them. On Adult
+at epsilon 1 pairs are 0.088 from the real ones, those of independent columns 0.079 (``benchmarks/methods.py``).
 
 A record's choice depends only on how many records with the same known values came before it. So all records
 take one view at once: in each group of records with the same known values, the r-th record gets the r-th cell
@@ -44,7 +46,7 @@ PASSES: Mapping[str, int] = {"exchange": 6, "gum": GRADUAL_ROUNDS, "mcf": FLOW_R
 """Passes over all rows and views, where they fit ``MOST_WORK``."""
 
 FURTHER, PAYS = 60, 1e-3
-"""Further passes of exchanges, at most: as long as each brings the rows nearer to the views by at least so much
+"""Further passes of exchanges, at most, while each brings the rows nearer to the views by at least so much
 (mean total variation distance). Where columns depend strongly, six passes go only a third of the way."""
 
 MOST_WORK = 3e9
