@@ -12,7 +12,7 @@ random. Then comes, again and again, one of those with the fewest new attributes
 there. Records are made one by one: in each view the record takes, among the cells that agree with what it has
 already, one with the largest count, and the count falls by one; ties go at random. This makes dependence that
 no view has: the same records come first in every view and take the commonest values of all of them. On Adult
-at epsilon 1 pairs are 0.088 from the real ones, those of independent columns 0.079 (``benchmarks/methods.py``).
+at epsilon 1 pairs are 0.088 from the real ones, those of independent columns 0.079 (docs/methods.md).
 
 A record's choice depends only on how many records with the same known values came before it. So all records
 take one view at once: in each group of records with the same known values, the r-th record gets the r-th cell
