@@ -1,5 +1,6 @@
 """Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
+    delta 0: the number of rows; if pairs cannot be told from noise, one-way tables get everything
     one-way tables -> denoise -> working bins, coarse twins          measure.py, model.py
     twice:  noisy distances of all pairs to the model -> score       measure.py, through the door
             greedy choice under a cap on the junction tree           select.py
@@ -36,25 +37,26 @@ from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 ONE_WAY_PART = Fraction(3, 5)
 """Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
 
-LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 30.0
+LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 12.0
 """Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below
-which scores of all pairs find nothing but noise."""
+which scores of all pairs find nothing but noise (docs/decisions/0046)."""
 
 
-def hopeless(rows: float, attributes: int, budget: Budget) -> bool:
-    """Whether scores of all pairs would find nothing but noise: by a noisy number of rows."""
+def rows_needed(attributes: int, budget: Budget) -> float:
+    """Rows below which scores of all pairs would find nothing but noise. A unit has one row."""
     pairs = max(1, attributes * (attributes - 1) // 2)
     if budget.gaussian:
-        return rows * math.sqrt(2 * float(budget.fraction)) < LEAST_STRENGTH * math.sqrt(pairs)
-    return rows * float(budget.fraction) < LEAST_STRENGTH_PURE * pairs
+        return LEAST_STRENGTH * math.sqrt(pairs / (2 * max(float(budget.fraction), 1e-30)))
+    return LEAST_STRENGTH_PURE * pairs / max(float(budget.fraction), 1e-30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +86,30 @@ class Adaptive(Recipe):
             share = own / (1 - share + own)
         if not pairs:
             share = Fraction(1)
-        first, rest = budget.split((share, 1 - share))
+        counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
+        rows, first, rest = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
         steps: list[MeasureStep | ReservedStep] = []
+        if counted:
+            steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
         if others.attributes:
             steps += measure.first_steps(others, first, terms.workload, self.constants)
         if pairs:
             triples = further_queries(domain, rho, most, self.constants)
             name = "two-way, in two rounds" + (", then three-way" if triples else "")
+            if counted:
+                needed = source.unit.max_rows * rows_needed(attributes, budget)
+                name += f", if there are about {needed:,.0f} rows or more"
             steps.append(ReservedStep(name, pairs, rest, triples))
         return self.planned(source, domain, budget, terms, steps)
 
     def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
         """All of it if no pair can be told from noise; else as much as its one-way tables are worth."""
-        return Fraction(1) if hopeless(rows, attributes, budget) else ONE_WAY_PART
+        return Fraction(1) if rows < rows_needed(attributes, budget) else ONE_WAY_PART
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
+        if plan.reserved and _rows_first(plan.budget, terms):
+            plan = self._after_rows(plan, curator, terms)
         observed = measure.one_ways(plan, curator)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
@@ -119,6 +129,19 @@ class Adaptive(Recipe):
                 known = replace(model.independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))
 
+    def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
+        """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
+        all that is left."""
+        first, *steps = plan.known
+        (noisy,) = curator.ask(Marginals(first.queries), first.budget)
+        needed = plan.source.unit.max_rows * rows_needed(len(plan.domain.attributes), plan.budget)
+        if float(noisy.values) >= needed:
+            return replace(plan, steps=plan.steps[1:])
+        left = sum(step.budget.amount for step in plan.steps[1:])
+        budget = Budget(plan.budget.kind, left)
+        alone = measure.first_steps(plan.domain, budget, terms.workload, self.constants)
+        return replace(plan, steps=tuple(alone))
+
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
         own = Recipe.variances(self, model, answers)
@@ -133,6 +156,12 @@ class Adaptive(Recipe):
             "candidate cells": candidates,
             "model cells": limits.tree_cells(round(self.constants.cap_most)),
         }
+
+
+def _rows_first(budget: Budget, terms: Terms) -> bool:
+    """Whether the number of rows is asked for first. Discovery knows it where it asks about columns once;
+    Gaussian scores are cheap beside their noise, and find what there is."""
+    return not budget.gaussian and not terms.known
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:

@@ -15,10 +15,13 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
 from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.method import rows_needed
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
+from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
+from dpsyn_sql.source.relation import PrivacyUnit
 
 SETTINGS = Adaptive.constants
 ROWS = 20_000
@@ -131,7 +134,7 @@ def attributes_of(asked):
     ]
 
 
-@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)])
+@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 2 * 10**13, 10**15)])
 def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
     monkeypatch, kind, units, enough
 ):
@@ -141,6 +144,33 @@ def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_
     spent = sum(budget.amount for _, _, budget in asked)
     assert spent == pytest.approx(units, rel=1e-6)
     assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=enough, kind=kind))
+
+
+@pytest.mark.parametrize("times", [0.99, 1.01])
+def test_a_pure_budget_asks_for_rows_first_and_for_pairs_only_if_they_are_enough(monkeypatch, times):
+    units = round(times * 10**15 * rows_needed(8, Budget("pure", 10**15)) / ROWS)
+    asked = asked_of(monkeypatch, (4,) * 8, units=units, kind="pure")
+    assert [query.attrs for query in asked[0][1]] == [()]
+    assert asked[0][2].amount == pytest.approx(units * ROWS_SHARE, abs=1)
+    assert any(question == "distance" for question, _, _ in asked) == (times > 1)
+    if times < 1:
+        assert [len(queries) for _, queries, _ in asked] == [1, 8]
+        assert sum(budget.amount for _, _, budget in asked) == units
+
+
+def test_the_rows_that_are_needed_follow_from_public_facts_alone():
+    domain = domain_of((4,) * 8, False)
+    unit = replace(SOURCE, unit=PrivacyUnit("who", 3))
+    for budget in (Budget("pure", 10**15), Budget("pure", 10**13)):
+        for source, rows in ((SOURCE, 1), (unit, 3)):
+            first, *_, last = Adaptive().plan(source, domain, budget).steps
+            assert first.name == "rows in all" and first.queries[0].attrs == ()
+            assert f"if there are about {rows * rows_needed(8, budget):,.0f} rows or more" in last.name
+    assert rows_needed(8, Budget("pure", 10**13)) == pytest.approx(
+        100 * rows_needed(8, Budget("pure", 10**15))
+    )
+    (step,) = Adaptive().plan(SOURCE, domain_of((4,), False), Budget("pure", 10**15)).steps
+    assert step.budget.amount == 10**15  # no pairs, no question about the rows
 
 
 def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_share(monkeypatch):
