@@ -270,10 +270,25 @@ def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
     return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within)))
 
 
+def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, Observation]) -> Known:
+    """The same with what measured pairs tell that no scores came before: how far their noisy counts are from
+    the model, beyond their noise and sampling."""
+    with phase("model"):
+        expected = all_pairs(known.beliefs, list(tables))
+    found = dict[Scope, float]()
+    for pair, table in tables.items():
+        variance = _cell_deviation(table) ** 2
+        squares = float(((table.values - known.total * expected[pair]) ** 2).sum())
+        excess = (squares - variance * table.values.size) / known.total - 1
+        attributes = _attributes(task, pair)
+        found[attributes] = max(0.0, excess, found.get(attributes, 0.0))
+    return replace(known, dispersions=(*known.dispersions, Dispersions(found, 0.0)))
+
+
 def components(task: Task, known: Known) -> dict[Scope, Components]:
     """Of the pairs that could be scored, by positions of attributes; none if there was no score.
 
-    A measured pair has the largest dispersion of all rounds, which is that before it was measured. Any other
+    A measured pair has the largest dispersion of all rounds, which is that before it was fitted. Any other
     pair has that of the last round. A table with a coarse twin sees sums of working bins: it adds no
     precision, and leaves the dispersion that it does not tell.
     """

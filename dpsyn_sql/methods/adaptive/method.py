@@ -1,5 +1,6 @@
 """Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
+    with a target: the first round measures its pairs, unscored
     delta 0: the number of rows; if pairs cannot be told from noise, one-way tables get everything
     one-way tables -> denoise -> working bins, coarse twins          measure.py, model.py
     twice:  noisy distances of all pairs to the model -> score       measure.py, through the door
@@ -51,9 +52,14 @@ LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 12.0
 which scores of all pairs find nothing but noise (docs/decisions/0046)."""
 
 
-def rows_needed(attributes: int, budget: Budget) -> float:
-    """Rows below which scores of all pairs would find nothing but noise. A unit has one row."""
-    pairs = max(1, attributes * (attributes - 1) // 2)
+TARGET_ALONE = 2.0
+"""With a target other pairs are asked about from so many times the rows on that they need: below, what they
+take from the target's pairs is worth more there (docs/decisions/0047)."""
+
+
+def rows_needed(attributes: int, budget: Budget, pairs: int = 0) -> float:
+    """Rows below which scores of all pairs (or so many) would find nothing but noise. A unit has one row."""
+    pairs = max(1, pairs or attributes * (attributes - 1) // 2)
     if budget.gaussian:
         return LEAST_STRENGTH * math.sqrt(pairs / (2 * max(float(budget.fraction), 1e-30)))
     return LEAST_STRENGTH_PURE * pairs / max(float(budget.fraction), 1e-30)
@@ -97,20 +103,25 @@ class Adaptive(Recipe):
             triples = further_queries(domain, rho, most, self.constants)
             name = "two-way, in two rounds" + (", then three-way" if triples else "")
             if counted:
-                needed = source.unit.max_rows * rows_needed(attributes, budget)
+                own = attributes - 1 if terms.workload.target else 0
+                needed = source.unit.max_rows * rows_needed(attributes, budget, own)
                 name += f", if there are about {needed:,.0f} rows or more"
             steps.append(ReservedStep(name, pairs, rest, triples))
         return self.planned(source, domain, budget, terms, steps)
 
-    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
-        """All of it if no pair can be told from noise; else as much as its one-way tables are worth."""
-        return Fraction(1) if rows < rows_needed(attributes, budget) else ONE_WAY_PART
+    def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
+        """All of it if no pair (with the target, if there is one) can be told from noise; else as much as its
+        one-way tables are worth."""
+        pairs = attributes - 1 if terms.workload.target else 0
+        return Fraction(1) if rows < rows_needed(attributes, budget, pairs) else ONE_WAY_PART
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
         if plan.reserved and _rows_first(plan.budget, terms):
             plan = self._after_rows(plan, curator, terms)
         observed = measure.one_ways(plan, curator)
+        if terms.workload.target and plan.reserved:
+            plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = model.independence(task)
@@ -132,9 +143,10 @@ class Adaptive(Recipe):
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
         all that is left."""
-        first, *steps = plan.known
+        first, attributes = plan.known[0], len(plan.domain.attributes)
         (noisy,) = curator.ask(Marginals(first.queries), first.budget)
-        needed = plan.source.unit.max_rows * rows_needed(len(plan.domain.attributes), plan.budget)
+        pairs = attributes - 1 if terms.workload.target else 0
+        needed = plan.source.unit.max_rows * rows_needed(attributes, plan.budget, pairs)
         if float(noisy.values) >= needed:
             return replace(plan, steps=plan.steps[1:])
         left = sum(step.budget.amount for step in plan.steps[1:])
@@ -162,6 +174,17 @@ def _rows_first(budget: Budget, terms: Terms) -> bool:
     """Whether the number of rows is asked for first. Discovery knows it where it asks about columns once;
     Gaussian scores are cheap beside their noise, and find what there is."""
     return not budget.gaussian and not terms.known
+
+
+def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
+    """The same plan; if so few rows (noisy) show no other pairs, with the pairs of the target alone."""
+    needed = plan.source.unit.max_rows * rows_needed(len(plan.domain.attributes), plan.budget)
+    needed *= TARGET_ALONE
+    *steps, last = plan.steps
+    if rows >= needed or not isinstance(last, ReservedStep):
+        return plan
+    own = tuple(query for query in last.queries if target in query.attrs)
+    return replace(plan, steps=(*steps, replace(last, queries=own, further=None)))
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
@@ -209,7 +232,8 @@ class Choice:
 def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
     """All rounds; also what is left if no pair was worth measuring.
 
-    A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
+    With a target the first of two rounds measures its pairs, whatever they score: what classifiers learn is
+    in them, and the noise of the scores of all others would hide it (docs/decisions/0047). A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
     measures the pairs of earlier rounds again.
     """
     pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)
@@ -217,6 +241,8 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         return known, step.budget
     (*earlier, last), for_triples = _divided(task, step)
     after = Progress(known)
+    if earlier and task.terms.workload.target:
+        after = _around_target(task, known, pairs, earlier.pop(0))
     for share in earlier:
         choice = _choice(task, after, pairs, share, last=False)
         after = _with_pairs(task, after, choice, choice.found, last=False)
@@ -229,6 +255,19 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         budget = replace(step.budget, amount=for_triples)
         return _with_triples(task, after.known, triples, after.weights, budget), None
     return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+
+
+def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Progress:
+    """Measure the pairs with the target, or their coarse twins, as many as fit into the tree; fit."""
+    target, coarse = task.plan.domain.index(task.terms.workload.target), set(pairs.twins.values())
+    own = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
+    scores = {pairs.twins.get(pair, pair): math.inf for pair in own}
+    weights = _selected(task, known, scores, {}, budget, last=False)
+    if not weights:
+        return Progress(known, carried=budget.amount)
+    tables = measure.tables_measured(task, known, weights, budget)
+    known = measure.with_measured_dispersions(task, known, tables)
+    return Progress(model.fitted(task, known, tables, frozenset(), last=False), None, weights)
 
 
 def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
