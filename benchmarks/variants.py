@@ -1,11 +1,11 @@
 """What a constant of the adaptive method is worth: variants beside the method as it is, paired by seed.
 
     python benchmarks/variants.py [--tables adult weather] [--epsilon 0.1 1] [--seeds 8] [--unordered]
-        [--delta 1e-9] [--vary luck=1.5 charge=0.35 pairs=never strength=30 independent]
+        [--delta 1e-9] [--vary luck=1.5 charge=0.35 pairs=never strength=30 dpsyn]
 
 A variant is a field of ``methods/adaptive/budget.py`` with another value; ``pairs=never`` or
 ``pairs=always``, whatever they are worth; ``strength``, from which a pure budget (``--delta 0``) asks about
-pairs at all; or ``independent``. Everything between counting and writing is the
+pairs at all; or another method by its name. Everything between counting and writing is the
 real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public
 tables. Mean total variation distance of a sample of the model over all two-way and 200 seeded three-way
 marginals, and the difference from the method as it is with its standard error over the seeds.
@@ -32,7 +32,7 @@ from sweep import TABLES, table_of
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.methods import METHODS, Adaptive
 from dpsyn_sql.methods.adaptive import method as recipe
 from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.methods.recipe import Recipe
@@ -119,8 +119,8 @@ def domain_of(table: Table, sizes: Sequence[int], *, ordered: bool) -> Domain:
 def varied(variant: str) -> Iterator[Recipe]:
     """The method of a variant."""
     name, _, value = variant.partition("=")
-    if variant == "independent":
-        yield Independent()
+    if variant in METHODS:
+        yield METHODS[variant]
     elif name == "pairs":
         before, select.pairs_worth_their_budget = (
             select.pairs_worth_their_budget,

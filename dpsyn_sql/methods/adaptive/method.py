@@ -101,10 +101,11 @@ class Adaptive(Recipe):
             steps += measure.first_steps(others, first, terms.workload, self.constants)
         if pairs:
             triples = further_queries(domain, rho, most, self.constants)
-            name = "two-way, in two rounds" + (", then three-way" if triples else "")
+            first_of = ", the target's pairs first" if terms.workload.target else ""
+            name = f"two-way, in two rounds{first_of}" + (", then three-way" if triples else "")
             if counted:
-                own = attributes - 1 if terms.workload.target else 0
-                needed = source.unit.max_rows * rows_needed(attributes, budget, own)
+                few = attributes - 1 if terms.workload.target else 0
+                needed = source.unit.max_rows * rows_needed(attributes, budget, few)
                 name += f", if there are about {needed:,.0f} rows or more"
             steps.append(ReservedStep(name, pairs, rest, triples))
         return self.planned(source, domain, budget, terms, steps)
@@ -143,7 +144,8 @@ class Adaptive(Recipe):
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
         all that is left."""
-        first, attributes = plan.known[0], len(plan.domain.attributes)
+        first, *_ = plan.known
+        attributes = len(plan.domain.attributes)
         (noisy,) = curator.ask(Marginals(first.queries), first.budget)
         pairs = attributes - 1 if terms.workload.target else 0
         needed = plan.source.unit.max_rows * rows_needed(attributes, plan.budget, pairs)
@@ -233,7 +235,9 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
     """All rounds; also what is left if no pair was worth measuring.
 
     With a target the first of two rounds measures its pairs, whatever they score: what classifiers learn is
-    in them, and the noise of the scores of all others would hide it (docs/decisions/0047). A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
+    in them, and the noise of the scores of all others would hide it (docs/decisions/0047).
+
+    A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
     measures the pairs of earlier rounds again.
     """
     pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)

@@ -231,6 +231,13 @@ def test_a_target_has_the_pairs_of_a_small_table_to_itself(monkeypatch, kind, wh
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(units, rel=1e-4)
 
 
+def test_the_plan_says_that_a_target_comes_first():
+    domain, budget = domain_of((4,) * 8, False), Budget("gdp", 10**13)
+    for workload, there in ((X0, True), (UNWEIGHTED, False)):
+        last = Adaptive().plan(SOURCE, domain, budget, Terms(workload=workload)).steps[-1]
+        assert ("the target's pairs first" in last.name) == there
+
+
 def test_rows_for_a_target_are_those_for_its_own_pairs(monkeypatch):
     budget = Budget("pure", 10**13)
     terms = Terms(workload=X0)
