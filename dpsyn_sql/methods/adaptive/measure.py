@@ -62,18 +62,20 @@ TOTAL = MarginalQuery(())
 """The marginal over no attribute: one number, the rows."""
 
 
-def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Settings) -> list[MeasureStep]:
+def first_steps(
+    domain: Domain, budget: Budget, workload: Workload, settings: Settings, among: Sequence[str] = ()
+) -> list[MeasureStep]:
     """The total, then residuals; attributes of one size and one weight are asked for together.
 
     With m the mean weight of an attribute of k codes and f = 1 - 1/k, its share of the residuals is, as that
     of whole tables (``one_way_steps``), half even and half by (m k)^(2/3), times f^(1/3): a residual costs f
     times a table of the same noise. The error of the total is in every table, so it counts like a table of d
-    cells for d attributes.
+    cells for d attributes. ``among``: as in ``one_way_steps``.
     """
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
     if not budget.gaussian or not sizes:
-        return one_way_steps(domain, budget, workload)
-    means = workload.means(domain.names)
+        return one_way_steps(domain, budget, workload, among)
+    means = workload.means(among or domain.names)
     weights, powers = size_weights(sizes, means)
     factors = {name: cost_factor((size,)) for name, size in sizes.items()}
     weights = {name: own * factors[name] ** settings.residual_power for name, own in weights.items()}

@@ -98,7 +98,7 @@ class Adaptive(Recipe):
         if counted:
             steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
         if others.attributes:
-            steps += measure.first_steps(others, first, terms.workload, self.constants)
+            steps += measure.first_steps(others, first, terms.workload, self.constants, domain.names)
         if pairs:
             triples = further_queries(domain, rho, most, self.constants)
             first_of = ", the target's pairs first" if terms.workload.target else ""
@@ -131,7 +131,7 @@ class Adaptive(Recipe):
             others = measure.unknown(plan.domain, terms.known)
             if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
-                steps = measure.first_steps(others, left, terms.workload, self.constants)
+                steps = measure.first_steps(others, left, terms.workload, self.constants, plan.domain.names)
                 again = dict(zip(others.names, measure.first_tables(others, curator, steps), strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first

@@ -231,6 +231,15 @@ def test_a_target_has_the_pairs_of_a_small_table_to_itself(monkeypatch, kind, wh
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(units, rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("workload", [X0, Workload(((("x1", "x7"), Fraction(5)),))], ids=["target", "pair"])
+def test_a_workload_may_name_attributes_whose_tables_discovery_knows(kind, workload):
+    terms = Terms(workload=workload, known=frozenset({"x0", "x1"}))
+    plan = Adaptive().plan(SOURCE, domain_of((4,) * 8, False), Budget(kind, 10**14), terms)
+    asked = {query.attrs for step in plan.known for query in step.queries} - {()}
+    assert asked == {(f"x{place}",) for place in range(2, 8)}
+
+
 def test_the_plan_says_that_a_target_comes_first():
     domain, budget = domain_of((4,) * 8, False), Budget("gdp", 10**13)
     for workload, there in ((X0, True), (UNWEIGHTED, False)):
