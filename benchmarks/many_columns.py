@@ -1,12 +1,13 @@
 """Accuracy and processor time of methods on tables of a hundred to a thousand columns.
 
-    python benchmarks/many_columns.py [--structures factor tree clusters one_hot] [--columns 100 200 300]
-        [--codes mixed binary] [--rows 50000] [--epsilon 0.3 1 3] [--methods adaptive copula auto] [--runs 1]
-        [--whole]
+    python benchmarks/many_columns.py [--structures factor tree clusters classes one_hot]
+        [--columns 100 200 300] [--codes mixed binary] [--rows 50000] [--epsilon 0.3 1 3]
+        [--methods adaptive copula auto] [--runs 1] [--whole]
 
     factor      every column follows five hidden normal variables: what a Gaussian copula describes
     tree        every column follows one earlier column
     clusters    half of the columns in groups of ten that follow a hidden class; the rest is independent
+    classes     all columns nearly follow one hidden class of sixty: values change together or not at all
     one_hot     diabetes_130 as one column of two codes for each frequent value: real rows
 
 ``mixed`` columns have 2 to 8 codes. The tables are made here from a fixed seed. A line has the mean total
@@ -101,6 +102,16 @@ def clusters(rows: int, sizes: Sequence[int], rng: np.random.Generator) -> Codes
     return np.stack(found, axis=1)
 
 
+def classes(rows: int, sizes: Sequence[int], rng: np.random.Generator) -> Codes:
+    """Few codes for each hidden class."""
+    hidden = rng.choice(60, rows, p=rng.dirichlet(np.full(60, 0.3)))
+    found = []
+    for size in sizes:
+        bounds = np.cumsum(rng.dirichlet(np.full(size, 0.05), 60), axis=1)
+        found.append(np.minimum((bounds[hidden] < rng.random(rows)[:, None]).sum(axis=1), size - 1))
+    return np.stack(found, axis=1)
+
+
 def one_hot(rows: int, columns: int) -> Codes:
     """One column for each of the most frequent values of all columns, if a hundredth of the rows has it."""
     file = need(DATA / "diabetes_130" / "diabetic_data.parquet")
@@ -121,6 +132,7 @@ STRUCTURES: dict[str, Callable[[int, Sequence[int], np.random.Generator], Codes]
     "factor": factor,
     "tree": tree,
     "clusters": clusters,
+    "classes": classes,
 }
 
 

@@ -1,10 +1,11 @@
 """What a constant of the adaptive method is worth: variants beside the method as it is, paired by seed.
 
     python benchmarks/variants.py [--tables adult weather] [--epsilon 0.1 1] [--seeds 8] [--unordered]
-        [--vary luck=1.5 charge=0.35 pairs=never independent]
+        [--delta 1e-9] [--vary luck=1.5 charge=0.35 pairs=never strength=30 dpsyn]
 
 A variant is a field of ``methods/adaptive/budget.py`` with another value; ``pairs=never`` or
-``pairs=always``, whatever they are worth; or ``independent``. Everything between counting and writing is the
+``pairs=always``, whatever they are worth; ``strength``, from which a pure budget (``--delta 0``) asks about
+pairs at all; or another method by its name. Everything between counting and writing is the
 real thing, but the counts are in memory and the noise is numpy's, with a seed: no privacy, only for public
 tables. Mean total variation distance of a sample of the model over all two-way and 200 seeded three-way
 marginals, and the difference from the method as it is with its standard error over the seeds.
@@ -31,7 +32,8 @@ from sweep import TABLES, table_of
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.methods import METHODS, Adaptive
+from dpsyn_sql.methods.adaptive import method as recipe
 from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
@@ -117,8 +119,8 @@ def domain_of(table: Table, sizes: Sequence[int], *, ordered: bool) -> Domain:
 def varied(variant: str) -> Iterator[Recipe]:
     """The method of a variant."""
     name, _, value = variant.partition("=")
-    if variant == "independent":
-        yield Independent()
+    if variant in METHODS:
+        yield METHODS[variant]
     elif name == "pairs":
         before, select.pairs_worth_their_budget = (
             select.pairs_worth_their_budget,
@@ -128,6 +130,12 @@ def varied(variant: str) -> Iterator[Recipe]:
             yield Adaptive()
         finally:
             select.pairs_worth_their_budget = before
+    elif name == "strength":
+        before_it, recipe.LEAST_STRENGTH_PURE = recipe.LEAST_STRENGTH_PURE, float(value)
+        try:
+            yield Adaptive()
+        finally:
+            recipe.LEAST_STRENGTH_PURE = before_it
     elif value:
         kind = type(getattr(Adaptive.constants, name))
         constants = replace(Adaptive.constants, **{name: kind(float(value))})
@@ -140,7 +148,8 @@ def distances(
     counter: InMemory, method: Recipe, epsilon: float, delta: float, seed: int
 ) -> tuple[float, float]:
     """Two-way and three-way distance of one sample."""
-    budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
+    budget = Budget.from_epsilon(epsilon, delta)
+    budget = budget.without_thresholds() if delta else budget
     plan, ledger = method.plan(SOURCE, counter.domain, budget), MemoryLedger()
     with ledger.open_release(ReleaseKey("variant", "variant", None, {}), budget) as entry:
         model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))

@@ -5,7 +5,8 @@
 
 The question of the DPSyn proposal: how many views of how many cells? ``method="dpsyn"`` answers it by its
 expected error alone and has no setting for it, so this script measures views by themselves: m views of at
-most L cells of binary transactions, randomly chosen, or a covering of all pairs (its m follows from L).
+most L cells of binary transactions, randomly chosen, or a covering of all pairs (its m follows from L),
+greedy or from a finite plane.
 One-way tables get 15 % of rho and the views the rest, so that their Gaussian noise has sigma
 sqrt(m / (1.7 rho)). Then come weighted least squares, non-negativity, and maximum entropy for a
 marginal that no view holds. The noise is numpy's, from a seed, on counts in memory, and the total is the true
@@ -104,6 +105,8 @@ def main() -> None:
             for m in arguments.numbers
         ]
         designs.append(("covering of all pairs", planned_views.covering_views(sizes, 2, cells).views))
+        if plane := planned_views.plane_covering(sizes, cells):
+            designs.append(("finite plane", plane))
         for label, scopes in designs:
             found = [
                 errors(rows, scopes, arguments.epsilon, arguments.delta, arguments.ways, seed)

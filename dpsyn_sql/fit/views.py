@@ -35,6 +35,9 @@ Views = dict[Scope, FloatArray]
 ROUNDS = 100
 """Rounds of non-negativity and consistency, at most: what is negative falls by half in one to five rounds."""
 
+RIPPLE_ROUNDS = 5
+"""Rounds of Ripple. It leaves cells in [-theta, 0), so the projection has the rounds that follow."""
+
 _FIRM = 1e-4
 # The part of its noise that a one-way view counts with once it is settled.
 
@@ -142,15 +145,15 @@ def settled(
 ) -> Views:
     """Views without negative cells that agree and sum to ``total``.
 
-    Non-negativity (projection to the simplex, or Ripple with the threshold ``theta``) and consistency take
-    turns until what is negative is small. It is then mixed away: uniform views agree too, so every mean of
-    the two families does.
+    Non-negativity and consistency take turns until what is negative is small. Non-negativity is projection
+    to the simplex; with a threshold ``theta`` the first ``RIPPLE_ROUNDS`` are Ripple. What is left is mixed
+    away: uniform views agree too, so every mean of the two families does.
 
     Args:
         views: tables (rows) by ascending scope.
         sigmas: as for ``consistent``.
         total: rows, above 0.
-        theta: in standard deviations of a view's noise; None for the projection.
+        theta: of Ripple, in standard deviations of a view's noise; None for the projection alone.
         layout: as for ``consistent``.
     """
     layout = layout_of(views) if layout is None else layout
@@ -159,12 +162,12 @@ def settled(
     found, firm = _with_margins(layout, [_of_total(array, total) for array in agreed], own, total)
     precisions, deviations = _precisions(layout, firm), layout.parts(firm)
     found = _agreed(layout, found, precisions)
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         if _needed(found, total) <= _SETTLED:
             break
         found = [
             simplex_projections(array, total)
-            if theta is None
+            if theta is None or number >= RIPPLE_ROUNDS
             else without_negative_cells(array, theta * deviation)
             for array, deviation in zip(found, deviations, strict=True)
         ]

@@ -111,7 +111,7 @@ class Job(Design):
         attributes = len(self.plan.domain.attributes)
 
         def one_way_part(rows: float) -> Fraction:
-            return self.method.one_way_part(rows, attributes, self.plan.budget)
+            return self.method.one_way_part(rows, attributes, self.plan.budget, self.terms)
 
         return Chooser(self.plan.budget, self.source.unit, one_way_part)
 

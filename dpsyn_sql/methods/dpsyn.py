@@ -81,8 +81,9 @@ class DPSyn(Recipe):
 
     After PriView (Qardaji, Yang, Li 2014) and DPSyn (Li, Zhang, Wang 2018). ``cover``: 2 or 3. ``views``:
     covering or random. ``nonnegativity``: simplex or ripple; ``theta`` is the threshold of ripple, in
-    standard deviations of a view's noise. ``synthesis``: exchange, gum, mcf or sts. ``reconstruction``:
-    maximum_entropy, least_norm or linear_programming.
+    standard deviations of a view's noise. ``synthesis``: exchange, gum, mcf or sts (as published, for
+    comparison: its rows have dependence that no view has). ``reconstruction``: maximum_entropy, least_norm
+    or linear_programming.
     """
 
     cover: int = 2

@@ -34,7 +34,7 @@ class Independent(Static):
         """The whole budget for all one-way marginals."""
         return [MeasureStep("one-way", tuple(MarginalQuery((name,)) for name in domain.names), budget)]
 
-    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
+    def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
         """All of it: there is nothing else to measure."""
         return Fraction(1)
 

@@ -28,13 +28,16 @@ _BAND = 8
 # One-way tables of up to 8, 64, 512, ... codes are asked together, at the same noise.
 
 
-def one_way_steps(domain: Domain, budget: Budget, workload: Workload = UNWEIGHTED) -> list[MeasureStep]:
+def one_way_steps(
+    domain: Domain, budget: Budget, workload: Workload = UNWEIGHTED, among: Sequence[str] = ()
+) -> list[MeasureStep]:
     """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
 
     The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
-    m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight.
+    m: both halves are multiplied by m^(2/3), and attributes of one band have the same weight. ``among``: all
+    attributes that a workload may name, if ``domain`` has only some of them.
     """
-    means, sizes = workload.means(domain.names), {a.name: a.size for a in domain.attributes}
+    means, sizes = workload.means(among or domain.names), {a.name: a.size for a in domain.attributes}
     weights, _ = size_weights(sizes, means)
     of = {name: _BAND ** max(1, math.ceil(math.log(size, _BAND))) for name, size in sizes.items()}
     bands = groups_of_equal_size(of, means)

@@ -118,7 +118,7 @@ class Recipe(ABC):
         """How discovery grows the tree of a table that is one key; None: it asks for columns one by one."""
         return None
 
-    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
+    def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
         """The part of the budget that it would spend on one-way tables, so that discovery measures them (0 to
         1): of a table of so many units (noisy) and attributes. A third if it measures them itself."""
         return Fraction(1, 3)

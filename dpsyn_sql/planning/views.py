@@ -39,6 +39,8 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.planning.planes import plane_views
+
 Scope = tuple[int, ...]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -160,6 +162,16 @@ def _covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
         yield tuple(view)
 
 
+def plane_covering(sizes: Sequence[int], most_cells: int) -> tuple[Scope, ...]:
+    """The fewest views of a finite plane that hold all pairs of attributes of several codes; none if no
+    plane fits."""
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    own = [sizes[index] for index in used]
+    costs = np.rint(_FINE * np.log2(np.array(own, np.float64))).astype(np.int64).tolist()
+    found = plane_views(costs, own, most_cells, MOST_TOGETHER)
+    return tuple(tuple(used[place] for place in view) for view in found)
+
+
 def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) -> tuple[Scope, ...]:
     """At most ``number`` different views of attributes in random order, each with as many as fit.
 
@@ -244,9 +256,15 @@ def _limits(sizes: Sequence[int], together: int) -> Iterator[int]:
 
 
 def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) -> Iterator[Covering]:
-    """The one covering under a limit, or more and more random views."""
+    """The greedy covering under a limit, and that of a plane if it has fewer views; or more and more random
+    views."""
     if seed is None:
-        yield covering_views(sizes, cover, most)
+        greedy = covering_views(sizes, cover, most)
+        yield greedy
+        if cover == 2 and not greedy.apart:
+            plane = plane_covering(sizes, most)
+            if 0 < len(plane) < len(greedy.views):
+                yield Covering(plane)
         return
     number, drawn = 0, dict[Scope, None]()
     while number < 2 * math.comb(sum(size > 1 for size in sizes), 2):

@@ -110,6 +110,15 @@ FAULTS = (
         ),
     ),
     fault(
+        "what the rows in all cost is spent again on one-way tables",
+        "tests/unit/methods/test_methods_adaptive.py::test_a_pure_budget_asks_for_rows_first_and_for_pairs_only_if_they_are_enough",
+        (
+            "dpsyn_sql/methods/adaptive/method.py",
+            "left = sum(step.budget.amount for step in plan.steps[1:])",
+            "left = plan.budget.amount",
+        ),
+    ),
+    fault(
         "columns that are asked about once leave the method more than there is",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (

@@ -28,7 +28,7 @@ from dpsyn_sql.domain.grids import after, grid_attribute, mixed_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
 from dpsyn_sql.domain.types import supported_type
-from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, hopeless
+from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
 from dpsyn_sql.planning.discovery import one_look, planned_discovery
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery
@@ -396,11 +396,11 @@ def test_what_is_left_for_pairs_is_spent_on_pairs_where_the_whole_budget_shows_s
     names = tuple(f"c{place}" for place in range(20))
     budget = Budget("gdp", 10**13)
     rows = 1.1 * LEAST_STRENGTH * math.sqrt(190) / math.sqrt(2 * 0.01)
-    assert not hopeless(rows, 20, budget)
+    assert rows >= rows_needed(20, budget)
     part = Adaptive().one_way_part(rows, 20, budget)
     assert part < 1 and Adaptive().one_way_part(rows / 2, 20, budget) == 1
     rest = budget.split((part, 1 - part))[1]
-    assert hopeless(rows, 20, rest)
+    assert rows < rows_needed(20, rest)
     columns = tuple(Undiscovered(name, "INTEGER", "numeric") for name in names)
     steps, _ = planned_discovery(Shape(columns), ROW, budget)
 

@@ -62,18 +62,20 @@ TOTAL = MarginalQuery(())
 """The marginal over no attribute: one number, the rows."""
 
 
-def first_steps(domain: Domain, budget: Budget, workload: Workload, settings: Settings) -> list[MeasureStep]:
+def first_steps(
+    domain: Domain, budget: Budget, workload: Workload, settings: Settings, among: Sequence[str] = ()
+) -> list[MeasureStep]:
     """The total, then residuals; attributes of one size and one weight are asked for together.
 
     With m the mean weight of an attribute of k codes and f = 1 - 1/k, its share of the residuals is, as that
     of whole tables (``one_way_steps``), half even and half by (m k)^(2/3), times f^(1/3): a residual costs f
     times a table of the same noise. The error of the total is in every table, so it counts like a table of d
-    cells for d attributes.
+    cells for d attributes. ``among``: as in ``one_way_steps``.
     """
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
     if not budget.gaussian or not sizes:
-        return one_way_steps(domain, budget, workload)
-    means = workload.means(domain.names)
+        return one_way_steps(domain, budget, workload, among)
+    means = workload.means(among or domain.names)
     weights, powers = size_weights(sizes, means)
     factors = {name: cost_factor((size,)) for name, size in sizes.items()}
     weights = {name: own * factors[name] ** settings.residual_power for name, own in weights.items()}
@@ -270,10 +272,25 @@ def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
     return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within)))
 
 
+def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, Observation]) -> Known:
+    """The same with what measured pairs tell that no scores came before: how far their noisy counts are from
+    the model, beyond their noise and sampling."""
+    with phase("model"):
+        expected = all_pairs(known.beliefs, list(tables))
+    found = dict[Scope, float]()
+    for pair, table in tables.items():
+        variance = _cell_deviation(table) ** 2
+        squares = float(((table.values - known.total * expected[pair]) ** 2).sum())
+        excess = (squares - variance * table.values.size) / known.total - 1
+        attributes = _attributes(task, pair)
+        found[attributes] = max(0.0, excess, found.get(attributes, 0.0))
+    return replace(known, dispersions=(*known.dispersions, Dispersions(found, 0.0)))
+
+
 def components(task: Task, known: Known) -> dict[Scope, Components]:
     """Of the pairs that could be scored, by positions of attributes; none if there was no score.
 
-    A measured pair has the largest dispersion of all rounds, which is that before it was measured. Any other
+    A measured pair has the largest dispersion of all rounds, which is that before it was fitted. Any other
     pair has that of the last round. A table with a coarse twin sees sums of working bins: it adds no
     precision, and leaves the dispersion that it does not tell.
     """

@@ -1,5 +1,7 @@
 """Adaptive marginals: one-way tables, then the pairs where the model is most wrong, then triples.
 
+    with a target: the first round measures its pairs, unscored
+    delta 0: the number of rows; if pairs cannot be told from noise, one-way tables get everything
     one-way tables -> denoise -> working bins, coarse twins          measure.py, model.py
     twice:  noisy distances of all pairs to the model -> score       measure.py, through the door
             greedy choice under a cap on the junction tree           select.py
@@ -36,25 +38,31 @@ from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 ONE_WAY_PART = Fraction(3, 5)
 """Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
 
-LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 30.0
+LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 12.0
 """Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below
-which scores of all pairs find nothing but noise."""
+which scores of all pairs find nothing but noise (docs/decisions/0046)."""
 
 
-def hopeless(rows: float, attributes: int, budget: Budget) -> bool:
-    """Whether scores of all pairs would find nothing but noise: by a noisy number of rows."""
-    pairs = max(1, attributes * (attributes - 1) // 2)
+TARGET_ALONE = 2.0
+"""With a target other pairs are asked about from so many times the rows on that they need: below, what they
+take from the target's pairs is worth more there (docs/decisions/0047)."""
+
+
+def rows_needed(attributes: int, budget: Budget, pairs: int = 0) -> float:
+    """Rows below which scores of all pairs (or so many) would find nothing but noise. A unit has one row."""
+    pairs = max(1, pairs or attributes * (attributes - 1) // 2)
     if budget.gaussian:
-        return rows * math.sqrt(2 * float(budget.fraction)) < LEAST_STRENGTH * math.sqrt(pairs)
-    return rows * float(budget.fraction) < LEAST_STRENGTH_PURE * pairs
+        return LEAST_STRENGTH * math.sqrt(pairs / (2 * max(float(budget.fraction), 1e-30)))
+    return LEAST_STRENGTH_PURE * pairs / max(float(budget.fraction), 1e-30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +92,37 @@ class Adaptive(Recipe):
             share = own / (1 - share + own)
         if not pairs:
             share = Fraction(1)
-        first, rest = budget.split((share, 1 - share))
+        counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
+        rows, first, rest = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
         steps: list[MeasureStep | ReservedStep] = []
+        if counted:
+            steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
         if others.attributes:
-            steps += measure.first_steps(others, first, terms.workload, self.constants)
+            steps += measure.first_steps(others, first, terms.workload, self.constants, domain.names)
         if pairs:
             triples = further_queries(domain, rho, most, self.constants)
-            name = "two-way, in two rounds" + (", then three-way" if triples else "")
+            first_of = ", the target's pairs first" if terms.workload.target else ""
+            name = f"two-way, in two rounds{first_of}" + (", then three-way" if triples else "")
+            if counted:
+                few = attributes - 1 if terms.workload.target else 0
+                needed = source.unit.max_rows * rows_needed(attributes, budget, few)
+                name += f", if there are about {needed:,.0f} rows or more"
             steps.append(ReservedStep(name, pairs, rest, triples))
         return self.planned(source, domain, budget, terms, steps)
 
-    def one_way_part(self, rows: float, attributes: int, budget: Budget) -> Fraction:
-        """All of it if no pair can be told from noise; else as much as its one-way tables are worth."""
-        return Fraction(1) if hopeless(rows, attributes, budget) else ONE_WAY_PART
+    def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
+        """All of it if no pair (with the target, if there is one) can be told from noise; else as much as its
+        one-way tables are worth."""
+        pairs = attributes - 1 if terms.workload.target else 0
+        return Fraction(1) if rows < rows_needed(attributes, budget, pairs) else ONE_WAY_PART
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
+        if plan.reserved and _rows_first(plan.budget, terms):
+            plan = self._after_rows(plan, curator, terms)
         observed = measure.one_ways(plan, curator)
+        if terms.workload.target and plan.reserved:
+            plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
         known = model.independence(task)
@@ -109,7 +131,7 @@ class Adaptive(Recipe):
             others = measure.unknown(plan.domain, terms.known)
             if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
-                steps = measure.first_steps(others, left, terms.workload, self.constants)
+                steps = measure.first_steps(others, left, terms.workload, self.constants, plan.domain.names)
                 again = dict(zip(others.names, measure.first_tables(others, curator, steps), strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first
@@ -118,6 +140,21 @@ class Adaptive(Recipe):
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = replace(model.independence(task), dispersions=known.dispersions)
         return _model(task, known, known.total if known.tables else total_of(observed))
+
+    def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
+        """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
+        all that is left."""
+        first, *_ = plan.known
+        attributes = len(plan.domain.attributes)
+        (noisy,) = curator.ask(Marginals(first.queries), first.budget)
+        pairs = attributes - 1 if terms.workload.target else 0
+        needed = plan.source.unit.max_rows * rows_needed(attributes, plan.budget, pairs)
+        if float(noisy.values) >= needed:
+            return replace(plan, steps=plan.steps[1:])
+        left = sum(step.budget.amount for step in plan.steps[1:])
+        budget = Budget(plan.budget.kind, left)
+        alone = measure.first_steps(plan.domain, budget, terms.workload, self.constants)
+        return replace(plan, steps=tuple(alone))
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
@@ -133,6 +170,23 @@ class Adaptive(Recipe):
             "candidate cells": candidates,
             "model cells": limits.tree_cells(round(self.constants.cap_most)),
         }
+
+
+def _rows_first(budget: Budget, terms: Terms) -> bool:
+    """Whether the number of rows is asked for first. Discovery knows it where it asks about columns once;
+    Gaussian scores are cheap beside their noise, and find what there is."""
+    return not budget.gaussian and not terms.known
+
+
+def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
+    """The same plan; if so few rows (noisy) show no other pairs, with the pairs of the target alone."""
+    needed = plan.source.unit.max_rows * rows_needed(len(plan.domain.attributes), plan.budget)
+    needed *= TARGET_ALONE
+    *steps, last = plan.steps
+    if rows >= needed or not isinstance(last, ReservedStep):
+        return plan
+    own = tuple(query for query in last.queries if target in query.attrs)
+    return replace(plan, steps=(*steps, replace(last, queries=own, further=None)))
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
@@ -180,6 +234,9 @@ class Choice:
 def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
     """All rounds; also what is left if no pair was worth measuring.
 
+    With a target the first of two rounds measures its pairs, whatever they score: what classifiers learn is
+    in them, and the noise of the scores of all others would hide it (docs/decisions/0047).
+
     A round that finds nothing passes its budget on. If the last round for pairs finds nothing, its budget
     measures the pairs of earlier rounds again.
     """
@@ -188,6 +245,8 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         return known, step.budget
     (*earlier, last), for_triples = _divided(task, step)
     after = Progress(known)
+    if earlier and task.terms.workload.target:
+        after = _around_target(task, known, pairs, earlier.pop(0))
     for share in earlier:
         choice = _choice(task, after, pairs, share, last=False)
         after = _with_pairs(task, after, choice, choice.found, last=False)
@@ -200,6 +259,19 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         budget = replace(step.budget, amount=for_triples)
         return _with_triples(task, after.known, triples, after.weights, budget), None
     return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+
+
+def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Progress:
+    """Measure the pairs with the target, or their coarse twins, as many as fit into the tree; fit."""
+    target, coarse = task.plan.domain.index(task.terms.workload.target), set(pairs.twins.values())
+    own = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
+    scores = {pairs.twins.get(pair, pair): math.inf for pair in own}
+    weights = _selected(task, known, scores, {}, budget, last=False)
+    if not weights:
+        return Progress(known, carried=budget.amount)
+    tables = measure.tables_measured(task, known, weights, budget)
+    known = measure.with_measured_dispersions(task, known, tables)
+    return Progress(model.fitted(task, known, tables, frozenset(), last=False), None, weights)
 
 
 def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:

@@ -91,6 +91,20 @@ def test_settled_views_agree_are_not_negative_and_have_one_total(scopes, sizes, 
     assert disagreement(found) < 1e-6
 
 
+def test_ripple_settles_sparse_views_as_well_as_the_projection():
+    """Cells that Ripple leaves in [-theta, 0) are no reason to mix in uniform tables."""
+    random = np.random.default_rng(0)
+    full = 10_000 * random.dirichlet(np.full(10**3, 0.02)).reshape(10, 10, 10)
+    exact = {(0, 1): full.sum(axis=2), (1, 2): full.sum(axis=0), (0, 2): full.sum(axis=1)}
+    views = {scope: table + random.normal(0, 20, table.shape) for scope, table in exact.items()}
+    sigmas = dict.fromkeys(views, 20.0)
+    apart = [
+        sum(np.abs(table - exact[scope]).sum() for scope, table in settled(views, sigmas, 1e4, theta).items())
+        for theta in (None, 1.0)
+    ]
+    assert apart[1] < 1.1 * apart[0]
+
+
 def test_views_that_hold_already_stay_as_they_are():
     full = np.random.default_rng(0).uniform(1, 9, (2, 3, 4))
     views = {(0, 1): full.sum(axis=2), (1, 2): full.sum(axis=0), (0, 2): full.sum(axis=1)}

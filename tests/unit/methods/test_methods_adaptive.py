@@ -15,10 +15,13 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
 from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.method import TARGET_ALONE, rows_needed
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
+from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
+from dpsyn_sql.source.relation import PrivacyUnit
 
 SETTINGS = Adaptive.constants
 ROWS = 20_000
@@ -131,7 +134,7 @@ def attributes_of(asked):
     ]
 
 
-@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 10**13, 10**15)])
+@pytest.mark.parametrize(("kind", "units", "enough"), [("gdp", 10**9, 10**13), ("pure", 2 * 10**13, 10**15)])
 def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_tables(
     monkeypatch, kind, units, enough
 ):
@@ -141,6 +144,33 @@ def test_where_distances_are_noisier_than_dependence_the_budget_goes_to_one_way_
     spent = sum(budget.amount for _, _, budget in asked)
     assert spent == pytest.approx(units, rel=1e-6)
     assert 2 in attributes_of(asked_of(monkeypatch, (4,) * 8, units=enough, kind=kind))
+
+
+@pytest.mark.parametrize("times", [0.99, 1.01])
+def test_a_pure_budget_asks_for_rows_first_and_for_pairs_only_if_they_are_enough(monkeypatch, times):
+    units = round(times * 10**15 * rows_needed(8, Budget("pure", 10**15)) / ROWS)
+    asked = asked_of(monkeypatch, (4,) * 8, units=units, kind="pure")
+    assert [query.attrs for query in asked[0][1]] == [()]
+    assert asked[0][2].amount == pytest.approx(units * ROWS_SHARE, abs=1)
+    assert any(question == "distance" for question, _, _ in asked) == (times > 1)
+    if times < 1:
+        assert [len(queries) for _, queries, _ in asked] == [1, 8]
+        assert sum(budget.amount for _, _, budget in asked) == units
+
+
+def test_the_rows_that_are_needed_follow_from_public_facts_alone():
+    domain = domain_of((4,) * 8, False)
+    unit = replace(SOURCE, unit=PrivacyUnit("who", 3))
+    for budget in (Budget("pure", 10**15), Budget("pure", 10**13)):
+        for source, rows in ((SOURCE, 1), (unit, 3)):
+            first, *_, last = Adaptive().plan(source, domain, budget).steps
+            assert first.name == "rows in all" and first.queries[0].attrs == ()
+            assert f"if there are about {rows * rows_needed(8, budget):,.0f} rows or more" in last.name
+    assert rows_needed(8, Budget("pure", 10**13)) == pytest.approx(
+        100 * rows_needed(8, Budget("pure", 10**15))
+    )
+    (step,) = Adaptive().plan(SOURCE, domain_of((4,), False), Budget("pure", 10**15)).steps
+    assert step.budget.amount == 10**15  # no pairs, no question about the rows
 
 
 def test_what_is_left_over_is_divided_among_one_way_tables_like_their_first_share(monkeypatch):
@@ -169,6 +199,72 @@ def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch):
     asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5)
     assert attributes_of(asked) == [1, 1]
     assert 2 * sum(budget.amount for _, _, budget in asked) > 10**5
+
+
+# -- a target -------------------------------------------------------------------------------------
+
+X0 = Workload((), "x0")
+
+
+def pairs_in_order(asked):
+    """Questions about pairs: what was asked, and which pairs."""
+    return [(q, {query.attrs for query in queries}) for q, queries, _ in asked if len(queries[0].attrs) == 2]
+
+
+@pytest.mark.parametrize(("kind", "units"), [("gdp", 10**13), ("pure", 10**15)])
+def test_the_pairs_of_a_target_are_measured_before_anything_is_scored(monkeypatch, kind, units):
+    asked = pairs_in_order(asked_of(monkeypatch, (4,) * 8, units=units, kind=kind, workload=X0))
+    first = [pairs for question, pairs in asked[:7] if question in MEASURED]
+    assert set.union(*first) == {("x0", f"x{other}") for other in range(1, 8)}
+    assert asked[7][0] not in MEASURED
+    assert any("x0" not in pair for _, pairs in asked[7:] for pair in pairs)
+
+
+@pytest.mark.parametrize(("kind", "whole"), [("gdp", 10**13), ("pure", 10**15)])
+@pytest.mark.parametrize("times", [0.9, 1.1])
+def test_a_target_has_the_pairs_of_a_small_table_to_itself(monkeypatch, kind, whole, times):
+    needed = TARGET_ALONE * rows_needed(8, Budget(kind, whole)) / ROWS
+    units = round(whole * (times * needed) ** (2 if kind == "gdp" else 1))
+    asked = asked_of(monkeypatch, (4,) * 8, units=units, kind=kind, workload=X0)
+    others = [pair for _, pairs in pairs_in_order(asked) for pair in pairs if "x0" not in pair]
+    assert bool(others) == (times > 1)
+    assert sum(budget.amount for _, _, budget in asked) == pytest.approx(units, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("workload", [X0, Workload(((("x1", "x7"), Fraction(5)),))], ids=["target", "pair"])
+def test_a_workload_may_name_attributes_whose_tables_discovery_knows(kind, workload):
+    terms = Terms(workload=workload, known=frozenset({"x0", "x1"}))
+    plan = Adaptive().plan(SOURCE, domain_of((4,) * 8, False), Budget(kind, 10**14), terms)
+    asked = {query.attrs for step in plan.known for query in step.queries} - {()}
+    assert asked == {(f"x{place}",) for place in range(2, 8)}
+
+
+def test_the_plan_says_that_a_target_comes_first():
+    domain, budget = domain_of((4,) * 8, False), Budget("gdp", 10**13)
+    for workload, there in ((X0, True), (UNWEIGHTED, False)):
+        last = Adaptive().plan(SOURCE, domain, budget, Terms(workload=workload)).steps[-1]
+        assert ("the target's pairs first" in last.name) == there
+
+
+def test_rows_for_a_target_are_those_for_its_own_pairs(monkeypatch):
+    budget = Budget("pure", 10**13)
+    terms = Terms(workload=X0)
+    assert Adaptive().one_way_part(rows_needed(8, budget, 7), 8, budget, terms) < 1
+    assert Adaptive().one_way_part(0.99 * rows_needed(8, budget, 7), 8, budget, terms) == 1
+    assert Adaptive().one_way_part(rows_needed(8, budget, 7), 8, budget) == 1
+    units = round(0.99 * 10**15 * rows_needed(8, Budget("pure", 10**15), 7) / ROWS)
+    assert not pairs_in_order(asked_of(monkeypatch, (4,) * 8, units=units, kind="pure", workload=X0))
+    assert pairs_in_order(asked_of(monkeypatch, (4,) * 8, units=2 * units, kind="pure", workload=X0))
+
+
+def test_measured_pairs_of_a_target_tell_how_far_they_were_from_independence():
+    domain, codes = domain_of((4,) * 4, False), in_pairs((4,) * 4, np.random.default_rng(1))
+    terms = Terms(workload=X0)
+    plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13), terms)
+    told = Adaptive().run(plan, door_to(domain, codes), terms).components
+    assert told[0, 1].dispersion > 100 > 10 > told[0, 2].dispersion
+    assert told[0, 1].precision > 0 and told[0, 2].precision > 0
 
 
 # -- three-way tables -----------------------------------------------------------------------------

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsyn_sql.planning.planes import DIFFERENCE_SETS
 from dpsyn_sql.planning.views import (
     MOST_TOGETHER,
+    MOST_VIEW_CELLS,
     PAIR_APART,
     TRIPLE_APART,
     Noise,
     best_views,
     covering_views,
     expected_error,
+    plane_covering,
     random_views,
 )
 
@@ -51,6 +54,48 @@ def test_small_designs_are_near_the_best_that_are_known():
     assert len(covering_views([2] * 16, 2, 2**4).views) <= 28
     assert covering_views([2] * 8, 2, 2**8).views == (tuple(range(8)),)
     assert covering_views([2] * 20, 3, 2**20).views[0] == tuple(range(MOST_TOGETHER))
+
+
+@pytest.mark.parametrize("order", DIFFERENCE_SETS)
+def test_any_two_points_of_a_plane_lie_on_one_line(order):
+    first, number = DIFFERENCE_SETS[order], order**2 + order + 1
+    differences = [(a - b) % number for a in first for b in first if a != b]
+    assert sorted(differences) == list(range(1, number))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "together", "views"),
+    [(8, 4, 6), (9, 3, 12), (16, 4, 20), (32, 8, 20), (42, 10, 21), (64, 8, 72), (13, 4, 13), (121, 11, 132)],
+)
+def test_planes_give_the_known_designs(attributes, together, views):
+    """Covering designs of the La Jolla repository; C(32, 8, 2) = 20 is that of PriView."""
+    found = plane_covering([2] * attributes, 2**together)
+    assert len(found) == views
+    held = {pair for view in found for pair in combinations(view, 2)}
+    assert held == set(combinations(range(attributes), 2))
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.integers(1, 9), min_size=0, max_size=40),
+    st.sampled_from([16, 64, 256, 4096, MOST_VIEW_CELLS]),
+)
+def test_views_of_planes_hold_every_pair_and_keep_to_the_limits(sizes, most):
+    found = plane_covering(sizes, most)
+    used = [index for index, size in enumerate(sizes) if size > 1]
+    held = {pair for view in found for pair in combinations(view, 2)}
+    assert held == (set(combinations(used, 2)) if found else set())
+    assert all(cells(sizes, view) <= most and 2 <= len(view) <= MOST_TOGETHER for view in found)
+    assert not any(set(a) < set(b) for a in found for b in found)
+
+
+def test_the_best_design_is_that_of_a_plane_where_its_error_is_less():
+    noise = Noise(5.8, 0.5)
+    found = best_views([2] * 16, 1e4, noise, 2, 2**22)
+    assert len(found.views) == 20
+    for cells_of_a_view in (16, 32, 64, 128, 256):
+        greedy = covering_views([2] * 16, 2, cells_of_a_view).views
+        assert found.error < expected_error([2] * 16, greedy, 1e4, noise)[1]
 
 
 def test_three_hundred_attributes_are_covered():

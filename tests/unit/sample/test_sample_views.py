@@ -224,3 +224,48 @@ def test_beyond_the_limit_exchanges_visit_a_part_of_the_rows(monkeypatch):
         rows = drawn(views, SIZES, "exchange", rows=10_000, most=20)  # a model of single attributes
         found.append(far(rows, views, SIZES))
     assert found[0] > 1.05 * found[1] > 5 * found[2]
+
+
+def groups_and_their_columns(rows=4_000, columns=14, groups=12):
+    """All pairs of columns that nearly follow a hidden group: many values change together or not at all."""
+    rng = np.random.default_rng(7)
+    group = rng.integers(0, groups, rows)
+    codes = np.stack([rng.integers(0, 4, groups)[group] for _ in range(columns)])
+    codes = np.where(rng.random(codes.shape) < 0.05, rng.integers(0, 4, codes.shape), codes)
+    sizes = (4,) * columns
+    scopes = combinations(range(columns), 2)
+    return {s: np.bincount(cells(codes, s, sizes), minlength=16).reshape(4, 4) * 1.0 for s in scopes}, sizes
+
+
+def test_exchanges_go_on_while_they_pay(monkeypatch):
+    views, sizes = groups_and_their_columns()
+    far_off = []
+    for further in (0, sampling.FURTHER):
+        monkeypatch.setattr(sampling, "FURTHER", further)
+        far_off.append(far(drawn(views, sizes, "exchange", rows=4_000, most=300), views, sizes))
+    assert far_off[1] < 0.5 * far_off[0]
+
+
+def test_exchanges_end_where_they_no_longer_pay(monkeypatch):
+    passes = []
+
+    def counted(columns, sizes, expected, generator, times, share):
+        passes.append(times)
+        return balanced(columns, sizes, expected, generator, times, share)
+
+    monkeypatch.setattr(sampling, "balanced", counted)
+    views = tables(dependent(), list(combinations(range(4), 2)))
+    drawn(views, SIZES, "exchange", rows=10_000)
+    assert sum(passes) == sampling.PASSES["exchange"]
+
+
+@pytest.mark.parametrize("limit", ["deadline", "work"])
+def test_further_exchanges_keep_to_the_limits(monkeypatch, limit):
+    views, sizes = groups_and_their_columns()
+    work = 4_000 * 14 * 13
+    if limit == "work":
+        monkeypatch.setattr(sampling, "MOST_WORK", 8.5 * work)
+        own = sampler(views, sizes, "exchange")
+    else:
+        own = sampler(views, sizes, "exchange", deadline=Deadline(8.5 * work / 2e7, clock=lambda: 0.0))
+    assert own._further(4_000, own._passes(4_000)) == 2
