@@ -62,8 +62,9 @@ cell."""
 LEAST_ROWS = 0.5
 """A tail ends where it has fewer rows left."""
 
-MOVES, SEEN = 0.01, 4.0
-"""The part of a variance that the end of a tail must have, or the deviations of noise of its count."""
+MOVES, JUMPS, SEEN = 0.01, 0.3, 4.0
+"""The part of a variance that the end of a tail must have; the part of the variance of all nearer values that
+a further cell may add; the deviations of noise above which a count needs neither."""
 
 BODY, PART, FINEST = 6.0, 0.25, 2.0**-6
 """Units of the found range that tell how a tail begins, and the least width of their cells. A unit is an
@@ -112,8 +113,9 @@ def with_tails(attribute: Attribute, values: FloatArray, sigma: FloatArray) -> F
 def _worth(
     edges: FloatArray, rows: FloatArray, beyond: tuple[int, int], seen: NDArray[np.bool_]
 ) -> FloatArray:
-    """Rows without the ends of tails that hardly move the standard deviation, unless their counts are seen:
-    there may be no such values, and nobody misses them."""
+    """Rows without the ends of tails that hardly move the standard deviation, or that would make most of it,
+    unless their counts are seen: there may be no such values, and nobody misses them, or everybody sees
+    them."""
     first, last = beyond[0], len(rows) - beyond[1]
     kept, weights = rows.copy(), np.maximum(rows, 0.0)
     middles = edges[:-1] / 2 + edges[1:] / 2
@@ -129,6 +131,12 @@ def _worth(
             if seen[place] or moved > MOVES * float(squares.sum()):
                 break
             kept[place] = 0.0
+        nearer = float(squares[first:last].sum())
+        for place in reversed(side if last - first > 1 else ()):  # zero alone has no variance
+            if not seen[place] and squares[place] > JUMPS * nearer:
+                kept[[other for other in side[: side.index(place) + 1] if not seen[other]]] = 0.0
+                break
+            nearer += 0.0 if seen[place] else float(squares[place])
     return kept
 
 
@@ -196,12 +204,13 @@ def beyond(cuts: FloatArray, counts: FloatArray, sigma: FloatArray, body: int) -
     start = int(np.argmax(counts[:body] / np.diff(cuts)[:body]))
     cuts, counts, sigma, body = cuts[start:], counts[start:], sigma[start:], body - start
     shapes = _tails(tuple(cuts - cuts[0]))
-    fits = [_fitted(shapes, counts, sigma, scatter) for scatter in SCATTERS]
+    rare = np.concatenate([np.full(body, np.inf), _rarity(len(counts) - body)])
+    fits = [_fitted(shapes, counts, sigma, scatter, rare) for scatter in SCATTERS]
     most = max(float(logs.max()) for _, logs in fits)
     scatter = SCATTERS[int(np.argmax([_PRIOR @ np.exp(logs - most) for _, logs in fits]))]
     ends = [*range(body, min(body + len(ENDS), len(counts))), len(counts)]
     cells = np.arange(len(counts))
-    fits = [_fitted(np.where(cells < end, shapes, 0.0), counts, sigma, scatter) for end in ends]
+    fits = [_fitted(np.where(cells < end, shapes, 0.0), counts, sigma, scatter, rare) for end in ends]
     most = max(float(logs.max()) for _, logs in fits)
     priors = [*ENDS[: len(ends) - 1], 1 - sum(ENDS[: len(ends) - 1])]
     weights = [prior * _PRIOR * np.exp(logs - most) for prior, (_, logs) in zip(priors, fits, strict=True)]
@@ -247,9 +256,14 @@ def _shrunk(counts: FloatArray, sigma: FloatArray, expected: FloatArray, scatter
     found = np.where(expected > 0, np.maximum(found, 0.0), 0.0)
     found = np.where(found[::-1].cumsum()[::-1] < LEAST_ROWS, 0.0, found)
     excess = counts - expected
-    needed = math.log(_LARGE / SPIKE) + FURTHER * np.arange(len(counts))
+    needed = _rarity(len(counts))
     spikes = (excess > 0) & (_evidence(excess / np.sqrt(sigma**2 + spread), _LAPLACE) > needed)
     return np.where(spikes, np.maximum(counts, 0.0), found)
+
+
+def _rarity(cells: int) -> FloatArray:
+    """Minus the logarithm of how common a spike of some size is in each cell."""
+    return np.asarray(math.log(_LARGE / SPIKE) + FURTHER * np.arange(cells))
 
 
 def _evidence(deviations: FloatArray, huber: float) -> FloatArray:
@@ -259,17 +273,22 @@ def _evidence(deviations: FloatArray, huber: float) -> FloatArray:
 
 
 def _fitted(
-    shapes: FloatArray, counts: FloatArray, sigma: FloatArray, scatter: float
+    shapes: FloatArray,
+    counts: FloatArray,
+    sigma: FloatArray,
+    scatter: float,
+    rare: FloatArray | float = np.inf,
 ) -> tuple[FloatArray, FloatArray]:
     """Of each curve (models, m) its rows by weighted least squares, none negative, and the logarithm of its
-    evidence (models,)."""
+    evidence (models,). Where a spike explains a count, a curve need not: ``rare`` is what it costs."""
     variance = np.broadcast_to(sigma**2 + (scatter * np.maximum(counts, 0.0)) ** 2, shapes.shape)
     for _ in range(_ROUNDS):
         precision = np.maximum((shapes**2 / variance).sum(axis=1), _TINY)
         level = np.maximum((shapes * counts / variance).sum(axis=1) / precision, 0.0)
         rows = level[:, None] * shapes
         variance = sigma**2 + (scatter * rows) ** 2
-    misfit = _evidence((counts - rows) / np.sqrt(variance), HUBER).sum(axis=1)
+    away = (counts - rows) / np.sqrt(variance)
+    misfit = np.where(away > 0, np.minimum(_evidence(away, HUBER), rare), _evidence(away, HUBER)).sum(axis=1)
     return rows, -misfit - np.log(variance).sum(axis=1) / 2 - np.log(precision) / 2
 
 

@@ -46,7 +46,7 @@ def test_tails_keep_their_mean_and_their_deviation(case, tmp_path):
         made = con.execute(f"FROM {out}").df()
         for name, own in ratios.items():
             own.append((made[name].mean() / real[name].mean(), made[name].std() / real[name].std()))
-        assert 0 <= made["percent"].min() and made["percent"].max() <= 126
+        assert made["percent"].min() >= 0 and made["percent"].max() <= 126
         assert made["age"].max() <= real["age"].max() + 25
         assert made["age"].min() >= real["age"].min() - 25
         assert made["amount"].min() >= 0 and made["price"].min() >= 0
