@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpsyn_sql.discovery.cells import Piece
+from dpsyn_sql.discovery.octaves import octaves_beyond, with_octaves
 from dpsyn_sql.domain import text_types
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity, Recoding
 from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
@@ -53,10 +54,12 @@ def attribute_of_pieces(
 
     As long as there are more codes than ``column.max_codes`` allows, the two neighbours that are lightest
     together become one. No code stands for a gap: values there belong to the nearer code, and are not
-    written.
+    written. Octaves beyond the pieces have codes too.
     """
-    attribute, _ = coded(column, [[piece] for piece in pieces], granularity)
-    return attribute
+    below, above = octaves_beyond(column, pieces[0].low, pieces[-1].high)
+    few = replace(column, max_codes=column.max_codes - len(below) - len(above))
+    attribute, _ = coded(few, [[piece] for piece in pieces], granularity)
+    return with_octaves(attribute, below, above)
 
 
 def coded(

@@ -114,16 +114,17 @@ def filled(domain: Domain, counts: Mapping[str, OneWayCounts]) -> Domain:
 
 def _filled(attribute: Attribute, counts: OneWayCounts) -> Attribute:
     """The attribute with a fill, or unchanged if every bin is even."""
-    histogram = _histogram(attribute, counts)
+    histogram = histogram_of(attribute, counts)
     shapes = shapes_of(histogram)
     worth = _worth(histogram, shapes)
     cuts = [shares(shape) if shape and kept else None for shape, kept in zip(shapes, worth, strict=True)]
     if all(own is None for own in cuts):
         return attribute
-    return replace(attribute, fill=_fill(attribute, cuts))
+    return replace(attribute, fill=fill_of(attribute, cuts))
 
 
-def _histogram(attribute: Attribute, counts: OneWayCounts) -> Histogram:
+def histogram_of(attribute: Attribute, counts: OneWayCounts) -> Histogram:
+    """The bins of an attribute, their whole width 1, and their noisy rows."""
     number = attribute.regular
     mass = np.where(counts.counts[:number] > _NO_ROWS, counts.counts[:number], 0.0)
     if attribute.type.family == "float":
@@ -155,9 +156,9 @@ def shapes_of(bins: Histogram) -> list[Quantiles | None]:
             found.append(None)
             continue
         if number > 2 and other == 0:
-            shape = _tail(bins)
+            shape = tail_of(bins)
         elif number > 2 and place == 0:
-            shape = mirrored(_tail(bins.flipped))
+            shape = mirrored(tail_of(bins.flipped))
         if shape is None and clear[place] and not before[place]:
             shape = _head(bins, place)
         if shape is None and clear[place] and not after[place]:
@@ -219,8 +220,11 @@ def _noise(bins: Histogram, one: int, other: int) -> float:
     return float(np.hypot(bins.sigma[one] / bins.widths[one], bins.sigma[other] / bins.widths[other]))
 
 
-def _tail(bins: Histogram) -> Quantiles | None:
+def tail_of(bins: Histogram, clear: float = _CLEAR, lightest: float = 0.0) -> Quantiles | None:
     """The generalised Pareto tail in the last bin, if it is thinner than the bin before it.
+
+    ``clear``: standard errors of a mass that tells a slope. ``lightest``: the least index, above -1, which is
+    that of an even tail.
 
     The mean hazard between two edges is the difference of the logarithms of the masses beyond them, over the
     distance. Its reciprocal is sigma + xi x at distance x: a line through the last two stretches of clear
@@ -234,7 +238,7 @@ def _tail(bins: Histogram) -> Quantiles | None:
     high = last
     for low in range(last - 1, -1, -1):
         inside, beyond = float(bins.mass[low:high].sum()), float(bins.mass[high:].sum())
-        if beyond > 0 and inside > _CLEAR * float(np.hypot.reduce(bins.sigma[low:high])):
+        if beyond > 0 and inside > clear * float(np.hypot.reduce(bins.sigma[low:high])):
             span = float(edges[high] - edges[low])
             stretches.append(
                 (float(edges[last] - (edges[high] + edges[low]) / 2), span / math.log1p(inside / beyond))
@@ -247,7 +251,7 @@ def _tail(bins: Histogram) -> Quantiles | None:
     (away, inverse), index = stretches[0], 0.0
     if len(stretches) == 2:
         further, earlier = stretches[1]
-        index = min(max(0.0, (inverse - earlier) / (further - away)), _HEAVIEST)
+        index = min(max(lightest, (inverse - earlier) / (further - away)), _HEAVIEST)
     return pareto((inverse + index * away) / float(bins.widths[-1]), index)
 
 
@@ -323,8 +327,9 @@ def shares(shape: Quantiles) -> FloatArray:
 # -- cuts in the units of a column ----------------------------------------------------------------------
 
 
-def _fill(attribute: Attribute, cuts: Sequence[FloatArray | None]) -> Fill:
-    """Cuts of every bin as values of the column; bins without cuts are even over their edges."""
+def fill_of(attribute: Attribute, cuts: Sequence[FloatArray | None]) -> Fill:
+    """Places in every bin (float64[9] in [0, 1]) as values of the column; bins without are even over their
+    edges."""
     if attribute.type.family == "float":
         edges = [edge for edge in attribute.edges if isinstance(edge, float)]
         single = attribute.type.text == "FLOAT"
@@ -400,7 +405,8 @@ def power(left: float, right: float) -> Quantiles:
 def pareto(scale: float, index: float) -> Quantiles:
     """Generalised Pareto density, proportional to (1 + index x / scale)^(-1/index - 1), cut off at 1.
 
-    Exponential for index 0. Quantiles by inversion (Hosking and Wallis 1987, eq. 2).
+    Exponential for index 0; of a negative index it ends at -scale / index. Quantiles by inversion (Hosking
+    and Wallis 1987, eq. 2).
     """
     if scale > _EVEN:
         return lambda probabilities: probabilities
@@ -408,7 +414,7 @@ def pareto(scale: float, index: float) -> Quantiles:
         exponential = -np.expm1(-1 / scale)
         with np.errstate(divide="ignore"):
             return _cut_off(lambda p: -scale * np.log1p(-p * exponential))
-    whole = -np.expm1(-np.log1p(index / scale) / index)
+    whole = 1.0 if index <= -scale else -np.expm1(-np.log1p(index / scale) / index)
     return _cut_off(lambda p: scale * np.expm1(-index * np.log1p(-p * whole)) / index)
 
 

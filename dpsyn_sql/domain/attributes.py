@@ -68,6 +68,8 @@ class Attribute:
     its first so many characters followed by ``*``; see ``stems``.
     ``leaves``: codes stand for nodes of a hierarchy, over one or more columns of its own; ``labels`` are then
     their names, ``kind`` is categorical, ``sql_type`` VARCHAR, and rows outside the hierarchy are ``other``.
+    ``beyond`` is the number of first and of last bins that lie outside of the range that discovery found:
+    their counts are little but noise until a tail is fitted to them (``fit/tails.py``).
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
     ``sql_type`` parsed.
@@ -86,6 +88,7 @@ class Attribute:
     prefixes: tuple[int, ...] = ()
     source: Fragment | None = None
     fill: Fill = ()
+    beyond: tuple[int, int] = (0, 0)
     recoding: Recoding | None = None
     leaves: Leaves | None = None
     type: SqlType = field(init=False, repr=False, compare=False)
@@ -128,6 +131,11 @@ class Attribute:
     def size(self) -> int:
         """Number of codes, ``__other__`` and NULL included."""
         return self.regular + self.other + self.nullable
+
+    @property
+    def found(self) -> slice:
+        """The bins within the range that discovery found; all labels and declared bins."""
+        return slice(self.beyond[0], self.regular - self.beyond[1])
 
     @property
     def other_code(self) -> int | None:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.denoise import denoised
-from dpsyn_sql.fit.projections import simplex_projection
+from dpsyn_sql.fit.denoise import denoised, shares_of
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 _MOST_ATTRIBUTES = 2**31
@@ -185,7 +184,7 @@ def fit_margins(
             smooth = counts.values
             if attribute.name not in settled:
                 smooth = denoised(attribute, smooth, math.sqrt(counts.variance))
-            probabilities[attribute.name] = simplex_projection(smooth, total) / total
+            probabilities[attribute.name] = shares_of(attribute, smooth, total)
         else:
             probabilities[attribute.name] = np.full(attribute.size, 1.0 / attribute.size)
     return Margins(total, probabilities)

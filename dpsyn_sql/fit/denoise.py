@@ -19,6 +19,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.projections import posterior_means, simplex_projection
+from dpsyn_sql.fit.tails import outside, with_tails
 
 HAAR_SHIFTS = 32
 HAAR_SIGMAS = 2.5
@@ -181,13 +182,32 @@ def _inverse_haar(rows: FloatArray, details: list[FloatArray]) -> FloatArray:
 
 def denoised(attribute: Attribute, values: FloatArray, sigma: float) -> FloatArray:
     """A one-way table with what its codes say about each other: ordered ones are ``smoothed`` (``__other__``
-    and NULL have no neighbours), of unordered ones the small are ``shrink_small_counts``."""
+    and NULL have no neighbours), those beyond the found range follow a tail (``with_tails``), of unordered
+    ones the small are ``shrink_small_counts``."""
     found = values.astype(np.float64)
     if not attribute.ordered:
         return snapped(shrink_small_counts(found, sigma), _GRID)
-    if attribute.regular >= _SHORTEST:
-        found[: attribute.regular] = snapped(smoothed(found[: attribute.regular], sigma), _GRID)
+    inside = attribute.found
+    if any(attribute.beyond):
+        found = snapped(with_tails(attribute, found, np.full(found.size, sigma)), _GRID)
+    if inside.stop - inside.start >= _SHORTEST:
+        found[inside] = snapped(smoothed(values[inside].astype(np.float64), sigma), _GRID)
     return found
+
+
+def shares_of(attribute: Attribute, smooth: FloatArray, total: float) -> FloatArray:
+    """The probabilities of codes from ``denoised`` counts; ``total`` (rows) is above zero.
+
+    A projection to the simplex moves all counts alike. Those of a tail, which have little noise, stay as they
+    are, unless they are more than ``total``.
+    """
+    tail = outside(attribute)
+    held = float(smooth[tail].sum())
+    if held >= total:
+        return simplex_projection(smooth, total) / total
+    found = smooth / total
+    found[~tail] = simplex_projection(smooth[~tail], total - held) / total
+    return np.asarray(found)
 
 
 def working_bins(
@@ -311,13 +331,14 @@ def binned(
     for attribute, table, rows in zip(domain.attributes, one_ways, least, strict=True):
         sigma = float(table.sigma)
         smooth = table.values if table.settled else denoised(attribute, table.values, sigma)
-        fine = simplex_projection(smooth, total) / total + _TRACE
+        fine = shares_of(attribute, smooth, total) + _TRACE
         many = attribute.ordered and attribute.size > _MANY_CODES
-        seen = snapped(total * fine, _GRID) if many else table.values
+        seen = snapped(total * fine, _GRID) if many else np.where(outside(attribute), smooth, table.values)
         bins = working_bins(attribute, seen, rows, most, finer_tails=finer_tails)
+        noisy = np.maximum(np.bincount(bins, weights=~outside(attribute)), 1.0)
         observed = Observation(
             np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
-            np.asarray(sigma * np.sqrt(np.bincount(bins))),
+            np.asarray(sigma * np.sqrt(noisy)),
         )
         columns.append((bins, within_bins(fine, bins), observed, np.bincount(bins, fine).astype(np.float64)))
     if columns:

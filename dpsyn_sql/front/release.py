@@ -20,13 +20,11 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.discovery.discover import discovered
-from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.residuals import shown_tables
-from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import opened_ledger
@@ -148,7 +146,7 @@ def finished(
     entry.close_questions()
     progress.measured()
     job.session.release_source()  # from here on nothing can read the source
-    fitted = _with_values(fitted)
+    fitted = fitted.with_values
     lost, doubts = lost_of(job, fitted)
     fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
@@ -157,13 +155,6 @@ def finished(
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
     return _released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
-
-
-def _with_values(fitted: FittedRelease) -> FittedRelease:
-    """How values are spread within codes, and which codes are written as others, by the noisy answers."""
-    fitted = fitted.filled
-    counts = one_way_counts(fitted.shape.domain, fitted.measurements)
-    return replace(fitted, shape=recoded(fitted.shape, counts, fitted.model.total))
 
 
 def _seed_of(release_id: str) -> int:

@@ -270,6 +270,8 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
     facts |= {"edges": [_plain(edge) for edge in attribute.edges]}
     if attribute.granularity is not None:
         facts["granularity"] = _plain(attribute.granularity)
+    if any(attribute.beyond):
+        facts["beyond"] = list(attribute.beyond)
     return facts | ({"fill": _fill_facts(attribute)} if attribute.fill else {})
 
 

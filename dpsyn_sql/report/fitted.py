@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.discovery.filling import filled
+from dpsyn_sql.discovery.octave_fills import spread_along_tails
+from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
@@ -33,10 +36,13 @@ class FittedRelease:
     variances: Variances = NO_VARIANCES
 
     @property
-    def filled(self) -> FittedRelease:
-        """The same with bins filled as the noisy answers say. The model and its codes stay as they are."""
-        domain = filled(self.shape.domain, one_way_counts(self.shape.domain, self.measurements))
-        shape = replace(self.shape, measured=domain.attributes)
+    def with_values(self) -> FittedRelease:
+        """The same with bins filled as the noisy answers say, and codes that are noise written as others. The
+        model and its codes stay as they are."""
+        domain = self.shape.domain
+        counts = with_estimates(domain, one_way_counts(domain, self.measurements))
+        domain = spread_along_tails(filled(domain, counts), counts)
+        shape = recoded(replace(self.shape, measured=domain.attributes), counts, self.model.total)
         return replace(self, shape=shape, plan=replace(self.plan, domain=domain))
 
 

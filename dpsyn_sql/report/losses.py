@@ -221,10 +221,10 @@ def _wide(attribute: Attribute, shares: Sequence[Share]) -> Iterator[Share]:
     """Bins that hold much of the rows and are wide beside the range of the others."""
     if attribute.kind == "categorical" or not shares:
         return
-    widths = bin_widths(attribute)
-    several = several_values(attribute)
-    for width, share, wider in zip(widths, shares[: attribute.regular], several, strict=True):
-        if share.share > HEAVY and wider and width > WIDE * (sum(widths) - width):
+    widths, several, inside = bin_widths(attribute), several_values(attribute), attribute.found
+    whole = sum(widths[inside])  # cells beyond the found range are wide, and nearly empty
+    for width, share, wider in zip(widths[inside], shares[inside], several[inside], strict=True):
+        if share.share > HEAVY and wider and width > WIDE * (whole - width):
             yield share
 
 

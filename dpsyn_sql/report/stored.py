@@ -140,6 +140,7 @@ def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
 def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
     """An attribute as ``certificate.attribute_facts`` wrote it."""
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
+    first, last = facts.get("beyond", (0, 0))
     made = Attribute(
         name=facts["name"],
         sql_type=facts["type"],
@@ -152,6 +153,7 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
         origin=facts["origin"],
         granularity=_granularity(facts),
         fill=_fill(facts, edges),
+        beyond=(int(first), int(last)),
         prefixes=tuple(facts.get("prefixes", ())),
         leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
     )

@@ -9,11 +9,13 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import discovered
-from dpsyn_sql.domain.attributes import Attribute, Recoding, edge_ticks, fill_ticks
+from dpsyn_sql.discovery.octave_fills import spread_along_tails
+from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.text_types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import BudgetError
+from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.discovery import (
     AGAIN_SHARE,
     COLUMN_SHARE,
@@ -192,7 +194,10 @@ def shares(attribute, values):
     """What is written: the share of each value or piece, as (low, high, share); high is low for a value."""
     edges = attribute.edges if attribute.type.family == "float" else edge_ticks(attribute)
     codes = np.searchsorted(np.array(edges[1:-1]), values, side="right")
-    counts = np.bincount(codes, minlength=attribute.regular) / len(values)
+    counts = np.bincount(codes, minlength=attribute.regular)
+    known = {"x": OneWayCounts(counts.astype(np.float64), np.ones(counts.size))}
+    (attribute,) = spread_along_tails(Domain((attribute,)), known).attributes
+    counts = counts / len(values)
     cuts = attribute.fill if attribute.type.family == "float" else fill_ticks(attribute)
     found = []
     for own, share in zip(cuts, counts.tolist(), strict=True):

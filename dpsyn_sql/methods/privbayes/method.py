@@ -23,7 +23,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, snapped
-from dpsyn_sql.fit.denoise import binned, denoised
+from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
@@ -194,7 +194,7 @@ def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
     for place, (attribute, table) in enumerate(zip(domain.attributes, observed, strict=True)):
         weights = np.ones(attribute.size)
         if total > 0:
-            weights = simplex_projection(denoised(attribute, table.values, float(table.sigma)), total)
+            weights = shares_of(attribute, denoised(attribute, table.values, float(table.sigma)), total)
         if attribute.size > 1:
             nodes.append(node_of(attribute.name, (), (place,), weights))
     return Network(domain.shape(), tuple(nodes), tuple(range(len(domain.names))))

@@ -1,0 +1,56 @@
+"""Heavy tails of columns that nobody declared keep their mean and deviation; others gain no far values."""
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsyn_sql
+
+pytestmark = pytest.mark.slow
+
+ROWS = 60_000
+CASES = {
+    "rows": {},
+    "three rows a person": {"privacy_unit": "who", "max_rows_per_unit": 3},
+    "pure": {"delta": 0, "epsilon": 3, "method": "independent"},
+}
+
+
+def table(random):
+    """A log-normal amount with zeros, debts below zero, prices, ages and an even percentage."""
+    amount = np.rint(np.exp(random.normal(7, 1.3, ROWS)))
+    debt = np.rint(-np.exp(random.normal(5, 1.2, ROWS)))
+    return pd.DataFrame(
+        {
+            "who": np.arange(ROWS) // 3,
+            "amount": np.where(random.random(ROWS) < 0.3, 0, amount).astype(np.int64),
+            "balance": np.where(random.random(ROWS) < 0.5, 50, debt).astype(np.int64),
+            "price": np.round(np.exp(random.normal(2, 1.1, ROWS)), 2),
+            "age": random.normal(45, 12, ROWS).round().astype(np.int64),
+            "percent": random.integers(0, 101, ROWS),
+        }
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tails_keep_their_mean_and_their_deviation(case, tmp_path):
+    real, options = table(np.random.default_rng(1)), {"epsilon": 1, **CASES[case]}
+    con = duckdb.connect(str(tmp_path / "a.duckdb"))
+    con.execute("CREATE TABLE payments AS FROM real")
+    exclude = () if "privacy_unit" in options else ("who",)
+    ratios = {name: [] for name in ("amount", "balance", "price")}
+    for number in range(3):
+        out = f"out_{number}"
+        dpsyn_sql.release(con, "payments", into=out, name=out, exclude=exclude, **options)
+        made = con.execute(f"FROM {out}").df()
+        for name, own in ratios.items():
+            own.append((made[name].mean() / real[name].mean(), made[name].std() / real[name].std()))
+        assert made["percent"].min() >= 0 and made["percent"].max() <= 126
+        assert made["age"].max() <= real["age"].max() + 25
+        assert made["age"].min() >= real["age"].min() - 25
+        assert made["amount"].min() >= 0 and made["price"].min() >= 0
+    for name, own in ratios.items():
+        mean, deviation = np.mean(own, axis=0)
+        assert mean == pytest.approx(1, abs=0.1), name
+        assert deviation == pytest.approx(1, abs=0.35), name
