@@ -48,7 +48,7 @@ would ruin the mean."""
 
 MOST_PARTS, MOST_TERMS = 3, 16
 
-_FAR = 2.0
+_FAR, _WIDE = 2.0, 0.5  # octaves
 _WIDTHS = (0.05, 0.1, 0.18, 0.3, 0.5, 0.8, 1.25, 2.0)  # octaves
 _CENTRES, _CENTRES_BELOW = np.arange(-6, 45, 0.125), np.arange(-6, 45, 0.5)
 _MEANS, _DEVIATIONS = (-5.0, 0.0, 1.0, 2.5, 5.0, 10.0, 20.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
@@ -122,6 +122,13 @@ class Mixture:
     def smooth(self) -> list[tuple[Part, float]]:
         """The smooth parts, each with its rows."""
         return list(zip(self.parts, self.rows[len(self.atoms) :].tolist(), strict=True))
+
+    def reaching(self, limit: float) -> Mixture:
+        """With wide smooth parts that end at so many widths. What is beyond the end of a narrow one hardly
+        moves a deviation."""
+        wide = [isinstance(part, Hump) and part.above >= _WIDE for part in self.parts]
+        parts = zip(self.parts, wide, strict=True)
+        return replace(self, parts=tuple(replace(part, limit=limit) if far else part for part, far in parts))
 
 
 @dataclass(frozen=True, slots=True)

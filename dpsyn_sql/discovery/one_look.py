@@ -16,11 +16,13 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
+from dpsyn_sql.discovery.smooth_parts import REACH
 from dpsyn_sql.domain.attributes import Attribute, Granularity
 from dpsyn_sql.domain.grids import Cuts, after, rounded
 from dpsyn_sql.domain.shape import Undiscovered
@@ -46,8 +48,13 @@ MOST_CODES = 32
 """Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""
 
 _MOST_INTERVALS = 3
-_SHARES = np.unique(np.concatenate([np.linspace(0, 1, 65), [0.002, 0.005, 0.99, 0.995, 0.998]]))
+_SHARES = np.unique(
+    np.concatenate([np.linspace(0, 1, 65), [0.002, 0.005, 0.99, 0.995, 0.998, 0.9995, 0.9999]])
+)
 _LEAST_MASS = 1e-6  # of all rows; a piece of less is not written
+
+MOST_REACH, _BEYOND = 4.0, 0.2
+"""Widths at which a smooth part ends at most; and rows beyond, in deviations of noise of a cell."""
 
 _NEXT = 10.0
 _UNLIKELY = 3.0
@@ -80,7 +87,7 @@ def attribute_of_one_look(
     else:
         step = _step(column.type, granularity)
         cells = _cellular(column.type, cuts, step)
-        mixture = mixture_of(cells, counts, sigma, total)
+        mixture = mixture_of(cells, counts, sigma, total).reaching(_limit(total / sigma))
         ratios = _ratios(cells, mixture, counts[:-1], sigma)
         pieces, null = _of_numbers(column.type, cuts, step, mixture, ratios)
     if not column.nullable or not pieces:
@@ -94,6 +101,12 @@ def attribute_of_one_look(
     found = found * (total / max(float(found.sum()), 1e-9))
     table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)
     return attribute, table
+
+
+def _limit(strength: float) -> float:
+    """The widths at which smooth parts end: where rows beyond would be a part of the noise of one cell. A
+    tail that was cut earlier would miss rows that one-way tables see, and most of the variance."""
+    return float(np.clip(ndtri(1 - _BEYOND / max(strength, 1.0)), REACH, MOST_REACH))
 
 
 def _by_cell(cuts: Cuts, pieces: Sequence[Piece]) -> list[list[Piece]]:

@@ -11,8 +11,8 @@ from scipy.special import ndtr, ndtri
 from dpsyn_sql.fit.arrays import FloatArray
 
 REACH = 2.8
-"""Widths from its centre at which a smooth part ends: no value is drawn from where a noisy count says
-nothing."""
+"""Widths from its centre at which a smooth part ends, if nothing else is said: no value is drawn from where
+a noisy count says nothing."""
 
 NEGATIVE_PART, BOTH_SIGNS = 8.0, 5.0
 """More, in squared deviations, for a part below zero, and for one on both sides."""
@@ -21,28 +21,31 @@ HUGE = 0.5
 """More for each octave beyond ``_EVERYDAY``."""
 
 _EVERYDAY, _USUAL_WIDTH = 16.0, 0.5
-_ENDS = float(ndtr(-REACH))
 _ASYMMETRY = 0.5  # prior precision of the logarithm of the ratio of widths
 
 
 @dataclass(frozen=True, slots=True)
 class Hump:
     """A log-normal part on the side of ``sign`` (1, -1): in log2, centre ``centre`` with deviation ``below``
-    towards zero and ``above`` away from it, cut off at ``REACH`` deviations."""
+    towards zero and ``above`` away from it, cut off at ``limit`` deviations."""
 
     sign: int
     centre: float
     below: float
     above: float
+    limit: float = REACH
 
     def cdf(self, values: FloatArray) -> FloatArray:
         """Share of the part below each value."""
         positive = np.maximum(values * self.sign, 0.0)
         with np.errstate(divide="ignore"):
             away = np.log2(positive) - self.centre
-        deviations = np.clip(np.where(away < 0, away / self.below, away / self.above), -REACH, REACH)
+        deviations = np.clip(
+            np.where(away < 0, away / self.below, away / self.above), -self.limit, self.limit
+        )
         lower = 2 * self.below / (self.below + self.above)
-        normal = (ndtr(deviations) - _ENDS) / (1 - 2 * _ENDS)
+        ends = ndtr(-self.limit)
+        normal = (ndtr(deviations) - ends) / (1 - 2 * ends)
         share = np.where(deviations < 0, lower * normal, lower / 2 + (2 - lower) * (normal - 0.5))
         return np.asarray(share if self.sign > 0 else 1 - share)
 
@@ -52,7 +55,8 @@ class Hump:
         lower = 2 * self.below / (self.below + self.above)
         below = own < lower / 2
         normal = np.where(below, own / lower, 0.5 + (own - lower / 2) / (2 - lower))
-        deviations = ndtri(_ENDS + np.clip(normal, 0, 1) * (1 - 2 * _ENDS))
+        ends = ndtr(-self.limit)
+        deviations = ndtri(ends + np.clip(normal, 0, 1) * (1 - 2 * ends))
         return np.asarray(
             self.sign * 2.0 ** (self.centre + np.where(below, self.below, self.above) * deviations)
         )
@@ -60,8 +64,8 @@ class Hump:
     @property
     def reach(self) -> tuple[float, float]:
         """Least and largest value."""
-        near = self.sign * 2.0 ** (self.centre - REACH * self.below)
-        far = self.sign * 2.0 ** (self.centre + REACH * self.above)
+        near = self.sign * 2.0 ** (self.centre - self.limit * self.below)
+        far = self.sign * 2.0 ** (self.centre + self.limit * self.above)
         return min(near, far), max(near, far)
 
     @property
@@ -89,24 +93,27 @@ class Hump:
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """A normal part of values on both sides of zero, cut off at ``REACH`` deviations."""
+    """A normal part of values on both sides of zero, cut off at ``limit`` deviations."""
 
     mean: float
     deviation: float
+    limit: float = REACH
 
     def cdf(self, values: FloatArray) -> FloatArray:
         """Share of the part below each value."""
-        standard = np.clip((values - self.mean) / self.deviation, -REACH, REACH)
-        return np.asarray((ndtr(standard) - _ENDS) / (1 - 2 * _ENDS))
+        standard = np.clip((values - self.mean) / self.deviation, -self.limit, self.limit)
+        ends = ndtr(-self.limit)
+        return np.asarray((ndtr(standard) - ends) / (1 - 2 * ends))
 
     def quantiles(self, shares: FloatArray) -> FloatArray:
         """The values below which these shares of the part lie."""
-        return np.asarray(self.mean + self.deviation * ndtri(_ENDS + shares * (1 - 2 * _ENDS)))
+        ends = ndtr(-self.limit)
+        return np.asarray(self.mean + self.deviation * ndtri(ends + shares * (1 - 2 * ends)))
 
     @property
     def reach(self) -> tuple[float, float]:
         """Least and largest value."""
-        return self.mean - REACH * self.deviation, self.mean + REACH * self.deviation
+        return self.mean - self.limit * self.deviation, self.mean + self.limit * self.deviation
 
     @property
     def cost(self) -> float:
