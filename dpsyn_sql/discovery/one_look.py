@@ -99,7 +99,8 @@ def attribute_of_one_look(
         attribute, mass = attribute_of_nothing(column, cuts), np.array([0.0 if column.nullable else 1.0])
     found = np.append(mass, null) if column.nullable else mass
     found = found * (total / max(float(found.sum()), 1e-9))
-    table = NoisyMarginal((column.name,), np.rint(found).astype(np.int64), noisy.sigma, composed=True)
+    rows_of_codes = np.rint(found).astype(np.int64)
+    table = NoisyMarginal((column.name,), rows_of_codes, noisy.sigma, composed=True, fitted=True)
     return attribute, table
 
 

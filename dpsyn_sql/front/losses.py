@@ -36,7 +36,9 @@ def lost_of(job: Job, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
         hidden={
             column.name: needed[column.name] / STANDS_OUT
             for column in losses.columns
-            if column.attribute.kind == "numeric" and column.name in needed
+            if column.attribute.kind == "numeric"
+            and column.name in needed
+            and not any(column.attribute.beyond)
         },
         named={name for members, weight in weighted if weight > 1 for name in members},
         units="rows" if unit is None else f"values of {unit}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.accounting.events import (
@@ -192,7 +193,12 @@ def _foresight(job: Job) -> tuple[str, ...]:
 
     if not columns or job.total is not None:
         return ()
-    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, job.method.one_way_part))
+
+    def part(rows: float, attributes: int, budget: Budget) -> Fraction:
+        return job.method.one_way_part(rows, attributes, budget, job.terms)
+
+    most = job.source.unit.max_rows
+    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, part, most))
 
 
 @hides_own_frames

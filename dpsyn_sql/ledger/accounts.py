@@ -241,7 +241,10 @@ def _other_unit(account: Account, unit: str) -> str:
             "query again, or use a separate ledger= for the other unit; the privacy losses then add up. "
             "Nothing was read or charged."
         )
-    return f"{known}. Use privacy_unit={account.unit!r}. Nothing was read or charged."
+    return (
+        f"{known}. Use privacy_unit={account.unit!r}, or a separate ledger= for the other unit; the privacy "
+        "losses then add up. Nothing was read or charged."
+    )
 
 
 def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Budget, str]:

@@ -35,18 +35,19 @@ class Foresight:
     pairs: int
 
 
-def foreseen(rows: int, columns: int, budget: Budget, part: OneWayPart) -> Foresight:
-    """What a budget can tell of a table."""
-    spent = float(budget.fraction)
+def foreseen(rows: int, columns: int, budget: Budget, part: OneWayPart, unit_rows: int = 1) -> Foresight:
+    """What a budget can tell of a table, of whose rows a unit may have ``unit_rows``: noise is so many times
+    larger."""
+    spent, seen = float(budget.fraction), rows / unit_rows
 
     def told(number: int) -> bool:
-        own = spent * float(part(rows, number, budget))
-        return _tables(rows / COLUMN_STRENGTH, own, gaussian=budget.gaussian) >= number
+        own = spent * float(part(seen, number, budget))
+        return _tables(seen / COLUMN_STRENGTH, own, gaussian=budget.gaussian) >= number
 
-    most = min(columns, _tables(rows / COLUMN_STRENGTH, spent, gaussian=budget.gaussian))
+    most = min(columns, _tables(seen / COLUMN_STRENGTH, spent, gaussian=budget.gaussian))
     fewer = next((number for number in range(most, 0, -1) if told(number)), 0)
-    left = spent * (1 - float(part(rows, columns, budget)))
-    pairs = _tables(rows / PAIR_STRENGTH, left, gaussian=budget.gaussian)
+    left = spent * (1 - float(part(seen, columns, budget)))
+    pairs = _tables(seen / PAIR_STRENGTH, left, gaussian=budget.gaussian)
     return Foresight(rows, fewer == columns, fewer, min(pairs, columns * (columns - 1) // 2))
 
 
@@ -56,7 +57,7 @@ def _tables(noise: float, spent: float, *, gaussian: bool) -> int:
 
 
 def foresight_lines(
-    columns: int, epsilon: float, bought: Callable[[float], Budget], part: OneWayPart
+    columns: int, epsilon: float, bought: Callable[[float], Budget], part: OneWayPart, unit_rows: int = 1
 ) -> Iterator[str]:
     """For several numbers of rows what can be told, and the epsilon, or the fewer columns, that would do.
 
@@ -64,8 +65,8 @@ def foresight_lines(
     """
     larger = [epsilon * factor for factor in _FACTORS if epsilon * factor <= WEAK_EPSILON]
     for rows in ROWS:
-        now, cures = foreseen(rows, columns, bought(epsilon), part), list[str]()
-        better = [(at, foreseen(rows, columns, bought(at), part)) for at in larger]
+        now, cures = foreseen(rows, columns, bought(epsilon), part, unit_rows), list[str]()
+        better = [(at, foreseen(rows, columns, bought(at), part, unit_rows)) for at in larger]
         if not now.columns:
             cures += [f"epsilon {at:.3g}" for at, one in better if one.columns][:1]
             cures += [f"{now.fewer} column{'s' if now.fewer > 1 else ''}"] if now.fewer else []

@@ -66,6 +66,8 @@ class NoisyMarginal:
     ``composed``: it is the sum of residuals of itself and of its margins (``fit/residuals.py``). It is
     unbiased, but its cells, and tables of one release, share noise: it stands for the marginal over exactly
     its attributes and is not averaged with others. ``sigma`` is then the largest of a cell.
+    ``fitted``: ``values`` are those of a curve through the noisy counts. They have less noise than ``sigma``,
+    and a bias: they are shown as no measurement.
     """
 
     attrs: tuple[str, ...]
@@ -73,6 +75,7 @@ class NoisyMarginal:
     sigma: float
     maps: tuple[Map | None, ...] = ()
     composed: bool = False
+    fitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 HIDDEN = 0.1
 """Part of all rows that has to be hidden in a column for a second look."""
@@ -57,9 +58,9 @@ def second_looks(pool: int, looks: Mapping[str, FirstLook], rows: float | None) 
         name: rest for name, rest in hidden.items() if rest > max(HIDDEN * total, 2 * looks[name].error, 1)
     }
     while left:
-        every = sum(left.values())
+        every = sum(map(Fraction, left.values()))  # exact: together no more than the pool
         shares = {
-            name: min(math.floor(pool * (rest / every)), _enough(looks[name], total))
+            name: min(math.floor(pool * Fraction(rest) / every), _enough(looks[name], total))
             for name, rest in left.items()
         }
         lost = [name for name, share in shares.items() if not _pays(looks[name], share, left[name])]

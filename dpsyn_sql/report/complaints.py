@@ -73,6 +73,8 @@ def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
     if column.found != 0:
         return None
     name, needs = column.name, "" if column.hidden is None else f" (one needs {column.hidden:,.0f} {units})"
+    if column.null is not None and column.null.share > MOST_OF_ALL:
+        return Complaint(0, 1.0, f"Hardly any row has a value of {name!r}: the column is NULL.")
     return Complaint(
         0,
         1.0,

@@ -126,6 +126,8 @@ def _too_large(plan: Plan) -> str | None:
 
 def none_asked(plan: Plan) -> str | None:
     """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
+    if plan.method == "adaptive":  # it asks wherever the rows are enough
+        return None
     several = sum(attribute.size > 1 for attribute in plan.domain.attributes)
     if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
         return None

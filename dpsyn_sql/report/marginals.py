@@ -72,8 +72,8 @@ def marginal_table(
       measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (not of ``estimate``), exact, in rows.
     - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
-      ``"summed"`` (only larger tables were) or ``"modelled"`` (none; ``noisy`` and ``standard_error`` are
-      then NaN).
+      ``"summed"`` (only larger tables were) or ``"modelled"`` (none, or a curve through noisy counts;
+      ``noisy`` and ``standard_error`` are then NaN).
 
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
@@ -114,7 +114,7 @@ def _contains(table: NoisyMarginal, names: Sequence[str]) -> bool:
     """Whether the marginal over original codes can be summed from a table (perhaps over bins)."""
     maps = dict(zip(table.attrs, table.maps or (None,) * len(table.attrs), strict=True))
     there = all(name in maps and maps[name] is None for name in names)
-    return there and (len(names) == len(table.attrs) or not table.composed)
+    return there and not table.fitted and (len(names) == len(table.attrs) or not table.composed)
 
 
 def _combine(

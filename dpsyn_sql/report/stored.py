@@ -257,8 +257,10 @@ def _measured(
     mapped = _parts(bins["measurement"][by_code], by_code, number)
     made = []
     for place in range(number):
-        composed = ("composed", place) in axes
-        own, rows = axes.get(("composed" if composed else "measurement", place), ()), values[place]
+        fitted = ("fitted", place) in axes
+        composed = fitted or ("composed", place) in axes
+        kind = "fitted" if fitted else "composed" if composed else "measurement"
+        own, rows = axes.get((kind, place), ()), values[place]
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
         whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
@@ -273,6 +275,7 @@ def _measured(
                 sigma,
                 maps if any(one is not None for one in maps) else (),
                 composed,
+                fitted,
             )
         )
     return tuple(made)

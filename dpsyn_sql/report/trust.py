@@ -11,7 +11,8 @@ deviation within 25 %; any other column if at most 15 % of its rows have another
 The bootstrap knows nothing of what discovery did not see. Where the range is learnt, ``stretch`` says what
 rows beyond it would do: as many rows as noise hides in one cell, twice as far from the median as the last
 value. They change the variance by ``2 x stretch`` of itself, and so the standard deviation by about
-``stretch``.
+``stretch``. Where a tail is fitted beyond the found range, ``stretch`` is the part of the variance that
+comes from codes whose rows noise hides.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.denoise import shares_of
+from dpsyn_sql.fit.tails import with_tails
 from dpsyn_sql.report.pieces import even_pieces
 
 Shape = Literal["values", "indicator", "numbers", "smooth"]
 
-DRAWS, _MOST_DRAWN = 100, 400_000
+DRAWS, _TAILS_DRAWN, _MOST_DRAWN = 100, 16, 400_000
 
 MEAN, TAIL, SPREAD, MOVED, MISSING = 0.1, 0.15, 0.25, 0.15, 0.03
 """How far off the mean and the median, the 95th percentile, the standard deviation, the values of other
 columns, and NULL may be."""
 
 _MONTH = 365.25 / 12
+_SEEN = 4.5  # deviations of noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,11 @@ def trust_of(
     """
     rows, total = np.maximum(counts, 0.0), max(total, 1.0)
     truth = rows / max(float(rows.sum()), 1e-9) if rows.any() else np.full(rows.size, 1 / rows.size)
-    draws = int(np.clip(_MOST_DRAWN // truth.size, 8, DRAWS))
+    if any(attribute.beyond):
+        (truth,) = _made(attribute, counts[None, :] / total, sigma, total)
+    draws = int(np.clip(_MOST_DRAWN // truth.size, 8, DRAWS if not any(attribute.beyond) else _TAILS_DRAWN))
     noise = np.random.default_rng(0).normal(0.0, max(sigma, 0.0) / total, (draws, truth.size))
-    made = _nearest_shares(truth + noise)
+    made = _made(attribute, truth + noise, sigma, total)
     error = np.abs(made - truth)
     null = np.zeros(draws) if attribute.null_code is None else error[:, attribute.null_code]
     found, known = null <= MISSING, [("share of NULL", null / MISSING, null)]
@@ -84,10 +90,21 @@ def trust_of(
         found = found & (relative <= 1)
     worst, _, off = max(known, key=lambda one: (float(np.mean(one[1] > 1)), float(np.mean(one[1]))))
     shape, stretch = _shape(attribute, truth), 0.0
-    if attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
+    if any(attribute.beyond):
+        stretch = _unseen(attribute, truth, _SEEN * sigma / total)
+    elif attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
         stretch = _stretch(attribute, truth, hidden / total)
     largest = float(np.quantile(error.max(axis=1), 0.9))
     return Trust(shape, float(found.mean()), worst, float(np.quantile(off, 0.9)), largest, stretch)
+
+
+def _made(attribute: Attribute, noisy: FloatArray, sigma: float, total: float) -> FloatArray:
+    """Shares (draws, codes) as a release makes them of noisy ones; tails are fitted anew."""
+    if not any(attribute.beyond):
+        return _nearest_shares(noisy)
+    errors = np.full(noisy.shape[1], sigma)
+    tails = (with_tails(attribute, total * one, errors) for one in noisy)
+    return np.array([shares_of(attribute, one, total) for one in tails])
 
 
 def _nearest_shares(noisy: FloatArray) -> FloatArray:
@@ -190,3 +207,13 @@ def _stretch(attribute: Attribute, truth: FloatArray, hidden: float) -> float:
         return 0.0
     reach = max(float(last[held].max()) - median, median - float(low[held].min())) / deviation
     return 2 * hidden * reach**2
+
+
+def _unseen(attribute: Attribute, truth: FloatArray, least: float) -> float:
+    """The part of the variance that comes from codes with fewer rows (a share) than are seen: there the
+    tail is an estimate."""
+    mean = float(_moments(attribute, truth[None, :]).mean[0])
+    code, low, last, mass = _spread(attribute, truth[None, :])
+    squares = mass[0] * (((low + last) / 2 - mean) ** 2 + (last - low) ** 2 / 12)
+    unseen = (truth < least)[code]
+    return float(squares[unseen].sum() / max(float(squares.sum()), 1e-300))

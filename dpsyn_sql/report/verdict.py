@@ -180,6 +180,11 @@ def _noise_words(column: ColumnLosses, trust: Trust) -> str:
 
 
 def _stretch_words(column: ColumnLosses, terms: Terms) -> str:
+    if any(column.attribute.beyond):
+        return (
+            f"The tail of {column.name!r} is an estimate: noise hides how many of its outermost values there "
+            "are, and sums and deviations may be off"
+        )
     low, high = outer_values(column.attribute)
     beyond = f"above {high}" if column.attribute.edges[0] >= 0 else f"below {low} or above {high}"  # type: ignore[operator]
     return (
@@ -215,8 +220,8 @@ def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdic
             return Verdict("do not use", "No pair of columns is measured.", 1.0)
         return Verdict(
             "do not use",
-            "No pair of columns stands out from the noise, so the columns of the output are independent of "
-            f"each other. {more}",
+            "The noise is too large to tell which columns go together: those of the output are independent. "
+            f"{more}",
             1.0,
         )
     off = _SIGMAS * correlation_error(made.measurements, losses.total)
@@ -226,7 +231,8 @@ def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdic
         return Verdict()
     told = []
     if off > OFF:
-        told.append(f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured.")
+        more_off = "; other pairs may be much weaker than in the source" if pairs.modelled else ""
+        told.append(f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured{more_off}.")
     if lost > 0.5:
         told.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
     if alone:

@@ -1,4 +1,4 @@
--- The axes of noisy answers (kind 'measurement', or 'composed' of answers that other tables share) and of the
+-- The axes of noisy answers (kind 'measurement', 'composed' of answers that other tables share, or 'fitted' to answers) and of the
 -- model's tables (kind 'model'): place of a cell on the axis is (cell // stride) % size. An axis is in original codes, or in bins.
 -- in:  schema
 -- out: table

@@ -77,7 +77,7 @@ def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
     if, as here, they happen to be right."""
     monkeypatch.setattr(import_module("dpsyn_sql.front.release"), "ExactNoise", Quiet)
     _, release = released({"x": X[:300], "y": X[:300]}, {"x": (6,), "y": (6,)}, epsilon=0.1, seed=1)
-    said = "No pair of columns stands out from the noise"
+    said = "The noise is too large to tell which columns go together"
     assert [said in note for note in release.notes].count(True) == 1
     assert [said in str(warning.message) for warning in recwarn].count(True) == 1
     _, strong = released({"x": X, "y": X}, {"x": (6,), "y": (6,)}, epsilon=5.0, seed=1)

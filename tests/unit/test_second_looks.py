@@ -20,12 +20,16 @@ from dpsyn_sql.source.relation import PrivacyUnit
 LOOKS = st.dictionaries(
     st.sampled_from("abcdef"),
     st.builds(
-        FirstLook, st.integers(1, 10**9), st.integers(2, 5_000), st.integers(0, 20_000), st.floats(0, 900)
+        FirstLook, st.integers(1, 2**58), st.integers(2, 5_000), st.integers(0, 20_000), st.floats(0, 900)
     ),
 )
 
 
-@given(pool=st.integers(0, 10**12), looks=LOOKS, rows=st.one_of(st.none(), st.floats(-1e3, 1e5)))
+@given(
+    pool=st.one_of(st.integers(0, 10**12), st.integers(2**52, 2**60)),
+    looks=LOOKS,
+    rows=st.one_of(st.none(), st.floats(-1e3, 1e5)),
+)
 def test_no_more_than_the_pool_and_only_where_it_finds_something(pool, looks, rows):
     costs = second_looks(pool, looks, rows)
     assert sum(costs.values()) <= pool and set(costs) <= set(looks)

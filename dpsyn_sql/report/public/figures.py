@@ -109,7 +109,8 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
         start = max(width * math.floor(start / width), kind.low if kind.temporal else -math.inf)
     number = max(1, math.ceil((end - start) / width))
     cuts = start + width * np.arange(number + 1)
-    before = part * np.clip((cuts[:, None] - low) / (high - low), 0, 1)  # of each piece, by cut
+    with np.errstate(over="ignore"):  # a piece may be as narrow as one double
+        before = part * np.clip((cuts[:, None] - low) / (high - low), 0, 1)  # of each piece, by cut
     shares = np.zeros((number + 2, attribute.regular))
     whole = np.vstack([np.zeros(len(low)), before, part])
     np.add.at(shares.T, code, np.diff(whole, axis=0).T)

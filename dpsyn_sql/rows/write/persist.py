@@ -249,7 +249,7 @@ def _measurements(domain: Domain, measured: Sequence[NoisyMarginal]) -> Iterator
             bins is None and size == sizes[place]
             for bins, size, place in zip(maps, shape, scope, strict=True)
         )
-        kind = "composed" if one.composed else "measurement"
+        kind = "fitted" if one.fitted else "composed" if one.composed else "measurement"
         alike.setdefault((kind, shape, original), []).append(number)
         yield from _bins(number, scope, maps)
     for (kind, shape, original), group in alike.items():

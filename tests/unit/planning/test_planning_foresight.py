@@ -32,6 +32,12 @@ def test_as_many_tables_as_noise_allows_and_not_one_more(delta):
     assert not foreseen(10_000, found.fewer + 1, budget, half).columns
 
 
+def test_a_unit_of_ten_rows_needs_ten_times_the_rows():
+    budget = Budget.from_epsilon("1", "1e-9")
+    one, ten = foreseen(1_000, 50, budget, half), foreseen(10_000, 50, budget, half, 10)
+    assert (one.columns, one.fewer, one.pairs) == (ten.columns, ten.fewer, ten.pairs)
+
+
 def test_no_pair_where_one_way_tables_get_everything():
     budget = Budget.from_epsilon("1", "1e-9")
     assert foreseen(10**6, 5, budget, lambda rows, columns, budget: Fraction(1)).pairs == 0

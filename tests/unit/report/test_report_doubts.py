@@ -9,7 +9,7 @@ import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import METHODS, Static
 
-NOT_MEASURED, NO_PAIR = "No pair of columns is measured", "No pair of columns stands out"
+NOT_MEASURED, NO_PAIR = "No pair of columns is measured", "The noise is too large to tell"
 ABOUT_PAIRS = (NOT_MEASURED, NO_PAIR, "too large for a table")
 ADAPTING = sorted(name for name, method in METHODS.items() if not isinstance(method, Static))
 

@@ -180,3 +180,16 @@ def test_the_unit_of_a_column_does_not_matter():
         found.append(trust(own, [0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0, 0, 0], 50.0, hidden=20.0))
     assert found[0].chance == found[1].chance == found[2].chance
     assert found[1].stretch == pytest.approx(found[0].stretch) == found[2].stretch
+
+
+def test_a_tail_that_noise_hides_is_named_and_a_column_without_one_is_not():
+    """The body is the same; beyond the found range one column has a few rows far out, the other none."""
+    edges = (*range(11), 20, 80, 640, 5_120)
+    attribute = Attribute(
+        "x", "INTEGER", "numeric", edges=edges, ordered=True, origin="discovered", beyond=(0, 4)
+    )
+    body = [4_000.0, 9_000.0, 14_000.0, 16_000.0, 15_000.0, 13_000.0, 11_000.0, 9_000.0, 6_000.0, 3_000.0]
+    short = trust_of(attribute, np.array([*body, 0, 0, 0, 0]), 25.0, 100_000.0)
+    long = trust_of(attribute, np.array([*body, 1_500, 400, 100, 60.0]), 25.0, 105_000.0)
+    assert short.stretch < 0.05 and short.chance > 0.9
+    assert long.stretch > 0.3
