@@ -50,7 +50,10 @@ MULTIPLIES = (
 )
 _OWN_ENGINE = "a private instance: what does not fit in memory is written, encrypted, to a private folder"
 _CALLERS_ENGINE = "your connection, with its memory limit, threads and folder for temporary files"
-_SKIPPED = "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL."
+_SKIPPED = (
+    "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL, and "
+    "further ones are left out."
+)
 
 
 @dataclass
