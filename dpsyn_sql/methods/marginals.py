@@ -90,12 +90,10 @@ MAX_CANDIDATE_CELLS = 2**25
 
 
 def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
-    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public."""
-    pairs = [
-        pair
-        for pair in combinations((a.name for a in domain.attributes if a.size > 1), 2)
-        if domain.cells(pair) <= MAX_PAIR_CELLS
-    ]
+    """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public. Those
+    of which no value was found are in none: noise in their NULL would look like dependence on every other."""
+    told = [one.name for one in domain.attributes if one.size > 1 and one.regular]
+    pairs = [pair for pair in combinations(told, 2) if domain.cells(pair) <= MAX_PAIR_CELLS]
     cells = {pair: domain.cells(pair) for pair in pairs}
     kept, held = set(), 0
     for pair in sorted(pairs, key=cells.__getitem__):

@@ -97,7 +97,7 @@ def _uncertain_total(made: FittedRelease) -> str | None:
 
 def _in_no_pair(plan: Plan) -> list[str]:
     """Columns of several codes that no table can join to another such column."""
-    names = [attribute.name for attribute in plan.domain.attributes if attribute.size > 1]
+    names = [one.name for one in plan.domain.attributes if one.size > 1 and one.regular]
     if len(names) < 2 or any(step.further is not None and not step.queries for step in plan.reserved):
         return []  # tables over bins: any columns fit
     joined = {name for query in plan.queries if len(query.attrs) > 1 for name in query.attrs}
@@ -107,7 +107,7 @@ def _in_no_pair(plan: Plan) -> list[str]:
 def _too_large(plan: Plan) -> str | None:
     """Columns that are independent of all others because every pair with them has too many cells."""
     alone = _in_no_pair(plan)
-    sizes = {attribute.name: attribute.size for attribute in plan.domain.attributes if attribute.size > 1}
+    sizes = {one.name: one.size for one in plan.domain.attributes if one.size > 1 and one.regular}
     large = [
         name
         for name in alone
@@ -128,7 +128,7 @@ def none_asked(plan: Plan) -> str | None:
     """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
     if plan.method == "adaptive":  # it asks wherever the rows are enough
         return None
-    several = sum(attribute.size > 1 for attribute in plan.domain.attributes)
+    several = sum(one.size > 1 and one.regular > 0 for one in plan.domain.attributes)
     if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
         return None
     return (

@@ -29,6 +29,7 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
 from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
+from dpsyn_sql.methods.marginals import candidate_queries
 from dpsyn_sql.planning.discovery import one_look, planned_discovery
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery
@@ -347,6 +348,12 @@ AGE, PAY = Undiscovered("age", "INTEGER", "numeric"), Undiscovered("pay", "DOUBL
 CITY = Undiscovered("city", "VARCHAR", "categorical")
 CODE = Undiscovered("code", "VARCHAR", "categorical", typed=False)
 SEX = Attribute("sex", "VARCHAR", "categorical", ("f", "m"))
+
+
+def test_a_column_without_a_found_value_is_in_no_pair():
+    none = Attribute("t", "VARCHAR", "categorical", other=True, nullable=True, origin="discovered")
+    domain = Domain((SEX, none, replace(SEX, name="s")))
+    assert [query.attrs for query in candidate_queries(domain, 10**6)] == [("sex", "s")]
 
 
 class Door:
