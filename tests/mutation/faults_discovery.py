@@ -132,7 +132,7 @@ FAULTS = (
         "tests/unit/test_second_looks.py::test_no_more_than_the_pool_and_only_where_it_finds_something",
         (
             "dpsyn_sql/planning/second_looks.py",
-            "math.floor(pool * (rest / every))",
+            "math.floor(pool * Fraction(rest) / every)",
             "math.floor(pool)",
         ),
     ),
