@@ -24,14 +24,18 @@ from dpsyn_sql.planning.queries import NoisyKeys
 
 STANDS_OUT = 4.5
 """Standard deviations that a cell's noisy count must exceed: of 500 empty cells one does so by luck in one
-release of 600; in one of three with the heavier tails of Laplace noise. It costs a bin that stays empty."""
+release of 600."""
+
+LAPLACE_STANDS_OUT = 8.5
+"""The same under Laplace noise, whose tails are heavier: as rare by luck."""
 
 CARRIES_ON = 1.0
 """Deviations that suffice next to a cell that stands out: tails of a column lie there, not anywhere."""
 
 FAR = 0.1
 """Deviations that are subtracted for each cell away from everyday values (one, the year 2000) if nothing
-stands out: luck is as likely in the cell of 10^9 as in that of 10, but real values are not."""
+stands out, and that a cell needs more for each cell between it and the fullest one: luck is as likely in the
+cell of 10^9 as in that of 10, but real values are not, and one row there ruins the mean."""
 
 NEGATIVE = 2.0
 """Deviations that are subtracted for numbers below zero: few columns have any."""
@@ -108,11 +112,15 @@ def _allowed(column: Undiscovered, value: Fraction) -> bool:
     return (least is None or least <= value) and (most is None or value <= most)
 
 
-def occupied_cells(kind: SqlType, cells: Cells, atoms: Atoms) -> NDArray[np.bool_]:
-    """The cells that hold values: those whose noisy count exceeds ``STANDS_OUT`` deviations or that have an
-    atom, and from each of them outwards the cells that exceed ``CARRIES_ON``; if there is none, the likeliest
-    run of cells."""
-    chosen = cells.counts > STANDS_OUT * cells.sigma
+def occupied_cells(
+    kind: SqlType, cells: Cells, atoms: Atoms, needed: float = STANDS_OUT
+) -> NDArray[np.bool_]:
+    """The cells that hold values: those whose noisy count exceeds ``needed`` deviations, and more far from
+    the fullest cell, or that have an atom, and from each of them outwards the cells that exceed
+    ``CARRIES_ON``; if there is none, the likeliest run of cells."""
+    away = np.abs(np.arange(cells.counts.size) - int(np.argmax(cells.counts)))
+    least = (needed + FAR * np.maximum(0, away - LONGEST_RUN)) * cells.sigma
+    chosen: NDArray[np.bool_] = cells.counts > least
     chosen[_cells_with(atoms.values, cells.cuts)] = True
     if not chosen.any():
         numbers = binned_kind(kind) == "numeric"

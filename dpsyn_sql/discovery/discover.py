@@ -33,6 +33,8 @@ from dpsyn_sql.discovery.attributes import (
     type_from_classes,
 )
 from dpsyn_sql.discovery.cells import (
+    LAPLACE_STANDS_OUT,
+    STANDS_OUT,
     Atoms,
     Cells,
     atoms_of,
@@ -437,7 +439,8 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
         atoms = atoms_of(column, asking.door.ask(query, asking.budget("values", column.name)))
     cells = asking.cells("grid", column, grid_cuts(kind, column.least, column.most))
     granularity = _granularity(column, asking)
-    chosen = occupied_cells(kind, cells, atoms)
+    gaussian = asking.steps["grid", column.name, 0].budget.gaussian
+    chosen = occupied_cells(kind, cells, atoms, STANDS_OUT if gaussian else LAPLACE_STANDS_OUT)
     if not stand_out(cells, chosen, atoms):
         return attribute_of_nothing(column, cells.cuts)
     parts = without_atoms(cells, chosen, atoms)

@@ -43,6 +43,15 @@ def test_cells_that_stand_out_are_kept():
     assert chosen_lows(INTEGER, cells_of(INTEGER, [17, 40, 90])) == [16, 32, 64]
 
 
+def test_a_lone_cell_far_away_needs_more():
+    """A price of 2^60 would ruin the mean: luck of five deviations is not enough there, of fifteen it is."""
+    kind = parse_type("DOUBLE")
+    body, far = cells_of(kind, [5, 9, 20]), cells_of(kind, [2.0**60], amount=1)
+    for deviations, kept in ((5, False), (15, True)):
+        cells = Cells(body.cuts, body.counts + far.counts * deviations * body.sigma, body.sigma)
+        assert (2**60 in chosen_lows(kind, cells)) is kept
+
+
 def test_a_cell_with_an_atom_is_kept_whatever_its_count():
     atoms = Atoms((Fraction(5),), np.array([60.0]), 10.0)
     assert chosen_lows(INTEGER, cells_of(INTEGER, [90]), atoms) == [4, 64]
