@@ -114,7 +114,8 @@ class Output:
     def aside(self, text: str) -> None:
         """A line on standard error about what goes on; not with ``--quiet`` or ``--json``."""
         if not self.quiet and not self.as_json:
-            typer.echo(printable(text), err=True)
+            # While a bar is shown, standard error is a stand-in, on which typer.echo fails.
+            print(printable(text), file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
         """A warning: on standard error, or in the JSON document."""

@@ -116,6 +116,13 @@ def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(made, tmp_path)
     assert terminal(tmp_path, *asked, "--quiet") == ("", 0)
 
 
+def test_a_warning_is_shown_while_a_bar_is(made, tmp_path):
+    shutil.copy(made / "w.duckdb", tmp_path / "w.duckdb")
+    asked = ("release", "t", "-d", "w.duckdb", "-m", "dpsyn", "--new-debit", "--replace", "-e", "0.001")
+    shown, code = terminal(tmp_path, *asked)
+    assert code == 0 and "Warning: " in shown, repr(shown)
+
+
 SHELL = """
 set -e
 complete_script=$(dpsyn --show-completion bash)
