@@ -62,7 +62,7 @@ cell."""
 LEAST_ROWS = 0.5
 """A tail ends where it has fewer rows left."""
 
-MOVES, JUMPS, SEEN = 0.01, 0.8, 4.0
+MOVES, JUMPS, SEEN = 0.05, 0.8, 4.0
 """The part of a variance that the end of a tail must have; the part of the variance of all nearer values that
 a further cell may add; the deviations of noise above which a count needs neither."""
 
