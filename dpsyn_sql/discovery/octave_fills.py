@@ -69,10 +69,11 @@ def _even(attribute: Attribute, place: int) -> bool:
 
 
 def _shapes(bins: Histogram, edges: FloatArray, number: int) -> list[Quantiles | None]:
-    """Of each of the last ``number`` bins; None for one that is even, or without rows."""
+    """Of each of the last ``number`` bins; None for one that is even, of one value at most, or without
+    rows."""
     shapes = list[Quantiles | None]()
     for place in range(len(bins.mass) - number, len(bins.mass)):
-        if bins.mass[place] <= 0:
+        if bins.mass[place] <= 0 or bins.atoms[place]:
             shapes.append(None)
             continue
         mass = bins.mass[: place + 1].copy()

@@ -250,3 +250,12 @@ def test_a_light_tail_does_not_fill_its_cell():
     ).attributes
     assert filled.fill[70][-1] <= 108 and filled.fill[70][4] < 96
     assert isinstance(Fraction(filled.fill[70][0]), Fraction)
+
+
+def test_a_cell_without_a_multiple_of_the_granularity_stays_even():
+    edges = (-128, -127, -20, -10, 0, 10)
+    fill = tuple((low, high) for low, high in pairwise(edges))
+    attribute = Attribute("x", "TINYINT", "numeric", edges=edges, granularity=5, fill=fill, beyond=(1, 0))
+    known = {"x": OneWayCounts(np.full(5, 1000.0), np.ones(5))}
+    (filled,) = spread_along_tails(Domain((attribute,)), known).attributes
+    assert filled.fill[0] == fill[0]
