@@ -97,15 +97,17 @@ class Witness:
         """The exact values without the unit and with it, and what was answered."""
         if isinstance(question, Marginals):
             self.questions.append((tuple(question.queries), budget))
-            return self._cells(question.queries, answer)
+            return _cells(self._rows.with_labels(question.labels), question.queries, answer)
         if isinstance(question, Residuals):
             self.questions.append((tuple(question.queries), budget))
-            return self._residuals(question.queries, answer)
+            return _residuals(self._rows, question.queries, answer)
         if isinstance(question, Distances):
             self.compared += len(question.queries)
-            return *self._distances(question.queries, question.references), _whole(answer)
+            rows = self._rows.with_labels(question.labels)
+            return *_distances(rows, question.queries, question.references), _whole(answer)
         if isinstance(question, Choice):
-            without, within = self._distances(question.candidates, question.references)
+            rows = self._rows.with_labels(question.labels)
+            without, within = _distances(rows, question.candidates, question.references)
             allowed = _whole(question.allowances or [0] * len(question.candidates))
             return without - allowed, within - allowed, _whole(answer)
         raise InternalError(
@@ -113,37 +115,40 @@ class Witness:
             "tables; add it to Witness in auditing/door.py"
         )
 
-    def _cells(self, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
-        """Of each table only the cell of the unit's rows differs, by their number."""
-        places = [self._rows.place(query) for query in queries]
-        without = _whole(self._rows.table(query)[place] for query, place in zip(queries, places, strict=True))
-        answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
-        return without, without + self._rows.unit_rows, answer
-
-    def _residuals(self, queries: Sequence[MarginalQuery], tables: Sequence[NoisyResidual]) -> _Noted:
-        """Every number differs."""
-        both: list[list[NDArray[np.int64]]] = [[], []]
-        for query in queries:
-            table = self._rows.table(query).copy()
-            for place, more in enumerate((0, self._rows.unit_rows)):
-                table[self._rows.place(query)] += more
-                both[place].append(whole_residuals(table).ravel())
-        answer = np.concatenate([table.values.ravel() for table in tables])
-        return np.concatenate(both[0]), np.concatenate(both[1]), answer
-
-    def _distances(
-        self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        pairs = zip(queries, references, strict=True)
-        both = np.array([self._rows.distances(query, table) for query, table in pairs], dtype=np.int64)
-        return both[:, 0], both[:, 1]
-
     def charged(self, entry: SqliteEntry) -> None:
         """Each question with the event that was charged for it: the noise that it should have had."""
         for event, noted in zip(entry.events, self._noted, strict=True):
             if not isinstance(event, GaussianEvent | LaplaceEvent | SelectionEvent):
                 raise InternalError("a method charged for something other than marginals or a choice")
             self.answered.append(AnsweredQuestion(event, *noted))
+
+
+def _cells(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
+    """Of each table only the cell of the unit's rows differs, by their number."""
+    places = [rows.place(query) for query in queries]
+    without = _whole(rows.table(query)[place] for query, place in zip(queries, places, strict=True))
+    answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
+    return without, without + rows.unit_rows, answer
+
+
+def _residuals(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyResidual]) -> _Noted:
+    """Every number differs."""
+    both: list[list[NDArray[np.int64]]] = [[], []]
+    for query in queries:
+        table = rows.table(query).copy()
+        for place, more in enumerate((0, rows.unit_rows)):
+            table[rows.place(query)] += more
+            both[place].append(whole_residuals(table).ravel())
+    answer = np.concatenate([table.values.ravel() for table in tables])
+    return np.concatenate(both[0]), np.concatenate(both[1]), answer
+
+
+def _distances(
+    rows: Toy, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = zip(queries, references, strict=True)
+    both = np.array([rows.distances(query, table) for query, table in pairs], dtype=np.int64)
+    return both[:, 0], both[:, 1]
 
 
 def _whole(values: Iterable[int]) -> NDArray[np.int64]:

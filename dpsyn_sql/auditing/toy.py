@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel, labelled
 
 _STRENGTH = 120.0
 """Rows times sqrt(rho): with it which pairs stand out of the noise differs from run to run."""
@@ -38,7 +40,20 @@ class Toy:
     def __init__(self, plan: Plan, rows: int) -> None:
         self.domain, self.rows, self.unit_rows = plan.domain, rows, plan.source.unit.max_rows
         self._codes = _codes(plan.domain, rows)
+        self._of_unit = [0] * len(self._codes)
         self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
+
+    def with_labels(self, labels: Sequence[RowLabel]) -> Toy:
+        """The same rows with labels as further attributes."""
+        if not labels:
+            return self
+        wider = copy(self)
+        columns = dict(zip(self.domain.names, self._codes, strict=True))
+        unit = {name: np.zeros(1, dtype=np.int64) for name in self.domain.names}
+        wider.domain, wider._known = labelled(self.domain, labels), {}
+        wider._codes = [*self._codes, *(label.codes(columns) for label in labels)]
+        wider._of_unit = [*self._of_unit, *(int(label.codes(unit)[0]) for label in labels)]
+        return wider
 
     def table(self, query: MarginalQuery) -> NDArray[np.int64]:
         """Exact counts without the unit, int64 over the query's bins; the bins are summed here once more."""
@@ -53,7 +68,9 @@ class Toy:
 
     def place(self, query: MarginalQuery) -> tuple[int, ...]:
         """The cell of a table that the unit's rows fall into."""
-        return tuple(0 if bins is None else bins[0] for bins in query.maps or (None,) * len(query.attrs))
+        codes = [self._of_unit[self.domain.index(name)] for name in query.attrs]
+        maps = query.maps or (None,) * len(codes)
+        return tuple(code if bins is None else bins[code] for code, bins in zip(codes, maps, strict=True))
 
     def distances(self, query: MarginalQuery, reference: NDArray[np.int64]) -> tuple[int, int]:
         """|counts - reference|_1 without the unit and within it."""
@@ -88,17 +105,23 @@ class ToyCounter:
         """Over original codes: there are few."""
         return query.original
 
-    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Full int64 tables, made once each."""
-        return [self._table(query) for query in queries]
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
+        """Full int64 tables; those without labels are made once each."""
+        if labels:
+            rows = self._rows.with_labels(labels)
+            return [self._table(rows, query) for query in queries]
+        for query in queries:
+            if query.attrs not in self._known:
+                self._known[query.attrs] = self._table(self._rows, query)
+        return [self._known[query.attrs] for query in queries]
 
-    def _table(self, query: MarginalQuery) -> NDArray[np.int64]:
-        if query.attrs not in self._known:
-            table = self._rows.table(query.original).copy()
-            table[self._rows.place(query.original)] += self._added
-            table.flags.writeable = False
-            self._known[query.attrs] = table
-        return self._known[query.attrs]
+    def _table(self, rows: Toy, query: MarginalQuery) -> NDArray[np.int64]:
+        table = rows.table(query.original).copy()
+        table[rows.place(query.original)] += self._added
+        table.flags.writeable = False
+        return table
 
 
 def _codes(domain: Domain, rows: int) -> list[NDArray[np.int64]]:

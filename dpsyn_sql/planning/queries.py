@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     import numpy as np
     from numpy.typing import NDArray
 
+    from dpsyn_sql.planning.row_labels import RowLabel
+
 Answer = TypeVar("Answer", covariant=True)
 
 
@@ -94,9 +96,13 @@ class NoisyResidual:
 
 @dataclass(frozen=True, slots=True)
 class Marginals(Question[list[NoisyMarginal]]):
-    """Noisy full marginals, all at the same noise; a repeated one counts each time."""
+    """Noisy full marginals, all at the same noise; a repeated one counts each time.
+
+    ``labels``: public functions of one row that the marginals name like attributes.
+    """
 
     queries: Sequence[MarginalQuery]
+    labels: Sequence[RowLabel] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +119,12 @@ class Residuals(Question[list[NoisyResidual]]):
 class Distances(Question[list[int]]):
     """Noisy L1 distances |counts - reference|_1 (rows) of marginals to public tables, all at the same noise.
 
-    ``references``: for each marginal an int64 table of its full shape.
+    ``references``: for each marginal an int64 table of its full shape. ``labels``: as for ``Marginals``.
     """
 
     queries: Sequence[MarginalQuery]
     references: Sequence[NDArray[np.int64]]
+    labels: Sequence[RowLabel] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +132,14 @@ class Choice(Question[list[int]]):
     """A private choice of the ``number`` marginals that differ most from their public references, less a
     public allowance each (rows; none if not given). The answer is their indices, best first.
 
-    ``references``: as for ``Distances``.
+    ``references`` and ``labels``: as for ``Distances``.
     """
 
     candidates: Sequence[MarginalQuery]
     references: Sequence[NDArray[np.int64]]
     number: int = 1
     allowances: Sequence[int] | None = None
+    labels: Sequence[RowLabel] = ()
 
 
 Exact = bool | int | float | str

@@ -20,6 +20,7 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
+from dpsyn_sql.planning.row_labels import RowLabel
 
 
 class Counter(Protocol):
@@ -29,8 +30,10 @@ class Counter(Protocol):
         """The marginal to count for a query over bins: over its original codes if others need these too,
         else the query itself."""
 
-    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """One int64 array of the marginal's full shape per query."""
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
+        """One int64 array of the marginal's full shape per query; ``labels`` are further attributes."""
 
 
 class DiscoveryCounter(Protocol):

@@ -1,10 +1,18 @@
 -- The codes of an encoded source under other columns, for marginals that were not counted on.
 -- in:  table (the encoded source),
---      columns (mixed-radix codes of digits of its columns: <expression> AS p<i>)
+--      digits (attributes that are used: <code> AS d<position>),
+--      columns (mixed-radix codes of digits, their bins and labels: <expression> AS p<i>)
 -- out: p0, p1, ...; one row a row of the encoded source
 SELECT
 {% for column in columns %}
     {{ column }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
-FROM {{ table }}
+FROM (
+    SELECT
+{% for digit in digits %}
+        {{ digit }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM {{ table }}
+) AS digits

@@ -32,8 +32,9 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static
 from dpsyn_sql.methods.models.product import ProductModel
-from dpsyn_sql.planning.plan import MeasureStep
-from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, ReservedStep
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 
@@ -98,6 +99,47 @@ class Tripling(Adaptive):
     constants = replace(Adaptive.constants, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
 
 
+class Labelling(Recipe):
+    """One-way tables, then distances, a choice and tables of labels that follow from the noisy answers."""
+
+    name = "labelling"
+    model = ProductModel
+
+    def plan(self, source, domain, budget, terms=NO_TERMS):
+        first, rest = budget.split((1, 1))
+        one_way = tuple(MarginalQuery((name,)) for name in domain.names)
+        later = LaterMarginals(2, 1_000, 10_000)
+        steps = MeasureStep("one-way", one_way, first), ReservedStep("labels", (), rest, later)
+        return self.planned(source, domain, budget, terms, steps)
+
+    def run(self, plan, curator, terms=NO_TERMS):
+        first, later = plan.steps
+        margins = curator.ask(Marginals(first.queries), first.budget)
+        near, leaf = self.labels(plan.domain, margins)
+        queries = [
+            MarginalQuery((name, label)) for name in plan.domain.names for label in (near.name, leaf.name)
+        ]
+        wider = labelled(plan.domain, (near, leaf))
+        references = [np.zeros(query.shape(wider), dtype=np.int64) for query in queries]
+        budgets = later.budget.split((1, 1, 1))
+        curator.ask(Distances(queries, references, (near, leaf)), budgets[0])
+        best = curator.ask(Choice(queries, references, 2, labels=(near, leaf)), budgets[1])
+        curator.ask(Marginals([queries[place] for place in best], (near, leaf)), budgets[2])
+        return ProductModel(plan.domain, fit_margins(plan.domain, Measurements(margins)))
+
+    def labels(self, domain, margins):
+        """Scores are the noisy counts; the tree goes right where they are above zero."""
+        counts = {table.attrs[0]: np.clip(table.values, -(10**12), 10**12).tolist() for table in margins}
+        scores = tuple((name, (tuple(own), tuple(own[::-1]))) for name, own in counts.items())
+        nodes = tuple(
+            Node(name, tuple(count > 0 for count in own), -1 - place, place + 1)
+            for place, (name, own) in enumerate(counts.items())
+        )
+        nodes = (*nodes[:-1], replace(nodes[-1], above=-1 - len(nodes)))
+        one, other = free_names(domain, 2)
+        return NearestLabel(one, (0, 1), scores), TreeLabel(other, nodes)
+
+
 @dataclass(frozen=True, slots=True)
 class Parting(DPCopula):
     """DPCopula in parts."""
@@ -106,7 +148,9 @@ class Parting(DPCopula):
     hybrid: bool = True
 
 
-ADDED_HERE = {method.name: method for method in (Chooser(), Preselecting(), Tripling(), Parting())}
+ADDED_HERE = {
+    method.name: method for method in (Chooser(), Preselecting(), Tripling(), Labelling(), Parting())
+}
 EVERY = {**METHODS, **ADDED_HERE}
 STATIC = sorted(name for name, method in METHODS.items() if isinstance(method, Static))
 
@@ -384,6 +428,19 @@ def test_tables_of_parts_change_by_as_much_as_is_declared(unit):
     asked = run(rows, Extreme("exact")).questions
     assert max(len(attrs) for question in asked for attrs in question.get("tables", ())) >= 3
     check_coupled(run, rows, rows + eve, Extreme("exact"), K if unit == "unit" else 1)
+
+
+@pytest.mark.parametrize("style", ["exact", "noise"])
+@pytest.mark.parametrize("unit", sorted(UNITS))
+def test_labels_change_tables_by_as_much_as_is_declared(unit, style):
+    """Rows of the people who are there keep their labels, whoever else is there and wherever they lie."""
+    eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K if unit == "unit" else 1)
+    run = partial(on_table, method=Labelling.name, delta=1e-9, rows=30, epsilon=20.0, **UNITS[unit])
+    one = run(TRIPLED, Extreme("exact"))
+    assert [question["ask"] for question in one.questions][-3:] == ["distance", "select", "measure"]
+    assert all("labels" in question for question in one.questions[-3:])
+    for table in ([*eve, *TRIPLED], [*TRIPLED[:30], *eve, *TRIPLED[30:]], [*TRIPLED[::-1], *eve]):
+        check_coupled(run, TRIPLED, table, answers_of(style), K if unit == "unit" else 1)
 
 
 FILES = [("t.csv", "o.csv"), ("t.parquet", "o.parquet"), ("a query over a file", "o.csv")]

@@ -18,6 +18,7 @@ from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.exact import step_expression
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
@@ -118,6 +119,16 @@ SAMPLER = {
 QUERY = F("SELECT 1 AS a")
 BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
+LABELS = (
+    NearestLabel("near", (0, 5), (("a", ((1, 2, 9), (4, 0, 0))), ('b"', ((0, 3, 1), (2, 0, 0))))),
+    TreeLabel(
+        "leaf",
+        (Node("a", (False, True, True), 1, -1), Node('b"', (True, False, True), -2, -3)),
+    ),
+)
+LABELLED = statements.BinnedMarginals.of(
+    [MarginalQuery(("near", "c")), MarginalQuery(("leaf",), ((0, 0, 1),))], labelled(DOMAIN, LABELS)
+)
 (SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
 (SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)
 
@@ -164,7 +175,10 @@ EXAMPLES = {
     "count/reaching": {"": {"query": QUERY, "least": 3}},
     "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
     "count/repack": {
-        "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query
+        "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
+        "labels": statements.repack(
+            F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], LABELLED, [(0, 1), (2,)], labels=LABELS
+        ).query,
     },
     "count/scan": {"": SCAN[1].query, "leaves": SCAN_LEAVES[1].query},
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},

@@ -1,6 +1,7 @@
 """All faults (see ``planted.py``), by topic."""
 
 import faults_discovery
+import faults_labels
 import faults_ledger
 import faults_noise
 import faults_sources
@@ -11,5 +12,6 @@ FAULTS = (
     *faults_sources.FAULTS,
     *faults_discovery.FAULTS,
     *faults_ledger.FAULTS,
+    *faults_labels.FAULTS,
     *faults_trees.FAULTS,
 )

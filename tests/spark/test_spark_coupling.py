@@ -12,13 +12,23 @@ from importlib import import_module
 
 import duckdb
 import pytest
-from conformance.test_coupling import BOUNDING_KEY, SPEC, UNITS, K, Run, check_coupled, without_random_names
+from conformance.test_coupling import (
+    BOUNDING_KEY,
+    SPEC,
+    UNITS,
+    K,
+    Labelling,
+    Run,
+    check_coupled,
+    without_random_names,
+)
 from support.spark import table_of
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.engine import SparkEngine
+from dpsyn_sql.methods import METHODS
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 
@@ -76,6 +86,7 @@ def released(spark, name, into, noise, **options):
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        patch.setitem(METHODS, "labelling", Labelling())
         patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
         patch.setattr(RELEASE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
         patch.setattr(DuckDBEngine, "_guarded", traced)
@@ -99,7 +110,11 @@ def released(spark, name, into, noise, **options):
     return Run(public, recorder.calls, ledger.events, ledger.questions, ledger.budgets[0])
 
 
-CASES = {"adaptive-row": ("adaptive", "row", [EVE]), "copula-unit": ("copula", "unit", [EVE] * (K + 2))}
+CASES = {
+    "adaptive-row": ("adaptive", "row", [EVE]),
+    "copula-unit": ("copula", "unit", [EVE] * (K + 2)),
+    "labelling-unit": ("labelling", "unit", [EVE] * (K + 2)),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

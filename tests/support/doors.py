@@ -85,7 +85,7 @@ class FakeCounter:
     def counted_as(self, query):
         return query.original
 
-    def count(self, queries):
+    def count(self, queries, labels=()):
         self.asked.append(list(queries))
         self.log.append("count")
         return [self.table(query) for query in queries]

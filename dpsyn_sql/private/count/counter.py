@@ -21,6 +21,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
@@ -91,6 +92,7 @@ class SqlCounter:
         self._tables: Tables = {}
         self._further = further
         self._unplanned: set[MarginalQuery] = set()
+        self._asked_cells = 0
         self._encoding: Encoding | None = None
         self._encoded = False
 
@@ -106,8 +108,13 @@ class SqlCounter:
         """The marginal over original codes if it was planned; else the query itself, over its bins."""
         return query.original if query.original in self._planned else query
 
-    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
         """Exact counts. PRIVATE.
+
+        ``labels``: further attributes of these queries, which were accepted (``check_labels``). Marginals
+        with labels are further ones, and are not kept: labels of one name differ from question to question.
 
         Returns:
             For each query a read-only int64 array of the marginal's full shape, axes in the query's
@@ -118,6 +125,8 @@ class SqlCounter:
             EngineFailure: a statement failed.
             PlanTooLarge: further marginals have more cells than the limit.
         """
+        if labels:
+            return self._count_labelled(queries, labels)
         wanted = dict.fromkeys(query for query in queries if query not in self._tables)
         if self._keeps and not self._planned.keys().isdisjoint(wanted):
             wanted = self._planned | wanted
@@ -137,6 +146,19 @@ class SqlCounter:
             if self._further is None:
                 self._drop_codes()
         return [known[query] for query in queries]
+
+    def _count_labelled(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel]
+    ) -> list[NDArray[np.int64]]:
+        """Marginals of which some have labels."""
+        names = {label.name for label in labels}
+        own = dict.fromkeys(query for query in queries if not names.isdisjoint(query.attrs))
+        others = dict.fromkeys(query for query in queries if query not in own)
+        found = dict(zip(others, self.count(list(others)), strict=True)) if others else {}
+        found |= self._group_further(list(own), labels)
+        for query in own:
+            found[query].setflags(write=False)
+        return [found[query] for query in queries]
 
     def close(self) -> None:
         """Forget the counts and drop the codes; may be called twice."""
@@ -215,16 +237,18 @@ class SqlCounter:
                 advance(1)
         return found
 
-    def _group_further(self, queries: Sequence[MarginalQuery]) -> Tables:
-        """Marginals that were not planned: the existing columns are packed again for them alone, as bins."""
-        self._check_further(queries)
-        binned = statements.BinnedMarginals.of(queries, self._domain)
+    def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:
+        """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
+        labels."""
+        domain = labelled(self._domain, labels)
+        self._check_further(queries, domain, labels)
+        binned = statements.BinnedMarginals.of(queries, domain)
         plan = plan_counting(binned.queries, binned.domain, bounded=True, in_parts=self._engine.in_parts)
         engine, encoding = self._engine, self._codes()
         self._keep(encoding)
         table = engine.dialect.temporary(_STEM)
         repacked = statements.repack(
-            table, encoding, self._domain, self._plan.packs, binned, plan.packs, engine.dialect
+            table, encoding, self._domain, self._plan.packs, binned, plan.packs, engine.dialect, labels
         )
         try:
             if not engine.in_parts:
@@ -238,19 +262,26 @@ class SqlCounter:
             engine.drop(table, step="dropping the repacked table")
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
-    def _check_further(self, queries: Sequence[MarginalQuery]) -> None:
-        """Unplanned marginals, together with all earlier ones, must keep to what was announced."""
-        held = {attribute for pack in self._plan.packs for attribute in pack}
-        asked = self._unplanned | (set(queries) - self._planned.keys())
-        cells = sum(math.prod(query.shape(self._domain)) for query in asked)
+    def _check_further(
+        self, queries: Sequence[MarginalQuery], domain: Domain, labels: Sequence[RowLabel]
+    ) -> None:
+        """Unplanned marginals, together with all earlier ones, must keep to what was announced. Those with
+        labels count each time."""
+        held = {self._domain.names[attribute] for pack in self._plan.packs for attribute in pack}
+        used = {name for query in queries for name in query.attrs}
+        used = (used - {label.name for label in labels}).union(*(label.attributes for label in labels))
+        cells = {query: math.prod(query.shape(domain)) for query in queries if query not in self._planned}
+        fresh = sum(size for query, size in cells.items() if labels or query not in self._unplanned)
         if (
             self._further is None
-            or cells > self._further.together
-            or not all(self._further.holds(query, self._domain) for query in asked)
-            or not all(held.issuperset(map(self._domain.index, query.attrs)) for query in asked)
+            or self._asked_cells + fresh > self._further.together
+            or not all(self._further.holds(query, domain) for query in cells)
+            or not held >= used
         ):
             raise InternalError("a marginal is counted that was not planned")
-        self._unplanned = asked
+        self._asked_cells += fresh
+        if not labels:
+            self._unplanned |= cells.keys()
 
     def _codes(self) -> Encoding:
         """The codes of the source, made or not: one column ``p<i>`` per pack; one row per kept source row.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.private.encode.codes import (
     Bound,
@@ -18,6 +19,7 @@ from dpsyn_sql.private.encode.codes import (
     mixed_radix,
     named_columns,
 )
+from dpsyn_sql.private.encode.row_labels import label_expression
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
@@ -111,34 +113,43 @@ def repack(
     binned: BinnedMarginals,
     packs: Sequence[tuple[int, ...]],
     dialect: Dialect = DUCKDB,
+    labels: Sequence[RowLabel] = (),
 ) -> Encoding:
-    """The same rows with bins of their codes, in other packs.
+    """The same rows with bins of their codes and with labels, in other packs.
 
     Args:
         repacked: quoted name under which statements read the bins.
         encoding: with the columns p0, p1, ... of ``stored``.
         domain: the public domain.
         stored: packs of the encoding, each with its attributes from the most significant digit down.
-        binned: the wanted attributes; each is one of ``stored``, over its codes or bins.
+        binned: the wanted attributes; each is one of ``stored`` or a label, over its codes or bins.
         packs: the wanted packs of ``binned.domain``, in the same form.
         dialect: of the engine that runs the statement.
+        labels: the attributes that follow those of ``domain``.
     """
     digits = {
         attribute: _digit(domain, index, pack, attribute)
         for index, pack in enumerate(stored)
         for attribute in pack
     }
-    codes = {
-        column: digits[attribute]
-        if bins is None
-        else dialect.of_places(bins, f"CAST({digits[attribute]} AS BIGINT)")  # 255 + 1 overflows UTINYINT
-        for column, (attribute, bins) in enumerate(binned.columns)
-    }
+    named = {domain.names[attribute]: Fragment(f"d{attribute}") for attribute in digits}
+    codes, used = dict[int, Fragment](), set[str]()
+    for column, (attribute, bins) in enumerate(binned.columns):
+        if attribute < len(domain.attributes):
+            name = domain.names[attribute]
+            used.add(name)
+            code = named[name]
+        else:
+            label = labels[attribute - len(domain.attributes)]
+            used.update(label.attributes)
+            code = label_expression(label, named, dialect)
+        codes[column] = code if bins is None else dialect.of_places(bins, str(code))
     columns = [
         Fragment(f"{mixed_radix(binned.domain, pack, codes, dialect)} AS p{i}")
         for i, pack in enumerate(packs)
     ]
-    query = render("count/repack", dialect=dialect, table=encoding.table, columns=columns)
+    read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
+    query = render("count/repack", table=encoding.table, digits=read, columns=columns)
     return Encoding(repacked, query, of=encoding)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled
 from dpsyn_sql.private.measure.noise import add_noise
 from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
 
@@ -26,10 +27,21 @@ nor a distance in steps of a lattice: it stays below ``noise.MOST_ROWS``."""
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Counts:
-    """The encoded source as tables over its domain."""
+    """The encoded source as tables over its domain; ``labels`` are its last attributes."""
 
     counter: Counter
     domain: Domain
+    labels: tuple[RowLabel, ...] = ()
+
+    def with_labels(self, labels: Sequence[RowLabel]) -> Counts:
+        """The same rows with further columns, public functions of their codes (docs/privacy.md, "Labels").
+
+        Raises:
+            InternalError: a label that is no total function of one row, or without a name of its own.
+        """
+        own = tuple(labels)
+        check_labels(own, self.domain)
+        return replace(self, domain=labelled(self.domain, own), labels=own)
 
     def exact(self, queries: Sequence[MarginalQuery]) -> Iterator[NDArray[np.int64]]:
         """Exact tables, int64, one at a time; over bins if a query has maps.
@@ -38,7 +50,7 @@ class Counts:
         """
         counted_as = self.counter.counted_as
         wanted = list(dict.fromkeys(map(counted_as, queries)))
-        counts = dict(zip(wanted, self.counter.count(wanted), strict=True))
+        counts = dict(zip(wanted, self.counter.count(wanted, self.labels), strict=True))
         for query, table in counts.items():
             check_counts(table, query.shape(self.domain))
         return (

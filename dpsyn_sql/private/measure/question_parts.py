@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.events import PrivacyEvent
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.planning.queries import Answer, MarginalQuery, NoisyMarginal, NoisyResidual
+from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.sqltext.fragments import Fragment
 
 Arrays = list[NDArray[np.int64]]
@@ -36,11 +37,16 @@ class QuestionParts(Generic[Answer]):
     further: tuple[PrivacyEvent, ...] = ()
 
 
-def tables_named(ask: str, queries: Sequence[MarginalQuery]) -> dict[str, Any]:
-    """A question about marginals."""
+def tables_named(
+    ask: str, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+) -> dict[str, Any]:
+    """A question about marginals. Labels have their names and sizes in it: what they compute was fitted to
+    earlier answers, and the last bits of a fit differ between machines."""
     named: dict[str, Any] = {"ask": ask, "tables": [list(query.attrs) for query in queries]}
     if any(query.maps for query in queries):
         named["maps"] = digest(repr([query.maps for query in queries]))
+    if labels:
+        named["labels"] = [[label.name, label.size] for label in labels]
     return named
 
 

@@ -35,7 +35,7 @@ class Counts:
     def counted_as(self, query):
         return query.original
 
-    def count(self, queries):
+    def count(self, queries, labels=()):
         return [table_of(DOMAIN, self.codes, query) for query in queries]
 
 

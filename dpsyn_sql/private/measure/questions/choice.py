@@ -58,9 +58,10 @@ def question_parts(question: Choice, budget: Budget, private_side: PrivateSide) 
     Raises:
         BudgetError: as ``selection_event``.
         InternalError: the domain is not complete, there are too few candidates, references are not int64
-            tables of the full shape, or allowances are out of range.
+            tables of the full shape, allowances are out of range, or labels break the claim.
     """
-    counts, candidates, number = private_side.marginals(), tuple(question.candidates), question.number
+    counts = private_side.marginals().with_labels(question.labels)
+    candidates, number = tuple(question.candidates), question.number
     references = tuple(question.references)
     counts.check_references(candidates, references)
     if not 1 <= number <= len(candidates):
@@ -76,7 +77,7 @@ def question_parts(question: Choice, budget: Budget, private_side: PrivateSide) 
     def read(arrays: Arrays) -> list[int]:
         return [int(index) for index in arrays[0]]
 
-    return QuestionParts(event, tables_named("select", candidates), noisy, read)
+    return QuestionParts(event, tables_named("select", candidates, counts.labels), noisy, read)
 
 
 def _allowances(question: Choice) -> Sequence[int]:

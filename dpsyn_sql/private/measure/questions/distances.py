@@ -37,9 +37,9 @@ def question_parts(
     Raises:
         BudgetError: as ``distances_event``.
         InternalError: the domain is not complete, no queries, or references that are not int64 tables of
-            the full shape.
+            the full shape, or labels that break the claim.
     """
-    counts, queries = private_side.marginals(), tuple(question.queries)
+    counts, queries = private_side.marginals().with_labels(question.labels), tuple(question.queries)
     references = tuple(question.references)
     counts.check_references(queries, references)
     event = distances_event(len(queries), private_side.rows_per_unit, budget)
@@ -50,4 +50,4 @@ def question_parts(
     def read(arrays: Arrays) -> list[int]:
         return [int(distance) for distance in arrays[0]]
 
-    return QuestionParts(event, tables_named("distance", queries), noisy, read)
+    return QuestionParts(event, tables_named("distance", queries, counts.labels), noisy, read)

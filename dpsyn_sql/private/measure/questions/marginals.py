@@ -2,7 +2,7 @@
 
 Claim: docs/privacy.md, "Marginals" and "Marginals over bins". A row adds 1 to one cell of each of m tables:
 L1 sensitivity m, L2 sensitivity sqrt(m); the k rows of a unit at most k times that. A repeated marginal
-counts each time.
+counts each time. A label is one more column (docs/privacy.md, "Labels"); tables with one are not shown.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def question_parts(
 
     Raises:
         BudgetError: as ``marginals_event``.
-        InternalError: the domain is not complete, or maps that break the claim.
+        InternalError: the domain is not complete, or maps or labels that break the claim.
         PlanTooLarge: more cells than one question may have.
     """
-    counts, queries = private_side.marginals(), tuple(question.queries)
+    counts, queries = private_side.marginals().with_labels(question.labels), tuple(question.queries)
     counts.check_maps(queries)
     counts.check_cells(queries)
     event = marginals_event(len(queries), private_side.rows_per_unit, budget)
@@ -53,4 +53,8 @@ def question_parts(
         pairs = zip(queries, arrays, strict=True)
         return [NoisyMarginal(query.attrs, table, sigma, query.maps) for query, table in pairs]
 
-    return QuestionParts(event, tables_named("measure", queries), noisy, read, shown=read)
+    def shown(arrays: Arrays) -> list[NoisyMarginal]:
+        return [table for table in read(arrays) if hidden.isdisjoint(table.attrs)]
+
+    hidden = {label.name for label in counts.labels}
+    return QuestionParts(event, tables_named("measure", queries, counts.labels), noisy, read, shown)

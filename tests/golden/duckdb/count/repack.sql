@@ -1,4 +1,10 @@
 SELECT
-    CAST((p0 // 3) AS UTINYINT) AS p0,
-    CAST((CAST(([0, 0, 1])[CAST((p0 % 3) AS BIGINT) + 1] AS INTEGER) * 3 + p1) AS UTINYINT) AS p1
-FROM coded
+    CAST(d0 AS UTINYINT) AS p0,
+    CAST((CAST(([0, 0, 1])[d1 + 1] AS INTEGER) * 3 + d2) AS UTINYINT) AS p1
+FROM (
+    SELECT
+        CAST((p0 // 3) AS BIGINT) AS d0,
+        CAST((p0 % 3) AS BIGINT) AS d1,
+        CAST(p1 AS BIGINT) AS d2
+    FROM coded
+) AS digits

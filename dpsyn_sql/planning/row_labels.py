@@ -1,0 +1,203 @@
+"""Row labels: public integer functions of one row's codes, which questions count like attributes (public).
+
+A label has one of ``size`` codes for every row, whatever the row is, and looks at no other row. So a table
+with a label is an ordinary marginal: one row, one cell (docs/privacy.md, "Labels"). What a label computes was
+fitted to noisy answers; it is no part of the stored question, as references are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InternalError
+
+Table = tuple[tuple[int, ...], ...]
+"""One row for each class of a label, one number for each code of an attribute."""
+
+Columns = Mapping[str, NDArray[np.int64]]
+"""The codes of each attribute, int64[rows]."""
+
+MOST_CLASSES = 256
+"""Codes of a ``NearestLabel``: its SQL has a sum of all its attributes for each."""
+
+MOST_LEAVES = 4_096
+
+LARGEST_SUM = 2**62
+"""No sum of scores reaches it, so BIGINT holds all of them."""
+
+_DEEPEST = 64
+# A tree is written as nested CASE expressions; parsers bound their depth.
+
+
+@dataclass(frozen=True, slots=True)
+class NearestLabel:
+    """The nearest of some classes: the least j that minimises offsets[j] + sum over a of scores[a][j][x_a].
+
+    ``scores``: for each attribute a its name and a table with one row for each class and one number for each
+    code of the attribute. Minus logarithms of probabilities give the likeliest class (hard EM), squared
+    distances the nearest centre (k-means).
+    """
+
+    name: str
+    offsets: tuple[int, ...]
+    scores: tuple[tuple[str, Table], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return len(self.offsets)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it looks at."""
+        return tuple(name for name, _ in self.scores)
+
+    def ranked(self) -> tuple[tuple[int, ...], tuple[tuple[str, Table], ...]]:
+        """Offsets and scores whose sum r_j tells the label: it is min(r_0, r_1, ...) modulo ``size``.
+
+        r_j is ``size`` times the sum of class j, plus j. What all classes have in common is taken off, so
+        that no sum is below zero.
+        """
+        least = min(self.offsets)
+        offsets = tuple((offset - least) * self.size + code for code, offset in enumerate(self.offsets))
+        scores = []
+        for name, table in self.scores:
+            least = min(map(min, table))
+            own = (tuple((score - least) * self.size for score in row) for row in table)
+            scores.append((name, tuple(own)))
+        return offsets, tuple(scores)
+
+    def codes(self, columns: Columns) -> NDArray[np.int64]:
+        """The label of public rows: int64[rows]."""
+        offsets, scores = self.ranked()
+        ranks = np.array(offsets, dtype=np.int64)[:, None]
+        for name, table in scores:
+            ranks = ranks + np.array(table, dtype=np.int64)[:, columns[name]]
+        return np.asarray(ranks.min(axis=0) % self.size)
+
+    def check(self, domain: Domain) -> None:
+        """Raises:
+        InternalError: it is not total over ``domain``, or its sums could pass BIGINT.
+        """
+        if not _holds(self.offsets, int) or not 1 <= self.size <= MOST_CLASSES:
+            raise InternalError(f"a label has 1 to {MOST_CLASSES} classes, each with a whole number")
+        for name, table in self.scores:
+            whole = _holds(table, tuple) and all(_holds(row, int) for row in table)
+            if not whole or [len(row) for row in table] != [domain[name].size] * self.size:
+                raise InternalError("a label needs a whole number for every class and code")
+        tables = ((self.offsets,), *(table for _, table in self.scores))
+        spans = sum(max(map(max, table)) - min(map(min, table)) for table in tables)
+        if (spans + 1) * self.size >= LARGEST_SUM:
+            raise InternalError("the sums of a label could pass 2^62")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A split of a ``TreeLabel``: rows whose code has ``right[code]`` go to ``above``, others to ``below``.
+
+    A child of zero or more is a node; -1 - i is leaf i.
+    """
+
+    attribute: str
+    right: tuple[bool, ...]
+    below: int
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLabel:
+    """The leaf of a decision tree: ``nodes[0]`` is the root, and children follow their parents. ``size``
+    leaves, each the child of one node."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return len(self.nodes) + 1
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it looks at."""
+        return tuple(dict.fromkeys(node.attribute for node in self.nodes))
+
+    def codes(self, columns: Columns) -> NDArray[np.int64]:
+        """The leaf of public rows: int64[rows]."""
+        rows = len(next(iter(columns.values())))
+        at = np.zeros(rows, dtype=np.int64)
+        for place, node in enumerate(self.nodes):
+            here = np.flatnonzero(at == place)
+            right = np.array(node.right)[columns[node.attribute][here]]
+            at[here] = np.where(right, node.above, node.below)
+        return -1 - at
+
+    def check(self, domain: Domain) -> None:
+        """Raises:
+        InternalError: not every row of ``domain`` reaches one leaf.
+        """
+        if not 2 <= self.size <= MOST_LEAVES:
+            raise InternalError(f"a tree of a label has 2 to {MOST_LEAVES} leaves")
+        depth, leaves = {0: 1}, list[int]()
+        for place, node in enumerate(self.nodes):
+            sides = _holds(node.right, bool) and len(node.right) == domain[node.attribute].size
+            if not sides or place not in depth or not _holds((node.below, node.above), int):
+                raise InternalError("a split of a label needs a side for every code, and a parent")
+            for child in (node.below, node.above):
+                if child < 0:
+                    leaves.append(-1 - child)
+                elif place < child < len(self.nodes) and child not in depth:
+                    depth[child] = depth[place] + 1
+                else:
+                    raise InternalError("a child of a split follows it, and has one parent")
+        if sorted(leaves) != list(range(self.size)) or max(depth.values()) > _DEEPEST:
+            raise InternalError("the leaves of a label are numbered once each, at most 64 splits deep")
+
+
+RowLabel = NearestLabel | TreeLabel
+
+
+def _holds(values: object, kind: type) -> bool:
+    """Whether they are a tuple of such values, without subclasses: what is checked can not change."""
+    return type(values) is tuple and all(type(value) is kind for value in values)
+
+
+def check_labels(labels: Sequence[RowLabel], domain: Domain) -> None:
+    """Accept labels whose values are total, whole, and functions of one row alone.
+
+    Raises:
+        InternalError: another type, a name that is taken, or what ``check`` refuses.
+    """
+    for label in labels:
+        if type(label) is NearestLabel:
+            plain = _holds(label.scores, tuple)
+        else:
+            plain = type(label) is TreeLabel and _holds(label.nodes, Node)
+        if not plain or type(label.name) is not str:
+            raise InternalError("a label is a plain NearestLabel or TreeLabel: no other function is counted")
+    names = [label.name for label in labels]
+    if len(set(names)) < len(names) or any(name in domain for name in names):
+        raise InternalError("a label needs a name of its own")
+    for label in labels:
+        if not label.attributes or len(set(label.attributes)) < len(label.attributes):
+            raise InternalError("a label looks at some attributes, at each once")
+        label.check(domain)
+
+
+def labelled(domain: Domain, labels: Sequence[RowLabel]) -> Domain:
+    """The domain with the labels as further attributes, in their order."""
+    added = (
+        Attribute(label.name, "INTEGER", "categorical", labels=tuple(range(label.size))) for label in labels
+    )
+    return Domain((*domain.attributes, *added)) if labels else domain
+
+
+def free_names(domain: Domain, number: int) -> list[str]:
+    """Names for labels: no attribute has them."""
+    names = (f"label {place}" for place in range(1, number + len(domain.names) + 1))
+    return [name for name in names if name not in domain][:number]

@@ -1,0 +1,62 @@
+"""Faults of labels: functions of a row that look elsewhere, or that a replay cannot ask for again."""
+
+from planted import fault
+
+COUPLING = "tests/conformance/test_coupling.py::test_labels_change_tables_by_as_much_as_is_declared"
+COUNTS = "tests/unit/count/test_count_labels.py"
+DOOR = "tests/unit/measure/test_measure_labels.py"
+CHECKS = "dpsyn_sql/planning/row_labels.py"
+SQL = "dpsyn_sql/private/encode/row_labels.py"
+NAMES = "dpsyn_sql/private/measure/question_parts.py"
+NEAREST = "return f\"(LEAST({', '.join(ranks)}) % {label.size})\""
+
+FAULTS = (
+    fault(
+        "the label looks at another row",
+        f"{COUPLING}[row-exact]",
+        (SQL, NEAREST, "return f\"((LEAST({', '.join(ranks)}) + count(*) OVER ()) % {label.size})\""),
+    ),
+    fault(
+        "ties of a label go by row order",
+        f"{COUNTS}::test_ties_go_to_the_least_class_wherever_the_row_lies",
+        (
+            SQL,
+            NEAREST,
+            "return f\"((LEAST({', '.join(ranks)}) + row_number() OVER () % 2) % {label.size})\"",
+        ),
+    ),
+    fault(
+        "parameters in place of the stored question",
+        f"{DOOR}::test_a_replay_with_other_parameters_asks_the_same_question",
+        (NAMES, "[[label.name, label.size] for label in labels]", "repr(labels)"),
+    ),
+    fault(
+        "a label of a size of its own in a replay",
+        f"{DOOR}::test_a_replay_with_another_label_is_another_question[size]",
+        (NAMES, "[[label.name, label.size] for label in labels]", "[label.name for label in labels]"),
+    ),
+    fault(
+        "labels are not checked",
+        f"{DOOR}::test_a_wrong_label_is_refused_before_the_charge[Marginals]",
+        ("dpsyn_sql/private/measure/counting.py", "        check_labels(own, self.domain)\n", ""),
+    ),
+    fault(
+        "sums of a label may overflow",
+        f"{COUNTS}::test_what_is_no_plain_function_of_one_row_is_refused[sums beyond BIGINT]",
+        (CHECKS, "LARGEST_SUM = 2**62", "LARGEST_SUM = 2**70"),
+    ),
+    fault(
+        "scores of a label are added as 32-bit integers",
+        f"{COUNTS}::test_the_largest_scores_that_are_accepted_do_not_overflow",
+        (SQL, 'f"CAST({offset} AS BIGINT)"', "str(offset)"),
+    ),
+    fault(
+        "labels are read before the rows of a unit are bounded",
+        f"{COUNTS}::test_labels_count_the_same_rows_of_a_unit_as_other_marginals",
+        (
+            "dpsyn_sql/private/count/statements.py",
+            "    return Bound(unit.column, unit.max_rows,",
+            "    return Bound(unit.column, 99,",
+        ),
+    ),
+)

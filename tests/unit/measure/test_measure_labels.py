@@ -1,0 +1,117 @@
+"""Questions with labels at the door: what they cost, what is stored, and what is refused before the charge."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.doors import FakeCounter, NoNoise, OneRelease, table_of
+from support.labels import nearest, tree
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.errors import InternalError, ReleaseChanged
+from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.row_labels import labelled
+from dpsyn_sql.private.measure.curator import LocalCurator
+
+DOMAIN = Domain(
+    tuple(
+        Attribute(f"x{place}", "INTEGER", "categorical", labels=tuple(range(size)))
+        for place, size in enumerate((2, 3, 5))
+    )
+)
+CODES = np.random.default_rng(1).integers(0, (2, 3, 5), (100, 3)).T
+NEAREST, TREE = nearest(DOMAIN, np.random.default_rng(2)), tree(DOMAIN, np.random.default_rng(3))
+LABELS = (NEAREST, TREE)
+A, NEAR, LEAVES = MarginalQuery(("x0",)), MarginalQuery(("label 1", "x2")), MarginalQuery(("x1", "label 2"))
+BUDGET, LARGE = Budget("gdp", 10**13), Budget("gdp", 10**15)
+
+
+class Labelled(FakeCounter):
+    """The rows of ``CODES``, with the labels of the last question."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.labels = ()
+
+    def count(self, queries, labels=()):
+        self.labels = labels
+        columns = dict(zip(DOMAIN.names, CODES, strict=True))
+        codes = [*CODES, *(label.codes(columns) for label in labels)]
+        self.asked.append(list(queries))
+        return [table_of(labelled(DOMAIN, labels), codes, query) for query in queries]
+
+
+def door(release=None, rows=1):
+    entry = (release or OneRelease(LARGE)).open()
+    counter = Labelled()
+    return LocalCurator(counter, DOMAIN, rows, entry, NoNoise()), entry, counter
+
+
+def truth(query):
+    return Labelled().count([query], LABELS)[0]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_labelled_tables_cost_what_others_do_and_are_not_shown(rows):
+    curator, entry, _ = door(rows=rows)
+    tables = curator.ask(Marginals([A, NEAR, LEAVES], LABELS), BUDGET)
+    for query, table in zip([A, NEAR, LEAVES], tables, strict=True):
+        assert table.attrs == query.attrs
+        np.testing.assert_array_equal(table.values, truth(query))
+    assert entry.events[0].l2_squared == 3 * rows**2
+    assert [table.attrs for table in curator.measurements] == [("x0",)]
+
+
+def test_distances_and_choices_of_labelled_tables():
+    curator, entry, _ = door()
+    references = [truth(NEAR) + 1, truth(LEAVES)]
+    assert curator.ask(Distances([NEAR, LEAVES], references, LABELS), BUDGET) == [references[0].size, 0]
+    assert curator.ask(Choice([LEAVES, NEAR], references[::-1], labels=LABELS), BUDGET) == [1]
+    assert entry.events[0].l2_squared == 2 and curator.measurements == ()
+
+
+def test_a_replay_with_other_parameters_asks_the_same_question():
+    """Fits differ in their last bits between machines: name and size are stored, parameters are not."""
+    release = OneRelease(LARGE)
+    curator, entry, _ = door(release)
+    first = curator.ask(Marginals([NEAR], [NEAREST]), BUDGET)
+    other = nearest(DOMAIN, np.random.default_rng(9))
+    assert other != NEAREST
+    curator, entry, counter = door(release)
+    (again,) = curator.ask(Marginals([NEAR], [other]), BUDGET)
+    np.testing.assert_array_equal(again.values, first[0].values)
+    assert counter.asked == [] and len(entry.events) == 1
+
+
+@pytest.mark.parametrize("what", ["size", "name"])
+def test_a_replay_with_another_label_is_another_question(what):
+    release = OneRelease(LARGE)
+    curator, _, _ = door(release)
+    curator.ask(Marginals([NEAR], [NEAREST]), BUDGET)
+    curator, _, _ = door(release)
+    other = nearest(DOMAIN, np.random.default_rng(2), classes=5)
+    query = NEAR
+    if what == "name":
+        other, query = replace(NEAREST, name="label 3"), MarginalQuery(("label 3", "x2"))
+    with pytest.raises(ReleaseChanged):
+        curator.ask(Marginals([query], [other]), BUDGET)
+
+
+@pytest.mark.parametrize("ask", [Marginals, Distances, Choice])
+def test_a_wrong_label_is_refused_before_the_charge(ask):
+    curator, entry, counter = door()
+    wrong = replace(NEAREST, offsets=(0.5, 0, 0, 0))
+    references = () if ask is Marginals else ([truth(NEAR)],)
+    with pytest.raises(InternalError, match="whole number"):
+        curator.ask(ask([NEAR], *references, labels=[wrong]), BUDGET)
+    with pytest.raises(InternalError):
+        curator.ask(ask([NEAR], *references), BUDGET)  # no label of this name
+    assert entry.events == () and counter.asked == []
+
+
+def test_too_many_cells_with_a_label_are_refused():
+    curator, entry, _ = door()
+    with pytest.raises(InternalError):
+        curator.ask(Distances([NEAR], [truth(NEAR)[:, :2]], [NEAREST]), BUDGET)  # not the full shape
+    assert entry.events == ()
