@@ -160,14 +160,17 @@ class Settings:
     off earlier, the model misses its one-way tables by many times their noise (docs/results_details.md)."""
 
 
-MAX_TRIPLE_CELLS = 2**20
-"""The most cells of a candidate triple of original codes: 8 MB to count."""
+MAX_FURTHER_CELLS = 2**20
+"""The most cells of a table of three attributes or more: 8 MB to count."""
+
+MOST_TOGETHER, MOST_COLUMNS = 6, 12
+"""Attributes of a set that no pair shows, and of the table over all attributes."""
 
 _MOST_FOR_SCORES = 97
 # Percent: something is left for the tables.
 
 _FOR_PAIRS = 4
-# Cells of candidate pairs per cell of candidate triples, which are all kept too.
+# Cells of candidate pairs per cell of further tables, which are all kept too.
 
 
 def one_way_share(rho: float, settings: Settings) -> int:
@@ -227,22 +230,31 @@ def _powers_below(rho: float, settings: Settings) -> float:
     return min(10.0, max(0.0, math.log10(settings.one_way_rho / max(rho, 1e-30))))
 
 
-def further_queries(domain: Domain, rho: float, pairs: int, settings: Settings) -> LaterMarginals | None:
-    """Three-way tables, if the budget is large enough and their number neither too small nor too large.
+def triples_asked(domain: Domain, rho: float, settings: Settings) -> bool:
+    """Whether the budget is large enough for three-way tables, and their number neither too small nor too
+    large.
 
     Args:
         domain: the public domain.
         rho: of the release, for units of one row.
-        pairs: the most cells of candidate pairs.
         settings: of the recipe.
     """
     sizes = [attribute.size for attribute in domain.attributes if attribute.size > 1]
     if rho < settings.triple_rho or len(sizes) > settings.triple_attributes:
+        return False
+    there = sum(math.prod(triple) <= MAX_FURTHER_CELLS for triple in combinations(sizes, 3))
+    return there >= settings.fewest_triples
+
+
+def further_queries(domain: Domain, pairs: int) -> LaterMarginals | None:
+    """Tables of three attributes or more, if the public domain has so many.
+
+    ``pairs``: the most cells of candidate pairs.
+    """
+    used = sum(attribute.size > 1 for attribute in domain.attributes)
+    if used < 3:
         return None
-    there = sum(math.prod(triple) <= MAX_TRIPLE_CELLS for triple in combinations(sizes, 3))
-    return (
-        LaterMarginals(3, MAX_TRIPLE_CELLS, pairs // _FOR_PAIRS) if there >= settings.fewest_triples else None
-    )
+    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, pairs // _FOR_PAIRS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import all_pairs, marginals
 from dpsyn_sql.fit.estimate import Observation, pooled, with_seen
 from dpsyn_sql.fit.graph import Scope, cells_of
+from dpsyn_sql.fit.joints import joint_of
 from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, noise
 from dpsyn_sql.fit.variances import (
     Components,
@@ -156,6 +157,11 @@ def tables_measured(
     return tables
 
 
+def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[Scope, Observation]:
+    """All known tables and one more, with all its margins."""
+    return {**known.tables, **known.beside, scope: _whole(task, known, scope, budget)}
+
+
 def _whole(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
     (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
     return Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
@@ -164,8 +170,7 @@ def _whole(task: Task, known: Known, scope: Scope, share: Budget) -> Observation
 def _residual(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
     """A measured residual on the margins of the present model, which are made of the one-way tables."""
     (table,) = task.curator.ask(Residuals((task.working.query(scope),)), share)
-    of = all_pairs if len(scope) == 2 else marginals
-    expected = known.total * of(known.beliefs, [scope])[scope]
+    expected = known.total * joint_of(known.beliefs, scope)
     values = filled(expected, task.working.turned(scope, interaction(table)))
     return Observation(values, np.asarray(noise(table)), filled=True)
 

@@ -8,6 +8,7 @@
             are the first pairs worth their budget?                  select.py
             measure them, fit a graphical model                      measure.py, model.py
             pairs that the cap keeps out of the tree: for the sample model.py
+            where columns are in no pair: sets of three to six of them orders.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
     if no pair was: one-way tables again, with the rest of the budget
 
@@ -19,7 +20,7 @@ is divided, and every constant, is in budget.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -32,8 +33,15 @@ from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select
-from dpsyn_sql.methods.adaptive.budget import Settings, further_queries, one_way_share, triple_share
+from dpsyn_sql.methods.adaptive.budget import (
+    Settings,
+    further_queries,
+    one_way_share,
+    triple_share,
+    triples_asked,
+)
 from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.orders import full_table, screened
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.models.graphical import GraphicalModel
@@ -100,14 +108,15 @@ class Adaptive(Recipe):
         if others.attributes:
             steps += measure.first_steps(others, first, terms.workload, self.constants, domain.names)
         if pairs:
-            triples = further_queries(domain, rho, most, self.constants)
+            further = further_queries(domain, most)
             first_of = ", the target's pairs first" if terms.workload.target else ""
-            name = f"two-way, in two rounds{first_of}" + (", then three-way" if triples else "")
+            name = f"two-way, in two rounds{first_of}"
+            name += ", then three-way" if triples_asked(domain, rho, self.constants) else ""
             if counted:
                 few = attributes - 1 if terms.workload.target else 0
                 needed = source.unit.max_rows * rows_needed(attributes, budget, few)
                 name += f", if there are about {needed:,.0f} rows or more"
-            steps.append(ReservedStep(name, pairs, rest, triples))
+            steps.append(ReservedStep(name, pairs, rest, further))
         return self.planned(source, domain, budget, terms, steps)
 
     def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
@@ -194,7 +203,9 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     bins = tuple(variable.bins for variable in attributes)
     beside = model.targets(task, known)
     told = measure.components(task, known)
-    return GraphicalModel(task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told)
+    return GraphicalModel(
+        task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told, known.sets
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +254,7 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
     pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)
     if not pairs.scopes or step.budget.amount < LEAST_UNITS:
         return known, step.budget
-    (*earlier, last), for_triples = _divided(task, step)
+    (*earlier, last), for_more = _divided(task, step)
     after = Progress(known)
     if earlier and task.terms.workload.target:
         after = _around_target(task, known, pairs, earlier.pop(0))
@@ -251,14 +262,29 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         choice = _choice(task, after, pairs, share, last=False)
         after = _with_pairs(task, after, choice, choice.found, last=False)
     choice = _choice(task, after, pairs, last, last=True)
-    triples = _triples(task, after.known, step, choice.found.keys() - choice.beside)
-    if not triples:
-        choice = replace(choice, budget=_larger(choice.budget, for_triples))
-    after = _with_pairs(task, after, choice, choice.found or after.weights, last=not triples)
+    full = full_table(task, for_more)
+    inside = [*after.known.tables, *sorted(choice.found.keys() - choice.beside)]
+    triples = [] if full else _triples(task, inside, step)
+    sets = dict[Scope, float]()
+    if not full:
+        budget = choice.budget if triples else _larger(choice.budget, for_more.amount)
+        sets, left = screened(task, after.known, inside, budget)
+        choice = replace(choice, budget=left)
+        after = replace(after, known=replace(after.known, sets=tuple(sets)))
+    weights = {**choice.found, **sets} or after.weights
+    after = _with_pairs(task, after, choice, weights, last=not triples and not full)
+    if full:
+        return _with_full(task, after, full, for_more), None
     if triples:
-        budget = replace(step.budget, amount=for_triples)
-        return _with_triples(task, after.known, triples, after.weights, budget), None
+        return _with_triples(task, after.known, triples, after.weights, for_more), None
     return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+
+
+def _with_full(task: Task, before: Progress, full: Scope, budget: Budget) -> Known:
+    """The table over all attributes, with what the rounds of pairs have left over."""
+    known = replace(before.known, sets=(full,))
+    tables = measure.with_whole(task, known, full, _larger(budget, before.carried))
+    return model.fitted(task, known, tables, frozenset(), last=True)
 
 
 def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Progress:
@@ -274,16 +300,16 @@ def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Pr
     return Progress(model.fitted(task, known, tables, frozenset(), last=False), None, weights)
 
 
-def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], int]:
-    """The budgets of the rounds of pairs, and the amount for triples, which comes from the last round."""
+def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], Budget]:
+    """The budgets of the rounds of pairs, and that for tables of more attributes, out of the last round."""
     rounds = task.constants.many_rounds if task.many else task.constants.rounds
     shares = [round(100 * share) for share in rounds]
-    if step.further is None:
-        return list(step.budget.split(shares)), 0
     share = triple_share(task.rho, task.constants)
-    shares[-1] -= share
-    *pairs, triples = step.budget.split([*shares, share])
-    return pairs, triples.amount
+    *pairs, more = step.budget.split([*shares[:-1], shares[-1] - share, share])
+    triples = step.further is not None and triples_asked(task.plan.domain, task.rho, task.constants)
+    if triples or full_table(task, more) is not None:
+        return pairs, more
+    return list(step.budget.split(shares)), replace(more, amount=0)
 
 
 def _larger(budget: Budget, amount: int) -> Budget:
@@ -342,10 +368,9 @@ def _with_pairs(
     return Progress(after, choice.scores, weights)
 
 
-def _triples(task: Task, known: Known, step: ReservedStep, found: Iterable[Scope]) -> list[Scope]:
-    """Candidates inside the cliques that the model will have with the chosen pairs; none without pairs."""
-    pairs = [*known.tables, *sorted(found)]
-    if step.further is None or not pairs:
+def _triples(task: Task, pairs: Sequence[Scope], step: ReservedStep) -> list[Scope]:
+    """Candidates inside the cliques that the model will have with these pairs; none without pairs."""
+    if step.further is None or not pairs or not triples_asked(task.plan.domain, task.rho, task.constants):
         return []
     tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
     return select.candidate_triples(task.working, tree, step.further, task.constants)

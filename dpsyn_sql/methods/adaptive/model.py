@@ -236,7 +236,8 @@ _FIT_SHARE = 0.5
 class Known:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
     the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
-    ``dispersions``: of pairs of attributes, as their scores told them, one round after the other."""
+    ``dispersions``: of pairs of attributes, as their scores told them, one round after the other. ``sets``:
+    attributes whose joint table rows have to keep, because no pairs show it."""
 
     total: float
     beliefs: Beliefs
@@ -245,6 +246,7 @@ class Known:
     misfit: float = 0.0
     beside: Mapping[Scope, Observation] = field(default_factory=dict)
     dispersions: tuple[Dispersions, ...] = ()
+    sets: tuple[Scope, ...] = ()
 
 
 def independence(task: Task) -> Known:
@@ -297,7 +299,9 @@ def fitted(
                 stop,
                 advance,
             )
-    return Known(total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions)
+    return Known(
+        total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions, known.sets
+    )
 
 
 def _centred(

@@ -30,7 +30,8 @@ class GraphicalModel(Answering):
     tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
     ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
 
-    ``components``: of the errors of pairs, by positions of attributes.
+    ``components``: of the errors of pairs, by positions of attributes. ``sets``: attributes within one clique
+    whose dependence no pairs show; rows keep their joint table.
     """
 
     domain: Domain
@@ -40,6 +41,7 @@ class GraphicalModel(Answering):
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     components: Mapping[Scope, Components] = field(default_factory=dict)
+    sets: tuple[Scope, ...] = ()
 
     def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
@@ -95,4 +97,4 @@ class GraphicalModel(Answering):
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
         """Rows with low variance, balanced if ``deadline`` leaves the time."""
-        return GraphicalSampler(self.beliefs, self.bins, self.within, self.beside, deadline)
+        return GraphicalSampler(self.beliefs, self.bins, self.within, self.beside, self.sets, deadline)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, summed
+from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, summed
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
@@ -39,7 +39,8 @@ class GraphicalSampler:
     """Draws rows of a calibrated tree, balanced where ``deadline`` leaves the time.
 
     ``beside`` are joint probabilities over working bins, by ascending scope, of pairs that rows are balanced
-    against in place of what the tree says.
+    against in place of what the tree says. ``sets``: attributes whose joint table no pairs tell; rows are
+    balanced against it, as exchanges for pairs alone would mix it up.
 
     The first variables of ``beliefs`` are the attributes in their working bins; ``bins`` (int64) and
     ``within`` (float64) have an entry per code: its bin, and its probability given the bin.
@@ -49,6 +50,7 @@ class GraphicalSampler:
     bins: tuple[IntArray, ...]
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
+    sets: tuple[Scope, ...] = ()
     deadline: Deadline = NO_DEADLINE
     drawn: ClassVar[str] = LOW_VARIANCE
 
@@ -64,7 +66,7 @@ class GraphicalSampler:
     def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
         bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
         sizes = tuple(own.size for own in self.bins)
-        cells = cells_of(_pairs(sizes), sizes)
+        cells = cells_of([*_pairs(sizes), *self.sets], sizes)
         on_codes = cells <= MOST_EXPECTED
         if balance and self._balances(rows * len(sizes) ** 2 + on_codes * 2 * EXCHANGE_PASSES * cells):
             if on_codes:
@@ -76,24 +78,27 @@ class GraphicalSampler:
     def _balanced_codes(self, codes: Codes, sizes: tuple[int, ...], generator: np.random.Generator) -> Codes:
         """Rows (n, attributes) after exchanges of codes, in place."""
         own = [codes[:, column].astype(np.int32) for column in range(len(sizes))]
-        expected = self._expected(_pairs(sizes), len(codes))
+        expected = self._expected(sizes, len(codes))
         for column, changed in enumerate(balanced(own, sizes, expected, generator)):
             codes[:, column] = changed
         return codes
 
-    def _expected(self, pairs: Sequence[Scope], rows: int) -> dict[Scope, NDArray[np.float32]]:
-        """Counts of pairs over original codes."""
+    def _expected(self, sizes: Sequence[int], rows: int) -> dict[Scope, NDArray[np.float32]]:
+        """Counts of pairs and sets over original codes."""
         found = dict[Scope, NDArray[np.float32]]()
-        for (first, second), table in self._pair_tables(pairs).items():
-            wide = (rows * table).take(self.bins[first], axis=0).take(self.bins[second], axis=1)
-            wide *= self.within[first][:, None]
-            wide *= self.within[second]
-            found[first, second] = wide.astype(np.float32)
+        for scope, table in self._tables(sizes).items():
+            wide = rows * table
+            for axis, place in enumerate(scope):
+                wide = wide.take(self.bins[place], axis=axis)
+                wide *= self.within[place].reshape(-1, *[1] * (len(scope) - 1 - axis))
+            found[scope] = wide.astype(np.float32)
         return found
 
-    def _pair_tables(self, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
-        """Joint probabilities over working bins."""
-        return {pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, pairs).items()}
+    def _tables(self, sizes: Sequence[int]) -> dict[Scope, FloatArray]:
+        """Joint probabilities over working bins: of the sets, and of the pairs."""
+        pairs = all_pairs(self.beliefs, _pairs(sizes))
+        tables = {pair: self.beside.get(pair, table) for pair, table in pairs.items()}
+        return tables | marginals(self.beliefs, self.sets)
 
     def _balances(self, work: int) -> bool:
         return work <= MOST_BALANCED and not self.deadline.forbids(
@@ -105,7 +110,7 @@ class GraphicalSampler:
     ) -> dict[int, Codes]:
         """The columns of attributes in working bins after exchanges between rows."""
         sizes = self.beliefs.tree.sizes[: len(self.bins)]
-        expected = {pair: rows * table for pair, table in self._pair_tables(_pairs(sizes)).items()}
+        expected = {scope: rows * table for scope, table in self._tables(sizes).items()}
         own = [columns[variable] for variable in range(len(sizes))]
         return dict(enumerate(balanced(own, sizes, expected, generator)))
 

@@ -1,0 +1,191 @@
+"""Tables of more columns than two: all columns at once where that is cheap, and sets that no pair shows.
+
+*The full table.* Where a table has few columns of few bins, noise hides little of the table over all of them,
+and it holds every pattern.
+
+*Sets.* A target that is the parity of some columns is independent of each of them, so no pair shows it. Where
+columns are left without a pair, a part of the last round asks how far the tables of sets of three to six of
+them are from the model, over two bins a column. What stands out beyond the luck of so many noises is measured
+and joins the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.fit.arrays import IntArray, snapped
+from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
+from dpsyn_sql.fit.joints import joints
+from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER
+from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.select import Scores
+from dpsyn_sql.methods.marginals import cell_deviation, over_bins
+from dpsyn_sql.planning.queries import Distances
+from dpsyn_sql.planning.views import MEAN_ABSOLUTE
+
+FULL_NOISE = 0.1
+"""The full table is measured if the part of its L1 noise that counts (``Settings.charge``) is at most this
+part of the rows."""
+
+MOST_SETS = 2**14
+"""Sets that are asked about: all of three and four first, then of five and six of the narrowest columns."""
+
+SCREEN_SHARE = 0.15
+"""Part of the last round's budget for the distances of the sets."""
+
+CLEAR = 1.0
+"""Standard deviations beyond the expected largest noise, from which on a set stands out."""
+
+VISIBLE = 0.35
+"""A screen is made if a dependence that moves this part of the rows stands out of its noise."""
+
+
+def full_table(task: Task, budget: Budget) -> Scope | None:
+    """All attributes of two working bins or more, if their table is cheap with this budget."""
+    sizes = task.working.sizes
+    used = tuple(place for place in range(len(task.plan.domain.names)) if sizes[place] > 1)
+    if not 3 <= len(used) <= MOST_COLUMNS or task.plan.reserved[0].further is None or budget.amount == 0:
+        return None
+    cells, law = cells_of([used], sizes), task.noise_law(budget)
+    cheap = cells <= MAX_FURTHER_CELLS and task.constants.charge * law.unit * cells <= FULL_NOISE * task.total
+    return used if cheap else None
+
+
+def isolated(task: Task, tied: Iterable[Scope]) -> list[int]:
+    """The attributes of two working bins or more that are in no table of ``tied``, narrowest first."""
+    variables, sizes = task.working.variables, task.working.sizes
+    held = {variables[variable].attribute for scope in tied if len(scope) > 1 for variable in scope}
+    alone = [place for place in range(len(task.plan.domain.names)) if place not in held and sizes[place] > 1]
+    return sorted(alone, key=lambda place: (sizes[place], place))
+
+
+def candidate_sets(alone: Sequence[int], others: Sequence[int]) -> list[Scope]:
+    """Sets of three to six columns: of those ``alone``, and with at most two ``others``, whose pair the model
+    knows.
+
+    Of three and of four all, if there are no more than ``MOST_SETS``; of five and six those of as many of the
+    first columns alone as there is room for.
+    """
+    found = list[Scope]()
+    for number in (3, 4):
+        own = [
+            tuple(sorted((*first, *second)))
+            for tied in range(3)
+            for second in combinations(others, tied)
+            for first in combinations(alone, number - tied)
+        ]
+        if len(found) + len(own) > MOST_SETS:
+            return found
+        found += own
+    larger = range(5, MOST_TOGETHER + 1)
+    room = MOST_SETS - len(found)
+    most = max((n for n in range(len(alone) + 1) if sum(math.comb(n, k) for k in larger) <= room), default=0)
+    return found + [tuple(sorted(own)) for k in larger for own in combinations(alone[:most], k)]
+
+
+def screened(
+    task: Task, known: Known, tied: Sequence[Scope], budget: Budget
+) -> tuple[dict[Scope, float], Budget]:
+    """The sets that stand out, with their weights in the budget, and what is left of it.
+
+    ``tied``: the tables that the model has or will have.
+
+    Nothing is asked, and nothing spent, where no column is alone, or where noise would hide all but the
+    strongest dependence.
+    """
+    alone = isolated(task, tied)
+    others = [place for place in range(len(task.plan.domain.names)) if place not in alone]
+    others = [place for place in others if task.working.sizes[place] > 1]
+    sets = (
+        []
+        if task.many or not alone or task.plan.reserved[0].further is None
+        else candidate_sets(alone, others)
+    )
+    if not sets:
+        return {}, budget
+    for_scores, left = budget.split((SCREEN_SHARE, 1 - SCREEN_SHARE))
+    deviation = cell_deviation(for_scores, len(sets), task.plan.source.unit.max_rows)
+    if luck_of(len(sets), budget) * deviation > VISIBLE * known.total or for_scores.amount == 0:
+        return {}, budget
+    scores = _distances(task, known, sets, for_scores)
+    return _chosen(task, tied, scores, left), left
+
+
+def luck_of(number: int, budget: Budget) -> float:
+    """Standard deviations from which one of so many noises is unlikely."""
+    highest = math.sqrt(2 * math.log(number)) if budget.gaussian else math.log(number) / math.sqrt(2)
+    return highest + CLEAR
+
+
+def _distances(task: Task, known: Known, sets: Sequence[Scope], budget: Budget) -> Scores:
+    """How far the model is from the rows over two bins a column, less what sampling explains (rows)."""
+    domain, halves = task.plan.domain, _halves(task, known)
+    queries = [over_bins(domain, ((place, halves[place][0]) for place in scope)) for scope in sets]
+    expected = joints(known.beliefs, sets, {place: bins for place, (_, bins) in halves.items()})
+    counts = [known.total * expected[scope] for scope in sets]
+    references = [np.rint(table).astype(np.int64) for table in counts]
+    noisy = task.curator.ask(Distances(queries, references), budget)
+    sampling = [MEAN_ABSOLUTE * float(np.sqrt(np.maximum(table, 0)).sum()) for table in counts]
+    rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
+    deviation = cell_deviation(budget, len(sets), task.plan.source.unit.max_rows)
+    return Scores(dict(zip(sets, rows.tolist(), strict=True)), deviation, budget.kind)
+
+
+def _halves(task: Task, known: Known) -> dict[int, tuple[IntArray, IntArray]]:
+    """Of each attribute two bins of about equally many rows: of its codes, and of its working bins.
+
+    Bins of an ordered attribute are cut at the median; others are taken from the largest on, each to the
+    smaller half. The one-way tables decide, on the coarse grid that replays repeat.
+    """
+    found = dict[int, tuple[IntArray, IntArray]]()
+    for place, attribute in enumerate(task.plan.domain.attributes):
+        variable = task.working.variables[place]
+        if variable.size < 2:
+            continue
+        counts = np.maximum(snapped(task.working.observed[place,].values, 1.0), 0.0)
+        if attribute.ordered:
+            below = np.cumsum(counts)[:-1]
+            cut = int(np.argmin(np.abs(below - counts.sum() / 2))) + 1
+            bins = (np.arange(variable.size) >= cut).astype(np.int64)
+        else:
+            bins, held = np.zeros(variable.size, dtype=np.int64), [0.0, 0.0]
+            for code in np.argsort(-counts, kind="stable").tolist():
+                side = int(held[1] < held[0])
+                bins[code], held[side] = side, held[side] + counts[code]
+            if bins.max() == 0:
+                bins[-1] = 1
+        bins = bins ^ bins[0]  # the first bin is that of the first code, as in a table over codes
+        found[place] = bins[variable.bins], bins
+    return found
+
+
+def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -> dict[Scope, float]:
+    """The sets to measure, smallest and clearest first.
+
+    They stand out beyond what a smaller one in them explains, hold more than their noise, and fit into a
+    model of no more than ``task.cap`` cells.
+    """
+    sizes, constants, law = task.working.sizes, task.constants, task.noise_law(budget)
+    least = luck_of(len(scores.rows), budget) * scores.deviation
+    clear = sorted(
+        (scope for scope, rows in scores.rows.items() if rows > least),
+        key=lambda scope: (len(scope), -scores.rows[scope], scope),
+    )
+    graph = Triangulation(sizes, [*task.working.links, *tied])
+    found = dict[Scope, float]()
+    for scope in clear:
+        inside = [scores.rows[own] for own in found if set(own) <= set(scope)]
+        if scores.rows[scope] - max(inside, default=0.0) <= least:
+            continue
+        cells = cells_of([scope], sizes)
+        noise = constants.charge * law.unit * cells * law.factor(scope, sizes) ** law.power
+        larger = graph.grown(scope)
+        if noise > scores.rows[scope] or larger.cells > task.cap:
+            continue
+        graph, found[scope] = larger, float(cells) ** constants.allocation
+    return found
