@@ -13,53 +13,41 @@ from dpsyn_sql.fit.graph import Scope
 
 
 def joint_of(beliefs: Beliefs, scope: Scope) -> FloatArray:
-    """Probabilities of a set: a table of the model if a clique holds it, else as ``joints``."""
+    """Probabilities of a set of variables: a table of the model if a clique holds it; else of two variables
+    their joint table, of more the product of their one-way tables."""
     if beliefs.tree.home(scope) is not None:
         return marginals(beliefs, [scope])[scope]
-    return joints(beliefs, [scope])[scope]
+    if len(scope) == 2:
+        return all_pairs(beliefs, [scope])[scope]
+    return products(beliefs, [(scope, ())])[scope]
 
 
-def joints(
-    beliefs: Beliefs, sets: Sequence[Scope], bins: Mapping[int, IntArray] = MappingProxyType({})
+def products(
+    beliefs: Beliefs,
+    sets: Sequence[tuple[Scope, Scope]],
+    bins: Mapping[int, IntArray] = MappingProxyType({}),
 ) -> dict[Scope, FloatArray]:
-    """Probabilities of sets of variables of which at most two are in one component of the model; variables of
-    different components are independent.
+    """Of each set of variables the joint table of a pair in it, or of none, times the one-way tables of all
+    others: probabilities by set.
 
-    ``bins``: of some variables two bins (0 and 1) of their values; tables are over these.
+    ``sets``: each with its pair, both ascending. ``bins``: of some variables two bins (0 and 1) of their
+    values; tables are over these.
     """
-    components = _components(beliefs.tree.cliques)
-    pairs, apart = dict[Scope, list[Scope]](), set[Scope]()
-    for scope in sets:
-        groups = dict[int, list[int]]()
-        for place in scope:
-            groups.setdefault(components[place], []).append(place)
-        pairs[scope] = [tuple(group) for group in groups.values()]
-        apart.update(pairs[scope])
-    single = {own: marginals(beliefs, [own])[own] for own in apart if len(own) == 1}
-    tables = single | all_pairs(beliefs, sorted(own for own in apart if len(own) == 2))
+    pairs = sorted({pair for _, pair in sets if pair})
+    alone = sorted({(variable,) for scope, pair in sets for variable in scope if variable not in pair})
+    tables = {**marginals(beliefs, alone), **all_pairs(beliefs, pairs)}
     for own, table in tables.items():
-        for axis, place in enumerate(own):
-            if place in bins:
-                sums = [table.compress(bins[place] == side, axis).sum(axis) for side in range(2)]
-                table = np.stack(sums, axis)
+        for axis, variable in enumerate(own):
+            if variable in bins:
+                halves = [table.compress(bins[variable] == side, axis).sum(axis) for side in range(2)]
+                table = np.stack(halves, axis)
         tables[own] = table
     found = dict[Scope, FloatArray]()
-    for scope, groups_of in pairs.items():
-        joint, order = np.ones(()), list[int]()
-        for own in groups_of:
-            joint = np.multiply.outer(joint, tables[own])
-            order += own
-        found[scope] = joint.transpose([order.index(place) for place in scope])
-    return found
-
-
-def _components(cliques: Sequence[Scope]) -> dict[int, int]:
-    """Of each variable the number of its component of the graph."""
-    found = dict[int, int]()
-    for number, clique in enumerate(cliques):
-        joined = {found[v] for v in clique if v in found}
-        for variable, own in found.items():
-            if own in joined:
-                found[variable] = number
-        found.update(dict.fromkeys(clique, number))
+    for scope, pair in sets:
+        others = tuple(variable for variable in scope if variable not in pair)
+        joint = tables[pair] if pair else np.ones(())
+        for variable in others:
+            joint = np.multiply.outer(joint, tables[variable,])
+        order = (*pair, *others)
+        found[scope] = joint.transpose([order.index(variable) for variable in scope])
     return found

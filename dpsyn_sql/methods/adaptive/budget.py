@@ -94,6 +94,27 @@ class Settings:
     fewest_triples: int = 10
     """Fewer candidates are not asked about: the budget is better spent on the pairs."""
 
+    full_noise: float = 0.1
+    """The table over all attributes is measured, in place of triples, if the part ``charge`` of its L1 noise
+    is at most this part of the rows."""
+
+    tied: float = 0.03
+    """A pair that moves fewer of the rows does not tie its attributes: sets of them are asked about."""
+
+    most_sets: int = 2**14
+    """Sets that are asked about: all of three and four attributes, then of five and six."""
+
+    visible: float = 0.35
+    screen_least: float = 0.01
+    screen_most: float = 0.15
+    """Part of the last round's budget for the distances of the sets: that with which a dependence that moves
+    ``visible`` of the rows stands out, between these; if it takes more, nothing is asked."""
+
+    screen_clear: float = 1.0
+    least_set: float = 0.1
+    """A set stands out by so many standard deviations more than the largest of all noises is expected to, and
+    by this part of the rows: pairs that move few of them are not in what the model expects of a set."""
+
     hopeless: float = 5.0
     """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
     so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results_details.md)."""

@@ -262,15 +262,17 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
         choice = _choice(task, after, pairs, share, last=False)
         after = _with_pairs(task, after, choice, choice.found, last=False)
     choice = _choice(task, after, pairs, last, last=True)
-    full = full_table(task, for_more)
-    inside = [*after.known.tables, *sorted(choice.found.keys() - choice.beside)]
-    triples = [] if full else _triples(task, inside, step)
+    full, triples = full_table(task, for_more), list[Scope]()
     sets = dict[Scope, float]()
     if not full:
-        budget = choice.budget if triples else _larger(choice.budget, for_more.amount)
-        sets, left = screened(task, after.known, inside, budget)
+        inside = [*after.known.tables, *sorted(choice.found.keys() - choice.beside)]
+        scores = {pair: choice.scores.rows[pair] for pair in choice.found}
+        sets, left = screened(task, after.known, scores, inside, choice.budget)
         choice = replace(choice, budget=left)
         after = replace(after, known=replace(after.known, sets=tuple(sets)))
+        triples = _triples(task, [*inside, *sets], step)
+        if not triples:
+            choice = replace(choice, budget=_larger(choice.budget, for_more.amount))
     weights = {**choice.found, **sets} or after.weights
     after = _with_pairs(task, after, choice, weights, last=not triples and not full)
     if full:

@@ -12,37 +12,23 @@ and joins the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import IntArray, snapped
+from dpsyn_sql.fit.belief import all_pairs
 from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
-from dpsyn_sql.fit.joints import joints
-from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER
+from dpsyn_sql.fit.joints import products
+from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER, Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import cell_deviation, over_bins
 from dpsyn_sql.planning.queries import Distances
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
-
-FULL_NOISE = 0.1
-"""The full table is measured if the part of its L1 noise that counts (``Settings.charge``) is at most this
-part of the rows."""
-
-MOST_SETS = 2**14
-"""Sets that are asked about: all of three and four first, then of five and six of the narrowest columns."""
-
-SCREEN_SHARE = 0.15
-"""Part of the last round's budget for the distances of the sets."""
-
-CLEAR = 1.0
-"""Standard deviations beyond the expected largest noise, from which on a set stands out."""
-
-VISIBLE = 0.35
-"""A screen is made if a dependence that moves this part of the rows stands out of its noise."""
 
 
 def full_table(task: Task, budget: Budget) -> Scope | None:
@@ -52,23 +38,34 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     if not 3 <= len(used) <= MOST_COLUMNS or task.plan.reserved[0].further is None or budget.amount == 0:
         return None
     cells, law = cells_of([used], sizes), task.noise_law(budget)
-    cheap = cells <= MAX_FURTHER_CELLS and task.constants.charge * law.unit * cells <= FULL_NOISE * task.total
+    cheap = (
+        cells <= MAX_FURTHER_CELLS
+        and task.constants.charge * law.unit * cells <= task.constants.full_noise * task.total
+    )
     return used if cheap else None
 
 
-def isolated(task: Task, tied: Iterable[Scope]) -> list[int]:
-    """The attributes of two working bins or more that are in no table of ``tied``, narrowest first."""
+def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[int]:
+    """The attributes of two working bins or more whose pairs all move few of the rows, narrowest first.
+
+    ``scores``: rows by which the model is off for pairs that it will have (rows).
+    """
     variables, sizes = task.working.variables, task.working.sizes
-    held = {variables[variable].attribute for scope in tied if len(scope) > 1 for variable in scope}
+    moved = dict(scores)
+    for pair, joint in all_pairs(known.beliefs, [scope for scope in known.tables if len(scope) == 2]).items():
+        product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
+        moved[pair] = float(snapped(known.total * np.abs(joint - product).sum(keepdims=True), 1.0).sum())
+    least = task.constants.tied * known.total
+    held = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
     alone = [place for place in range(len(task.plan.domain.names)) if place not in held and sizes[place] > 1]
     return sorted(alone, key=lambda place: (sizes[place], place))
 
 
-def candidate_sets(alone: Sequence[int], others: Sequence[int]) -> list[Scope]:
+def candidate_sets(alone: Sequence[int], others: Sequence[int], most: int) -> list[Scope]:
     """Sets of three to six columns: of those ``alone``, and with at most two ``others``, whose pair the model
     knows.
 
-    Of three and of four all, if there are no more than ``MOST_SETS``; of five and six those of as many of the
+    All of three and of four, if these are no more than ``most``; of five and six those of as many of the
     first columns alone as there is room for.
     """
     found = list[Scope]()
@@ -79,61 +76,82 @@ def candidate_sets(alone: Sequence[int], others: Sequence[int]) -> list[Scope]:
             for second in combinations(others, tied)
             for first in combinations(alone, number - tied)
         ]
-        if len(found) + len(own) > MOST_SETS:
+        if len(found) + len(own) > most:
             return found
         found += own
     larger = range(5, MOST_TOGETHER + 1)
-    room = MOST_SETS - len(found)
-    most = max((n for n in range(len(alone) + 1) if sum(math.comb(n, k) for k in larger) <= room), default=0)
-    return found + [tuple(sorted(own)) for k in larger for own in combinations(alone[:most], k)]
+    room = most - len(found)
+    first = max(n for n in range(len(alone) + 1) if sum(math.comb(n, k) for k in larger) <= room)
+    return found + [tuple(sorted(own)) for k in larger for own in combinations(alone[:first], k)]
 
 
 def screened(
-    task: Task, known: Known, tied: Sequence[Scope], budget: Budget
+    task: Task, known: Known, scores: Mapping[Scope, float], tied: Sequence[Scope], budget: Budget
 ) -> tuple[dict[Scope, float], Budget]:
     """The sets that stand out, with their weights in the budget, and what is left of it.
 
-    ``tied``: the tables that the model has or will have.
+    ``scores`` as for ``isolated``. ``tied``: the tables that the model has or will have.
 
     Nothing is asked, and nothing spent, where no column is alone, or where noise would hide all but the
     strongest dependence.
     """
-    alone = isolated(task, tied)
-    others = [place for place in range(len(task.plan.domain.names)) if place not in alone]
-    others = [place for place in others if task.working.sizes[place] > 1]
-    sets = (
-        []
-        if task.many or not alone or task.plan.reserved[0].further is None
-        else candidate_sets(alone, others)
-    )
-    if not sets:
+    sizes, settings = task.working.sizes, task.constants
+    alone = isolated(task, known, scores)
+    if task.many or not alone or task.plan.reserved[0].further is None or budget.amount == 0:
         return {}, budget
-    for_scores, left = budget.split((SCREEN_SHARE, 1 - SCREEN_SHARE))
-    deviation = cell_deviation(for_scores, len(sets), task.plan.source.unit.max_rows)
-    if luck_of(len(sets), budget) * deviation > VISIBLE * known.total or for_scores.amount == 0:
+    others = [
+        place for place in range(len(task.plan.domain.names)) if sizes[place] > 1 and place not in alone
+    ]
+    most, sets, share = settings.most_sets, list[Scope](), Fraction(1)
+    while most and share > settings.screen_most:  # fewer sets have less noise each
+        sets = candidate_sets(alone, others, most)
+        share = _share(task, len(sets), budget) if sets else Fraction(1)
+        most //= 4
+    if share > settings.screen_most:
         return {}, budget
-    scores = _distances(task, known, sets, for_scores)
-    return _chosen(task, tied, scores, left), left
+    for_scores, left = budget.split((share, 1 - share))
+    found = _distances(task, known, [(own, _tied(own, others)) for own in sets], for_scores)
+    return _chosen(task, tied, found, left), left
 
 
-def luck_of(number: int, budget: Budget) -> float:
+def _tied(scope: Scope, others: Collection[int]) -> Scope:
+    """The two columns of a set that are not alone, or none."""
+    pair = tuple(place for place in scope if place in others)
+    return pair if len(pair) == 2 else ()
+
+
+def _share(task: Task, number: int, budget: Budget) -> Fraction:
+    """The part of the budget with which ``Settings.visible`` stands out of so many distances, in thousandths;
+    not less than ``screen_least``."""
+    settings = task.constants
+    whole = cell_deviation(budget, number, task.plan.source.unit.max_rows)  # of distances with all of it
+    visible = settings.visible * task.total / _luck(number, budget, settings)
+    share = (whole / visible) ** (1 / task.noise_law(budget).power)
+    return Fraction(min(1_000, math.ceil(1_000 * max(settings.screen_least, min(share, 1.0)))), 1_000)
+
+
+def _luck(number: int, budget: Budget, settings: Settings) -> float:
     """Standard deviations from which one of so many noises is unlikely."""
-    highest = math.sqrt(2 * math.log(number)) if budget.gaussian else math.log(number) / math.sqrt(2)
-    return highest + CLEAR
+    logarithm = math.log(max(number, 2))
+    highest = math.sqrt(2 * logarithm) if budget.gaussian else logarithm / math.sqrt(2)
+    return highest + settings.screen_clear
 
 
-def _distances(task: Task, known: Known, sets: Sequence[Scope], budget: Budget) -> Scores:
-    """How far the model is from the rows over two bins a column, less what sampling explains (rows)."""
+def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], budget: Budget) -> Scores:
+    """How far the model is from the rows over two bins a column, less what sampling explains (rows).
+
+    ``sets``: each with its pair that the model knows, or none.
+    """
     domain, halves = task.plan.domain, _halves(task, known)
-    queries = [over_bins(domain, ((place, halves[place][0]) for place in scope)) for scope in sets]
-    expected = joints(known.beliefs, sets, {place: bins for place, (_, bins) in halves.items()})
-    counts = [known.total * expected[scope] for scope in sets]
+    queries = [over_bins(domain, ((place, halves[place][0]) for place in scope)) for scope, _ in sets]
+    expected = products(known.beliefs, sets, {place: bins for place, (_, bins) in halves.items()})
+    counts = [known.total * expected[scope] for scope, _ in sets]
     references = [np.rint(table).astype(np.int64) for table in counts]
     noisy = task.curator.ask(Distances(queries, references), budget)
     sampling = [MEAN_ABSOLUTE * float(np.sqrt(np.maximum(table, 0)).sum()) for table in counts]
     rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
     deviation = cell_deviation(budget, len(sets), task.plan.source.unit.max_rows)
-    return Scores(dict(zip(sets, rows.tolist(), strict=True)), deviation, budget.kind)
+    return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)
 
 
 def _halves(task: Task, known: Known) -> dict[int, tuple[IntArray, IntArray]]:
@@ -171,7 +189,8 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
     model of no more than ``task.cap`` cells.
     """
     sizes, constants, law = task.working.sizes, task.constants, task.noise_law(budget)
-    least = luck_of(len(scores.rows), budget) * scores.deviation
+    least = _luck(len(scores.rows), budget, constants) * scores.deviation
+    least = max(least, constants.least_set * task.total)
     clear = sorted(
         (scope for scope, rows in scores.rows.items() if rows > least),
         key=lambda scope: (len(scope), -scores.rows[scope], scope),

@@ -46,7 +46,7 @@ def released(monkeypatch, kind, beside):
     hidden = rng.integers(0, 8, 20_000)
     codes = [np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 8, 20_000)) for _ in SIZES]
     domain = domain_of(SIZES)
-    constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside)
+    constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside, full_noise=0.0)
     monkeypatch.setattr(Adaptive, "constants", constants)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16))
     door = FakeCurator(domain, partial(table_of, domain, codes))

@@ -179,10 +179,14 @@ def test_codes_within_bins_meet_pairs_too_unless_there_are_too_many(rows, monkey
 
 def test_expected_tables_are_those_of_the_model_and_in_single_precision():
     model = lumpy(1_000, 1)
-    tables = model.sampler()._expected([(0, 1), (0, 2)], 1_000)
-    for (first, second), table in tables.items():
+    whole = {(0, 1, 2): np.random.default_rng(2).normal(0, 1.5, model.beliefs.tree.sizes)}
+    beliefs = calibrate(junction_tree(model.beliefs.tree.sizes, whole), whole)
+    model = replace(model, beliefs=beliefs, sets=((0, 1, 2),))
+    tables = model.sampler()._expected(model.domain.shape(), 1_000)
+    assert [*tables] == [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    for scope, table in tables.items():
         assert table.dtype == np.float32
-        np.testing.assert_allclose(table, model.project([f"x{first}", f"x{second}"]), rtol=1e-5)
+        np.testing.assert_allclose(table, model.project([f"x{place}" for place in scope]), rtol=1e-4)
 
 
 def with_a_pair_beside(rows):
