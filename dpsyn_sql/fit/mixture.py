@@ -1,0 +1,309 @@
+"""Mixtures of components in which attributes are independent, fitted to noisy tables alone.
+
+    noisy pairs -> latent classes by expectation maximisation         ``latent_classes``
+    noisy tables (label, attribute) -> weights and profiles           ``of_tables``
+    weights and profiles -> a tree with a hidden root                 ``mixture_network``
+
+The likelihood of pairs is composite: every pair table counts as if its rows were others than those of the
+next (Lindsay 1988). With the profiles of all attributes side by side (s, K), the weights w and the pair
+tables as one matrix T (s, s) without its diagonal blocks, a step of expectation maximisation is one product
+of matrices: a profile becomes proportional to itself times (T / (P diag(w) P')) P. No step lowers the
+likelihood, and it costs the same whatever the number of rows.
+
+Post-processing of noisy answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.estimate import Observation, pooled
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.latent import PartTable
+from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
+from dpsyn_sql.fit.projections import fit_joint, simplex_projection
+
+STARTS = 12
+"""Random starts of expectation maximisation; the likeliest goes on."""
+
+FIRST_STEPS, MOST_STEPS = 200, 1_000
+"""Steps of every start, and of the likeliest one at most."""
+
+_CONVERGED = 1e-8
+# Relative gain of a step at which the fit ends.
+
+_SPREAD = 0.5
+# Deviation of the logarithms of the first profiles around the shares of all rows.
+
+_LEAST_VARIANCE = 1e-12
+# Exact tables would otherwise have an infinite weight.
+
+LEAST_SHARE = 1e-6
+"""A profile gives every bin at least this share of that of all rows: a later table may find some there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """A mixture: ``weights`` (K,), and of each attribute its ``profiles`` (K, bins), probabilities given the
+    component."""
+
+    weights: FloatArray
+    profiles: tuple[FloatArray, ...]
+
+    @property
+    def number(self) -> int:
+        """K."""
+        return self.weights.size
+
+
+def latent_classes(
+    shares: Sequence[FloatArray], pairs: Mapping[Scope, FloatArray], components: int, seed: int
+) -> Components:
+    """The mixture that makes joint probabilities of pairs likeliest, of several random starts.
+
+    Args:
+        shares: of each attribute the probabilities (bins,) of all rows.
+        pairs: joint probabilities (bins, bins) of attributes by position, the smaller one first; an attribute
+            in none of them keeps its shares in every component.
+        components: K, at least 1.
+        seed: of the starts; public.
+    """
+    if components == 1 or not pairs:
+        return product(shares, components)
+    likelihood = PairLikelihood(shares, pairs)
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(STARTS):
+        found.append(likelihood.climbed(likelihood.start(components, generator), FIRST_STEPS))
+    best = max(found, key=likelihood.value)
+    return likelihood.mixture(likelihood.climbed(best, MOST_STEPS))
+
+
+def product(shares: Sequence[FloatArray], components: int = 1) -> Components:
+    """Components that are all alike."""
+    return Components(
+        np.full(components, 1.0 / components), tuple(np.tile(own, (components, 1)) for own in shares)
+    )
+
+
+def by_attribute(pairs: Mapping[Scope, PartTable]) -> dict[int, PartTable]:
+    """Of each attribute the inverse-variance mean (parts, bins) of what its pair tables (parts, bins, bins)
+    add up to."""
+    sums: dict[int, list[tuple[FloatArray, float]]] = {}
+    for scope, table in pairs.items():
+        for place, other in zip(scope, (2, 1), strict=True):
+            variance = max(table.sigma**2 * table.values.shape[other], _LEAST_VARIANCE)
+            sums.setdefault(place, []).append((table.values.sum(axis=other), variance))
+    found = {}
+    for place, own in sums.items():
+        precisions = [1.0 / variance for _, variance in own]
+        values = np.average([table for table, _ in own], axis=0, weights=precisions)
+        found[place] = PartTable(values, sum(precisions) ** -0.5)
+    return found
+
+
+def with_sums(margins: Sequence[Observation], tables: Mapping[int, PartTable]) -> list[Observation]:
+    """One-way tables pooled with the sums of tables (parts, bins) of the same attributes."""
+    found = list(margins)
+    for place, table in tables.items():
+        sigma = max(table.sigma * len(table.values) ** 0.5, _LEAST_VARIANCE**0.5)
+        found[place] = pooled(found[place], Observation(table.values.sum(axis=0), np.asarray(sigma)))
+    return found
+
+
+def shares_of_bins(
+    margins: Sequence[Observation], first: Sequence[FloatArray], total: float
+) -> list[FloatArray]:
+    """Probabilities of bins from pooled tables, with a trace of the ``first`` ones: every bin can occur."""
+    return [
+        kept_open(simplex_projection(table.values, total)[None] / total, own)[0]
+        for table, own in zip(margins, first, strict=True)
+    ]
+
+
+def of_tables(tables: Mapping[int, PartTable], shares: Sequence[FloatArray], total: float) -> Components:
+    """Weights and profiles from noisy tables (parts, bins); attributes without one keep their shares.
+
+    The weights are the inverse-variance mean of what the tables say; a table is shifted to them and to the
+    shares of all rows, and freed of noise (``fit_joint``). A component that the noise has emptied keeps the
+    shares, so that none fails.
+
+    Args:
+        tables: at least one, of attributes by position (rows).
+        shares: of each attribute the probabilities (bins,) of all rows.
+        total: rows, above 0.
+    """
+    precisions = [1.0 / max(t.values.shape[1] * t.sigma**2, _LEAST_VARIANCE) for t in tables.values()]
+    counts = np.average([table.values.sum(axis=1) for table in tables.values()], axis=0, weights=precisions)
+    weights = simplex_projection(counts, total) / total
+    profiles = list(product(shares, weights.size).profiles)
+    for place, table in tables.items():
+        joint = fit_joint(table.values, table.sigma, weights, shares[place], total)
+        profiles[place] = kept_open(joint, shares[place])
+    return Components(weights, tuple(profiles))
+
+
+def with_classes(mixture: Components, place: int, class_of: IntArray, shares: FloatArray) -> Components:
+    """Components (K,) of the classes ``class_of``: the attribute at ``place`` has the bin of its class, and
+    classes have their ``shares`` (bins,) of all rows."""
+    held = np.bincount(class_of, mixture.weights, shares.size)
+    members = np.bincount(class_of, minlength=shares.size)
+    within = np.where(
+        held[class_of] > 0,
+        mixture.weights / np.where(held > 0, held, 1.0)[class_of],
+        1.0 / np.maximum(members, 1)[class_of],
+    )
+    profiles = list(mixture.profiles)
+    profiles[place] = np.eye(shares.size)[class_of]
+    return Components(within * shares[class_of], tuple(profiles))
+
+
+def within_parts(
+    parts: Components,
+    pairs: Mapping[Scope, PartTable],
+    components: Sequence[int],
+    total: float,
+    seed: int,
+) -> Components:
+    """Latent classes fitted to noisy pairs (parts, bins, bins) within every component of ``parts``.
+
+    ``components``: how many in each part. ``total``: rows, above 0.
+    """
+    found = []
+    for part, (number, weight) in enumerate(zip(components, parts.weights, strict=True)):
+        own, rows = [profiles[part] for profiles in parts.profiles], total * float(weight)
+        joint = dict[Scope, FloatArray]()
+        for scope, table in pairs.items() if number > 1 and rows > 0 else ():
+            first, second = (own[place] for place in scope)
+            joint[scope] = fit_joint(table.values[part], table.sigma, first, second, rows)
+        found.append(latent_classes(own, joint, number, seed))
+    return Components(
+        np.concatenate([w * one.weights for w, one in zip(parts.weights, found, strict=True)]),
+        tuple(np.concatenate(own) for own in zip(*(one.profiles for one in found), strict=True)),
+    )
+
+
+def at_random(shares: Sequence[FloatArray], components: int, seed: int) -> Components:
+    """Equal components whose profiles vary at random around the shares of all rows."""
+    generator = np.random.default_rng(seed)
+    return Components(
+        np.full(components, 1.0 / components),
+        tuple(kept_open(_around(own, components, generator), own) for own in shares),
+    )
+
+
+def _around(shares: FloatArray, components: int, generator: np.random.Generator) -> FloatArray:
+    return np.asarray(shares * np.exp(_SPREAD * generator.standard_normal((components, shares.size))))
+
+
+def mixture_network(
+    mixture: Components, bins: Sequence[IntArray], within: Sequence[FloatArray], names: Sequence[str]
+) -> Network:
+    """The tree whose root is the component, with attributes in working bins and then codes below it.
+
+    Args:
+        mixture: over working bins.
+        bins: of each attribute (codes,) the bin of each code.
+        within: of each (codes,) its probability given the bin.
+        names: of the attributes, for labels.
+    """
+    root, sizes = len(names), [own.shape[1] for own in mixture.profiles]
+    sizes.append(mixture.number)
+    codes, nodes = list(range(len(names))), list[Node]()
+    given = (root,) if mixture.number > 1 else ()
+    if given:
+        nodes.append(node_of(_unused("component", names), (), given, mixture.weights))
+    for place, (name, profiles) in enumerate(zip(names, mixture.profiles, strict=True)):
+        if sizes[place] > 1:
+            own = profiles if given else profiles[0]
+            nodes.append(node_of(name, given, (place,), own, mixture.weights if given else None))
+        if bins[place].size > sizes[place]:
+            codes[place] = len(sizes)
+            sizes.append(bins[place].size)
+            nodes += code_nodes(name, place, codes[place], sizes, bins[place], within[place])
+    return Network(tuple(sizes), tuple(nodes), tuple(codes))
+
+
+def _unused(label: str, names: Sequence[str]) -> str:
+    """A label that no attribute has as its name."""
+    while label in names:
+        label += "|"
+    return label
+
+
+Point = tuple[FloatArray, FloatArray]
+"""Weights (K,) and profiles of all attributes side by side (s, K)."""
+
+
+class PairLikelihood:
+    """Composite likelihood of mixtures, given joint probabilities of pairs (see the module)."""
+
+    def __init__(self, shares: Sequence[FloatArray], pairs: Mapping[Scope, FloatArray]) -> None:
+        self._shares = shares
+        self._begins = np.concatenate([[0], np.cumsum([own.size for own in shares])]).astype(np.int64)
+        self._matrix = np.zeros((int(self._begins[-1]),) * 2)
+        self._told = np.zeros(len(shares), dtype=np.bool_)
+        for (first, second), table in pairs.items():
+            rows, columns = self._slice(first), self._slice(second)
+            self._matrix[rows, columns], self._matrix[columns, rows] = table, table.T
+            self._told[[first, second]] = True
+
+    def _slice(self, attribute: int) -> slice:
+        return slice(int(self._begins[attribute]), int(self._begins[attribute + 1]))
+
+    def start(self, components: int, generator: np.random.Generator) -> Point:
+        """Equal weights, and profiles at random around the shares."""
+        side = _around(np.concatenate(self._shares), components, generator).T
+        return np.full(components, 1.0 / components), self._proper(side)
+
+    def value(self, point: Point) -> float:
+        """The logarithm of the likelihood for a row of every pair."""
+        weights, profiles = point
+        expected = np.maximum((profiles * weights) @ profiles.T, np.finfo(np.float64).tiny)
+        return float(np.sum(self._matrix * np.log(expected))) / 2
+
+    def step(self, point: Point) -> Point:
+        """One step of expectation maximisation."""
+        weights, profiles = point
+        expected = np.maximum((profiles * weights) @ profiles.T, np.finfo(np.float64).tiny)
+        held = profiles * weights * ((self._matrix / expected) @ profiles)
+        new = held.sum(axis=0)
+        return new / new.sum(), self._proper(held)
+
+    def climbed(self, point: Point, steps: int) -> Point:
+        """After so many steps, or fewer if they gain nothing more."""
+        before = -np.inf
+        for number in range(steps):
+            point = self.step(point)
+            if number % 10 == 9:
+                now = self.value(point)
+                if now - before < _CONVERGED * abs(now):
+                    break
+                before = now
+        return point
+
+    def mixture(self, point: Point) -> Components:
+        """A point as a mixture."""
+        weights, profiles = point
+        own = [profiles[self._slice(place)].T for place in range(len(self._shares))]
+        for place, shares in enumerate(self._shares):
+            if not self._told[place]:
+                own[place] = np.tile(shares, (weights.size, 1))
+        return Components(weights, tuple(kept_open(one, s) for one, s in zip(own, self._shares, strict=True)))
+
+    def _proper(self, held: FloatArray) -> FloatArray:
+        """Every profile of every attribute sums to one."""
+        sums = np.add.reduceat(held, self._begins[:-1], axis=0)
+        sums = np.maximum(np.repeat(sums, np.diff(self._begins), axis=0), np.finfo(np.float64).tiny)
+        return np.asarray(held / sums)
+
+
+def kept_open(profiles: FloatArray, shares: FloatArray) -> FloatArray:
+    """Profiles (K, bins) with a trace of the ``shares`` of all rows; one without mass becomes these."""
+    sums = profiles.sum(axis=1, keepdims=True)
+    own = np.where(sums > 0, profiles / np.where(sums > 0, sums, 1.0), shares)
+    return np.asarray((1 - LEAST_SHARE) * own + LEAST_SHARE * shares)
