@@ -20,6 +20,7 @@ from dpsyn_sql.methods.dpcopula import DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.hierarchical import Hierarchical
 from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.methods.mixture import Mixture
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
@@ -69,6 +70,7 @@ for _method in (  # the most accurate first
     PrivBayes(),
     Copula(),
     DPCopula(),
+    Mixture(),
     Independent(),
 ):
     METHODS[_method.name] = _method

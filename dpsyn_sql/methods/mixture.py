@@ -56,7 +56,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
-from dpsyn_sql.planning.row_labels import NearestLabel
+from dpsyn_sql.planning.row_labels import MOST_CLASSES, NearestLabel, free_names
 from dpsyn_sql.source.relation import Source
 
 AUTO, EM, TARGET, KMEANS = "auto", "em", "target", "kmeans"
@@ -67,8 +67,8 @@ SHARES = (10, 30, 60)
 ROUNDS, ROUNDS_ALONE = 3, 5
 """Rounds after pairs, and from random centres."""
 
-MOST_ROUNDS, MOST_COMPONENTS = 50, 1_000
-"""What the settings take at most."""
+MOST_ROUNDS = 50
+"""What the setting takes at most; of ``components`` as many as a label has classes."""
 
 MOST_CHOSEN = 64
 """Components at most that the number of rows chooses."""
@@ -84,9 +84,7 @@ LEAST_SIGMAS = 4.0
 """A code stands alone if its noisy count is so many deviations of a cell of a round; else it shares a bin."""
 
 MOST_BINS = 16
-"""About how many working bins an attribute gets at most; that of a target, ``MOST_CLASSES``."""
-
-MOST_CLASSES = 8
+"""About how many working bins an attribute gets at most."""
 
 MOST_CELLS = 2**24
 """Cells of all tables that are asked for at most: 128 MB."""
@@ -104,7 +102,7 @@ _LEAST = 1e-12
 # The least probability of which a score is made.
 
 _GRID = 2.0**-10
-# Components: their number decides on questions.
+# Rows, or components.
 
 _SEED = 0
 # Of the random starts.
@@ -122,6 +120,7 @@ class Mixture(Recipe):
 
     name = "mixture"
     model = NetworkModel
+    attributes = 300
     takes_target = True
     by: str = AUTO
     components: int = 0
@@ -133,7 +132,7 @@ class Mixture(Recipe):
         faults = [
             f"{name}={value!r}; it can be 0 (as usual) or 1 to {most:,}"
             for name, value, most in (
-                ("components", self.components, MOST_COMPONENTS),
+                ("components", self.components, MOST_CLASSES),
                 ("rounds", self.rounds, MOST_ROUNDS),
             )
             if not 0 <= value <= most
@@ -199,8 +198,8 @@ class Mixture(Recipe):
         if cells > MOST_CELLS:
             raise PlanTooLarge(
                 f"The plan is too large: the tables of {labelled:,} components and {len(sizes):,} columns "
-                f"have up to {cells:,} cells, above the limit of {MOST_CELLS:,}. Take fewer components, leave "
-                "out columns with exclude=, or use method='adaptive'."
+                f"have up to {cells:,} cells, above the limit of {MOST_CELLS:,}. Take fewer components, "
+                "leave out columns with exclude=, or use method='adaptive'."
             )
         pairs = min(MOST_CELLS, (first if target else 1) * _pair_cells(sizes))
         most = max((first if target else 1) * first * second, labelled * first)
@@ -210,7 +209,8 @@ class Mixture(Recipe):
         self, plan: Plan, curator: Curator, budget: Budget, observed: Sequence[Observation], target: str
     ) -> Task | None:
         """Working bins and numbers of components; None if there is nothing to divide the rows by."""
-        domain, rows, total = plan.domain, plan.source.unit.max_rows, total_of(observed)
+        domain, rows = plan.domain, plan.source.unit.max_rows
+        total = float(snapped(np.asarray(total_of(observed)), _GRID))  # it decides on questions
         rounds = self.rounds or (ROUNDS_ALONE if self.by == KMEANS else ROUNDS)
         for_rounds = budget if self.by == KMEANS else budget.split(SHARES[1:])[1]
         number = sum(attribute.size > 1 for attribute in domain.attributes)
@@ -323,7 +323,7 @@ class Task:
             apart = np.where(mixture.profiles[self.classes] > 0, 0, _FAR)
             scores.append((domain.names[self.classes], apart[:, bins[self.classes]]))
         return NearestLabel(
-            _unused(f"component of round {number}", domain.names),
+            free_names(domain, number)[-1],
             tuple(offsets.tolist()),
             tuple((name, tuple(map(tuple, table.tolist()))) for name, table in scores),
         )
@@ -400,10 +400,3 @@ def _least(attribute: Attribute, table: Observation, least: float) -> float:
     if attribute.ordered or attribute.size <= most:
         return least
     return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
-
-
-def _unused(name: str, names: Sequence[str]) -> str:
-    """A name that no attribute has."""
-    while name in names:
-        name += "|"
-    return name

@@ -14,6 +14,7 @@ from dpsyn_sql.methods import METHODS, Terms, method_of
 from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.plan import PlanDetails
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import labelled
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.sample.quotas import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source
@@ -49,10 +50,15 @@ class Answering(FakeCurator):
     """Answers with ``value(shape, rng)`` in every cell, and with any distances and choices."""
 
     def __init__(self, shape, value):
-        self.rng = np.random.default_rng(1)
-        super().__init__(
-            shape, lambda query: value(query.shape(shape), self.rng).astype(np.int64), sigma=10.0
-        )
+        self.rng, self.value, self.wider = np.random.default_rng(1), value, shape
+        super().__init__(shape, lambda query: self.drawn(query, shape), sigma=10.0)
+
+    def drawn(self, query, domain):
+        return self.value(query.shape(domain), self.rng).astype(np.int64)
+
+    def labelled_tables(self, question):
+        self.wider = labelled(self.wider, [one for one in question.labels if one.name not in self.wider])
+        return [self.drawn(query, self.wider) for query in question.queries]
 
     def distances(self, queries, references):
         return [int(np.abs(table).sum() * self.rng.uniform(-0.2, 1)) for table in references]
@@ -128,8 +134,8 @@ def test_any_answer_gives_a_usable_model(method, shape, answer):
     if plan.static:
         assert curator.queries == list(plan.queries)
     unplanned = curator.unplanned(plan)
-    assert all(plan.further is not None and plan.further.holds(query, shape) for query in unplanned)
-    cells = sum(int(np.prod(query.shape(shape))) for query in unplanned)
+    assert all(plan.further is not None and plan.further.holds(query, curator.wider) for query in unplanned)
+    cells = sum(int(np.prod(query.shape(curator.wider))) for query in unplanned)
     assert not unplanned or cells <= plan.further.together
     assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
