@@ -140,7 +140,9 @@ class Written:
     release: dpsyn_sql.Release
 
 
-def written(table: Table, method: object, epsilon: float, delta: float) -> Written:
+def written(
+    table: Table, method: object, epsilon: float, delta: float, target: str | None = None
+) -> Written:
     """One whole release of a table into its database."""
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
         table.load(con)
@@ -152,6 +154,7 @@ def written(table: Table, method: object, epsilon: float, delta: float) -> Writt
                 delta=delta,
                 method=method,
                 domain=table.domain,
+                target=target,
                 ledger=Path(folder) / "ledger",
             )
         peak = peak_mebibytes()
