@@ -1,7 +1,7 @@
 """Mixtures of components in which attributes are independent, fitted to noisy tables alone.
 
     noisy pairs -> latent classes by expectation maximisation         ``latent_classes``
-    noisy tables (label, attribute) -> weights and profiles           ``of_tables``
+    noisy tables (label, attribute) -> weights and profiles           ``of_tables``, ``softened``
     weights and profiles -> a tree with a hidden root                 ``mixture_network``
 
 The likelihood of pairs is composite: every pair table counts as if its rows were others than those of the
@@ -15,10 +15,12 @@ Post-processing of noisy answers only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
@@ -41,6 +43,12 @@ _SPREAD = 0.5
 
 _LEAST_VARIANCE = 1e-12
 # Exact tables would otherwise have an infinite weight.
+
+_LEAST_WEIGHT = 1e-12
+# Of a component or a bin, in logarithms.
+
+_OWN_ROWS = 0.5
+# Rows of a cell that count for the component of its label, beside those that were drawn.
 
 LEAST_SHARE = 1e-6
 """A profile gives every bin at least this share of that of all rows: a later table may find some there."""
@@ -145,6 +153,68 @@ def of_tables(tables: Mapping[int, PartTable], shares: Sequence[FloatArray], tot
         joint = fit_joint(table.values, table.sigma, weights, shares[place], total)
         profiles[place] = kept_open(joint, shares[place])
     return Components(weights, tuple(profiles))
+
+
+ROWS_OF_MODEL, STEPS_OF_LABEL = 2**15, 3
+"""Rows that are drawn from a mixture to learn what a label says about components, and how often anew."""
+
+Labelling = Callable[[Sequence[IntArray]], IntArray]
+"""The label of rows (n,), given the bins (n,) of each attribute."""
+
+
+def softened(
+    mixture: Components, counted: Components, label: Labelling, shares: Sequence[FloatArray], seed: int
+) -> Components:
+    """Components whose rows would have a label's noisy tables.
+
+    A label puts every row into one component, though a row may be nearly as likely in others. What it counts
+    are parts of overlapping components, cut off at their borders. So this is expectation maximisation for
+    rows of which a table (label, attribute) is seen: a cell is divided among the components by their mean
+    responsibility for the rows in it, which rows drawn from the mixture tell.
+
+    Args:
+        mixture: where the steps start, K components.
+        counted: the label's noisy tables (``of_tables``), K labels.
+        label: what was counted.
+        shares: of each attribute the probabilities (bins,) of all rows.
+        seed: of the drawn rows; public.
+    """
+    generator = np.random.default_rng(seed)
+    for _ in range(STEPS_OF_LABEL):
+        rows, responsible = _drawn(mixture, generator)
+        codes, held = label(rows), []
+        for own, table in zip(rows, counted.profiles, strict=True):
+            seen = _divided(codes * table.shape[1] + own, responsible, table.shape)
+            held.append(np.einsum("jv,jvk->kv", counted.weights[:, None] * table, seen))
+        weights = np.mean([own.sum(axis=1) for own in held], axis=0)
+        profiles = tuple(kept_open(own, share) for own, share in zip(held, shares, strict=True))
+        mixture = Components(weights / weights.sum(), profiles)
+    return mixture
+
+
+def _drawn(mixture: Components, generator: np.random.Generator) -> tuple[list[IntArray], FloatArray]:
+    """Rows of a mixture by attribute, and the probabilities (n, K) of their components given the rows."""
+    ends = np.cumsum(mixture.weights / mixture.weights.sum())
+    component = np.minimum(np.searchsorted(ends, generator.random(ROWS_OF_MODEL)), mixture.number - 1)
+    scores = np.log(np.maximum(mixture.weights, _LEAST_WEIGHT))[None].repeat(ROWS_OF_MODEL, axis=0)
+    rows = []
+    for profiles in mixture.profiles:
+        within = np.cumsum(profiles, axis=1)[component]
+        own = (within < generator.random(ROWS_OF_MODEL)[:, None]).sum(axis=1)
+        rows.append(np.minimum(own, profiles.shape[1] - 1))
+        scores += np.log(np.maximum(profiles, _LEAST_WEIGHT)).T[rows[-1]]
+    likely = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return rows, np.asarray(likely / likely.sum(axis=1, keepdims=True))
+
+
+def _divided(cells: IntArray, responsible: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Mean responsibilities (K, bins, K) of the rows in each cell of a label and an attribute; a cell of few
+    rows belongs to the component of its label."""
+    places = (np.ones(cells.size), cells, np.arange(cells.size + 1))
+    sums = np.asarray(csc_array(places, shape=(math.prod(shape), cells.size)) @ responsible, np.float64)
+    own = np.repeat(np.eye(shape[0]), shape[1], axis=0)
+    found = (sums + _OWN_ROWS * own) / (sums.sum(axis=1, keepdims=True) + _OWN_ROWS)
+    return np.asarray(found.reshape(*shape, -1))
 
 
 def with_classes(mixture: Components, place: int, class_of: IntArray, shares: FloatArray) -> Components:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -39,6 +40,7 @@ from dpsyn_sql.fit.mixture import (
     of_tables,
     product,
     shares_of_bins,
+    softened,
     with_classes,
     with_sums,
     within_parts,
@@ -80,7 +82,7 @@ the default has as many components as that leaves."""
 PAIR_ROWS_PER_SIGMA = 2.0
 """The same of a cell of a pair, below which pairs are not asked for: labels then start at random."""
 
-LEAST_SIGMAS = 4.0
+LEAST_SIGMAS = 2.0
 """A code stands alone if its noisy count is so many deviations of a cell of a round; else it shares a bin."""
 
 MOST_BINS = 16
@@ -276,11 +278,23 @@ class Task:
 
     def counted(
         self, margins: Sequence[Observation], tables: Mapping[int, PartTable]
-    ) -> tuple[list[Observation], Components]:
-        """One-way tables pooled with the sums of these, and the components that they count."""
+    ) -> tuple[list[Observation], list[FloatArray], Components]:
+        """One-way tables pooled with the sums of these, shares of bins, and the parts that they count."""
         margins = with_sums(margins, tables)
         shares = shares_of_bins(margins, self.found.shares, self.total)
-        return margins, self._of_class(of_tables(tables, shares, self.total), self.class_of)
+        return margins, shares, of_tables(tables, shares, self.total)
+
+    def round(
+        self, margins: Sequence[Observation], mixture: Components, number: int, budget: Budget
+    ) -> tuple[list[Observation], Components]:
+        """Ask for the tables of a label, and fit the components to them."""
+        label = self.label(mixture, number)
+        margins, shares, counted = self.counted(margins, self.by_label(label, budget))
+        # The label of a class is no part of the tables: it follows from the component.
+        counted = self.of_class(counted, self.class_of)
+        start = counted if self.by == KMEANS and number == 1 else mixture
+        mixture = softened(start, counted, partial(_labels, label, self.found), shares, number)
+        return margins, self.of_class(mixture, self.class_of)
 
     def first(self) -> tuple[list[Observation], Components, Budget]:
         """Components before any row has a label, fitted to pairs where these stand out of their noise, else
@@ -293,18 +307,18 @@ class Task:
         stand_out = self.total * len(scopes) >= PAIR_ROWS_PER_SIGMA * noise * cells
         if self.by == KMEANS or not scopes or cells > MOST_CELLS or not stand_out:
             drawn = at_random(self.found.shares, self.class_of.size, _SEED)
-            return margins, self._of_class(drawn, self.class_of), self.budget
+            return margins, self.of_class(drawn, self.class_of), self.budget
         pairs = self.by_class(scopes, for_pairs)
         tables = by_attribute(pairs)
         margins = with_sums(margins, tables)
         shares = shares_of_bins(margins, self.found.shares, self.total)
         parts = product(shares)
         if classes > 1:
-            parts = self._of_class(of_tables(tables, shares, self.total), np.arange(classes))
+            parts = self.of_class(of_tables(tables, shares, self.total), np.arange(classes))
         mixture = within_parts(parts, pairs, self.components, self.total, _SEED)
-        return margins, self._of_class(mixture, self.class_of), left
+        return margins, self.of_class(mixture, self.class_of), left
 
-    def _of_class(self, mixture: Components, class_of: IntArray) -> Components:
+    def of_class(self, mixture: Components, class_of: IntArray) -> Components:
         if self.classes is None:
             return mixture
         return with_classes(mixture, self.classes, class_of, self.found.shares[self.classes])
@@ -340,12 +354,19 @@ def fitted(task: Task) -> Components:
     if task.class_of.size == len(task.components):  # the classes alone
         scopes = [(place,) for place in task.seen]
         tables = task.by_class(scopes, task.budget)
-        _, mixture = task.counted(task.found.observed, {place: tables[place,] for place in task.seen})
-        return mixture
+        *_, mixture = task.counted(task.found.observed, {place: tables[place,] for place in task.seen})
+        return task.of_class(mixture, task.class_of)
     margins, mixture, left = task.first()
     for number, budget in enumerate(left.split([1] * task.rounds), start=1):
-        margins, mixture = task.counted(margins, task.by_label(task.label(mixture, number), budget))
+        margins, mixture = task.round(margins, mixture, number, budget)
     return mixture
+
+
+def _labels(label: NearestLabel, found: Binned, rows: Sequence[IntArray]) -> IntArray:
+    """The label of rows in bins: it is the same for all codes of a bin."""
+    firsts = (np.unique(own, return_index=True)[1] for own in found.bins)
+    names = found.domain.names
+    return label.codes({name: first[own] for name, first, own in zip(names, firsts, rows, strict=True)})
 
 
 def _parts(table: NoisyMarginal, whole: bool) -> PartTable:

@@ -33,12 +33,14 @@ DEATHS = [  # the method, the output, and the phase at whose n-th beginning it d
     ("dpsyn", "parquet", "noise", 2),
     ("privbayes", "database", "noise", 6),
     ("dpcopula", "database", "noise", 2),
+    ("mixture", "database", "noise", 4),
 ]
+SETTINGS = {"dpcopula": {"hybrid": True}, "mixture": {"components": 5}}
 
 
 @pytest.mark.parametrize(("method", "kind", "phase", "time"), DEATHS)
 def test_killed_between_questions_and_resumed(children, tmp_path, method, kind, phase, time):
-    settings = {"name": method, **({"hybrid": True} if method == "dpcopula" else {})}
+    settings = {"name": method, **SETTINGS.get(method, {})}
     options = {"domain": SPEC, "method": settings, "query": f"{ROWS} FROM range(40000) AS r(i)"}
     case = Case(children, tmp_path / "case", kind, **options)
     assert case.run(phase=(phase, time)) is None
