@@ -140,9 +140,7 @@ class Written:
     release: dpsyn_sql.Release
 
 
-def written(
-    table: Table, method: object, epsilon: float, delta: float, target: str | None = None
-) -> Written:
+def written(table: Table, method: object, epsilon: float, delta: float, target: str | None = None) -> Written:
     """One whole release of a table into its database."""
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
         table.load(con)

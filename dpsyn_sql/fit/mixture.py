@@ -155,7 +155,7 @@ def of_tables(tables: Mapping[int, PartTable], shares: Sequence[FloatArray], tot
     return Components(weights, tuple(profiles))
 
 
-ROWS_OF_MODEL, STEPS_OF_LABEL = 2**15, 3
+ROWS_OF_MODEL, STEPS_OF_LABEL = 2**15, 5
 """Rows that are drawn from a mixture to learn what a label says about components, and how often anew."""
 
 Labelling = Callable[[Sequence[IntArray]], IntArray]

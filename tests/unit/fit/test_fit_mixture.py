@@ -21,6 +21,7 @@ from dpsyn_sql.fit.mixture import (
     of_tables,
     product,
     shares_of_bins,
+    softened,
     with_classes,
     with_sums,
     within_parts,
@@ -229,6 +230,69 @@ def test_random_components_differ_and_none_is_empty():
     found = at_random([np.array([0.2, 0.8]), np.array([0.5, 0.5])], 5, seed=0)
     assert found.number == 5 and np.unique(found.profiles[0][:, 0]).size == 5
     np.testing.assert_allclose(found.weights, 0.2)
+
+
+# -- labels ------------------------------------------------------------------------------------
+
+
+def likeliest(mixture):
+    """The label of the likeliest component."""
+
+    def label(rows):
+        scores = np.log(mixture.weights)[:, None]
+        for profiles, own in zip(mixture.profiles, rows, strict=True):
+            scores = scores + np.log(profiles)[:, own]
+        return scores.argmax(axis=0)
+
+    return label
+
+
+def counted_by(label, truth):
+    """What a label counts in rows of a mixture, exactly: weights, and profiles of each attribute."""
+    sizes = [own.shape[1] for own in truth.profiles]
+    cells = np.indices(sizes).reshape(len(sizes), -1)
+    held = joint(truth, tuple(range(len(sizes)))).ravel()
+    codes = label(list(cells))
+    weights = np.bincount(codes, held, truth.number)
+    profiles = []
+    for own, size in zip(cells, sizes, strict=True):
+        table = np.bincount(codes * size + own, held, truth.number * size).reshape(-1, size)
+        profiles.append(table / np.maximum(weights, 1e-300)[:, None])
+    return Components(weights, tuple(profiles))
+
+
+def test_what_a_label_cuts_off_is_given_back():
+    """The label's tables are those of parts; the components they come from fit them."""
+    truth = random_mixture((3, 4, 3, 2), 3, seed=4, concentration=1.0)
+    label = likeliest(truth)
+    counted = counted_by(label, truth)
+    whole = joint(truth, (0, 1, 2, 3))
+    lost = np.abs(joint(counted, (0, 1, 2, 3)) - whole).sum() / 2
+    found = softened(truth, counted, label, shares_of(truth), seed=0)
+    assert lost > 0.05 and np.abs(joint(found, (0, 1, 2, 3)) - whole).sum() / 2 < 0.2 * lost
+
+
+def test_steps_from_another_mixture_come_nearer():
+    truth = random_mixture((3, 4, 3, 2, 4), 3, seed=4)
+    wrong = Components(np.full(3, 1 / 3), tuple(0.9 * own + 0.1 * own.mean(axis=0) for own in truth.profiles))
+    label = likeliest(wrong)
+    places, counted = (0, 1, 2, 3, 4), counted_by(label, truth)
+    off = [
+        np.abs(joint(one, places) - joint(truth, places)).sum() / 2
+        for one in (softened(wrong, counted, label, shares_of(truth), seed=0), counted, wrong)
+    ]
+    assert off[0] < 0.6 * off[1] and off[0] < 0.2 * off[2]
+
+
+def test_a_label_that_model_rows_never_have_keeps_its_component(monkeypatch):
+    """Its tables have rows, but no row of the mixture gets it."""
+    monkeypatch.setattr("dpsyn_sql.fit.mixture.STEPS_OF_LABEL", 1)
+    mixture = Components(np.array([1.0, 0.0]), (np.full((2, 2), 0.5), np.full((2, 3), 1 / 3)))
+    counted = Components(np.array([0.5, 0.5]), (np.eye(2), np.full((2, 3), 1 / 3)))
+    shares = [np.full(2, 0.5), np.full(3, 1 / 3)]
+    found = softened(mixture, counted, lambda rows: np.zeros(rows[0].size, np.int64), shares, seed=0)
+    np.testing.assert_allclose(found.weights, [0.5, 0.5], atol=1e-3)
+    assert found.profiles[0][1, 1] == pytest.approx(1, abs=1e-3)
 
 
 # -- the network -------------------------------------------------------------------------------

@@ -139,7 +139,8 @@ def test_help_texts_name_it():
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())
         assert (
-            "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy or hierarchical." in shown
+            "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy or hierarchical."
+            in shown
             and "toy: One-way marginals" in shown
         )
 
