@@ -206,11 +206,11 @@ def test_any_target_gives_a_model(name):
     rng, size = np.random.default_rng(1), TARGETS[name].size
     codes[4] = np.minimum(rng.geometric(0.02, ROWS) - 1, size - 1)
     domain = Domain((*domain.attributes[:4], TARGETS[name]))
-    for settings in ({}, {"components": 40}):
+    for settings in ({}, {"components": 40}, {"components": 256}):
         model, curator = run(codes, domain, Mixture(**settings), terms=targeted("x4"))
         assert model.project(["x4", "x0"]).sum() == pytest.approx(model.total)
         assert sum(budget.amount for _, _, budget in curator.asked) == ONE.amount
-        further = method_of("mixture").plan(SOURCE, domain, ONE, targeted("x4")).further
+        further = Mixture(**settings).plan(SOURCE, domain, ONE, targeted("x4")).further
         assert all(
             math.prod(q.shape(labelled(domain, own))) <= further.cells
             for (_, queries, _), own in zip(curator.asked, curator.labels, strict=True)
