@@ -69,7 +69,12 @@ class Components:
 
 
 def latent_classes(
-    shares: Sequence[FloatArray], pairs: Mapping[Scope, FloatArray], components: int, seed: int
+    shares: Sequence[FloatArray],
+    pairs: Mapping[Scope, FloatArray],
+    components: int,
+    seed: int,
+    starts: int = STARTS,
+    steps: int = MOST_STEPS,
 ) -> Components:
     """The mixture that makes joint probabilities of pairs likeliest, of several random starts.
 
@@ -79,16 +84,19 @@ def latent_classes(
             in none of them keeps its shares in every component.
         components: K, at least 1.
         seed: of the starts; public.
+        starts: how many.
+        steps: of each at most, and of the likeliest once more.
     """
     if components == 1 or not pairs:
         return product(shares, components)
     likelihood = PairLikelihood(shares, pairs)
     generator = np.random.default_rng(seed)
     found = []
-    for _ in range(STARTS):
-        found.append(likelihood.climbed(likelihood.start(components, generator), FIRST_STEPS))
+    for _ in range(starts):
+        start = likelihood.start(components, generator)
+        found.append(likelihood.climbed(start, min(FIRST_STEPS, steps)))
     best = max(found, key=likelihood.value)
-    return likelihood.mixture(likelihood.climbed(best, MOST_STEPS))
+    return likelihood.mixture(likelihood.climbed(best, steps))
 
 
 def product(shares: Sequence[FloatArray], components: int = 1) -> Components:
@@ -181,7 +189,7 @@ def softened(
     """
     generator = np.random.default_rng(seed)
     for _ in range(STEPS_OF_LABEL):
-        rows, responsible = _drawn(mixture, generator)
+        rows, responsible = drawn_rows(mixture, generator)
         codes, held = label(rows), []
         for own, table in zip(rows, counted.profiles, strict=True):
             seen = _divided(codes * table.shape[1] + own, responsible, table.shape)
@@ -192,7 +200,7 @@ def softened(
     return mixture
 
 
-def _drawn(mixture: Components, generator: np.random.Generator) -> tuple[list[IntArray], FloatArray]:
+def drawn_rows(mixture: Components, generator: np.random.Generator) -> tuple[list[IntArray], FloatArray]:
     """Rows of a mixture by attribute, and the probabilities (n, K) of their components given the rows."""
     ends = np.cumsum(mixture.weights / mixture.weights.sum())
     component = np.minimum(np.searchsorted(ends, generator.random(ROWS_OF_MODEL)), mixture.number - 1)

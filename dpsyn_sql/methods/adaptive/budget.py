@@ -115,6 +115,26 @@ class Settings:
     """A set stands out by so many standard deviations more than the largest of all noises is expected to, and
     by this part of the rows: pairs that move few of them are not in what the model expects of a set."""
 
+    groups: tuple[int, ...] = (4, 6, 8)
+    group_apart: float = 0.008
+    group_chance: float = 1.5
+    group_depends: float = 0.2
+    """Components of a mixture that are tried in place of the tree. It has to tell all pairs up to a mean
+    distance of ``group_apart``, of ``group_chance`` times what a sample of as many rows has, and of this part
+    of their distance from independence."""
+
+    group_attributes: int = 6
+    group_worth: float = 0.7
+    """From so many attributes on groups are tried. The mixture is taken if the tables of its label are nearer
+    to what it foretells: this part of their distance from what the tree foretells."""
+
+    group_starts: int = 2
+    group_steps: int = 100
+    """Starts and steps of the short fit after which tables without groups are left alone: 0.03 s on Adult."""
+
+    group_rows: int = 2**15
+    """Rows that are drawn from the tree to learn what it says of labels."""
+
     hopeless: float = 5.0
     """Misfit of the last fit above which its three-way tables are left out: a model that misses its tables by
     so much is worse than that of the pairs. Usual misfits are at most 1 (docs/results_details.md)."""

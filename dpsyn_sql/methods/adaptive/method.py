@@ -40,6 +40,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     triple_share,
     triples_asked,
 )
+from dpsyn_sql.methods.adaptive.groups import hidden_groups
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.orders import full_table, screened
 from dpsyn_sql.methods.adaptive.select import Scores
@@ -204,7 +205,15 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     beside = model.targets(task, known)
     told = measure.components(task, known)
     return GraphicalModel(
-        task.plan.domain, total, known.beliefs, bins, task.working.within, beside, told, known.sets
+        task.plan.domain,
+        total,
+        known.beliefs,
+        bins,
+        task.working.within,
+        beside,
+        told,
+        known.sets,
+        balance=not known.grouped,
     )
 
 
@@ -278,6 +287,9 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
     if full:
         return _with_full(task, after, full, for_more), None
     if triples:
+        grouped, spent = hidden_groups(task, after.known, for_more)
+        if spent:
+            return grouped or _last_fit(task, after.known), None
         return _with_triples(task, after.known, triples, after.weights, for_more), None
     return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
 
@@ -395,6 +407,10 @@ def _with_triples(
     tables = measure.tables_measured(task, known, found or pairs, for_tables)
     beside = known.beside.keys()
     after = model.fitted(task, known, tables, beside, last=True)
-    if found and after.misfit > task.constants.hopeless:
-        return model.fitted(task, known, {**known.tables, **known.beside}, beside, last=True)
-    return after
+    hopeless = found and after.misfit > task.constants.hopeless
+    return _last_fit(task, known) if hopeless else after
+
+
+def _last_fit(task: Task, known: Known) -> Known:
+    """The last fit of the tables that there are."""
+    return model.fitted(task, known, {**known.tables, **known.beside}, known.beside.keys(), last=True)

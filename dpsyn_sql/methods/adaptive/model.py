@@ -237,7 +237,8 @@ class Known:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
     the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
     ``dispersions``: of pairs of attributes, as their scores told them, one round after the other. ``sets``:
-    attributes whose joint table rows have to keep, because no pairs show it."""
+    attributes whose joint table rows have to keep, because no pairs show it. ``grouped``: the
+    variable after the attributes is that of hidden groups, on which all of them depend."""
 
     total: float
     beliefs: Beliefs
@@ -247,6 +248,7 @@ class Known:
     beside: Mapping[Scope, Observation] = field(default_factory=dict)
     dispersions: tuple[Dispersions, ...] = ()
     sets: tuple[Scope, ...] = ()
+    grouped: bool = False
 
 
 def independence(task: Task) -> Known:

@@ -127,7 +127,7 @@ class Task:
         # The label of a class is no part of the tables: it follows from the component.
         counted = self.of_class(counted, self.class_of)
         start = counted if self.by == KMEANS and number == 1 else mixture
-        mixture = softened(start, counted, partial(_labels, label, self.found), shares, number)
+        mixture = softened(start, counted, partial(labels_of, label, self.found), shares, number)
         return margins, self.of_class(mixture, self.class_of)
 
     def first(self) -> tuple[list[Observation], Components, Budget]:
@@ -196,7 +196,7 @@ def fitted(task: Task) -> Components:
     return mixture
 
 
-def _labels(label: NearestLabel, found: Binned, rows: Sequence[IntArray]) -> IntArray:
+def labels_of(label: NearestLabel, found: Binned, rows: Sequence[IntArray]) -> IntArray:
     """The label of rows in bins: it is the same for all codes of a bin."""
     firsts = (np.unique(own, return_index=True)[1] for own in found.bins)
     names = found.domain.names

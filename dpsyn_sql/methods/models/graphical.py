@@ -23,8 +23,8 @@ class GraphicalModel(Answering):
     """A fitted graphical model.
 
     Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
-    are coarse twins, functions of an attribute's bin. ``bins[i]`` (int64, one per code) is the working
-    bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
+    are coarse twins, functions of an attribute's bin, or a hidden group. ``bins[i]`` (int64, one per code) is
+    the working bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
 
     ``beside``: joint probabilities over working bins of pairs of attributes, by ascending scope, that the
     tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
@@ -32,6 +32,7 @@ class GraphicalModel(Answering):
 
     ``components``: of the errors of pairs, by positions of attributes. ``sets``: attributes within one clique
     whose dependence no pairs show; rows keep their joint table.
+    ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
     """
 
     domain: Domain
@@ -42,6 +43,7 @@ class GraphicalModel(Answering):
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     components: Mapping[Scope, Components] = field(default_factory=dict)
     sets: tuple[Scope, ...] = ()
+    balance: bool = True
 
     def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
@@ -97,4 +99,6 @@ class GraphicalModel(Answering):
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
         """Rows with low variance, balanced if ``deadline`` leaves the time."""
-        return GraphicalSampler(self.beliefs, self.bins, self.within, self.beside, self.sets, deadline)
+        return GraphicalSampler(
+            self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline
+        )

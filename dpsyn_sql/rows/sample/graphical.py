@@ -51,6 +51,7 @@ class GraphicalSampler:
     within: tuple[FloatArray, ...]
     beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
     sets: tuple[Scope, ...] = ()
+    balance: bool = True
     deadline: Deadline = NO_DEADLINE
     drawn: ClassVar[str] = LOW_VARIANCE
 
@@ -60,7 +61,7 @@ class GraphicalSampler:
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
         work = rows * len(self.bins) ** 2
-        balance = rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE)
+        balance = self.balance and (rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE))
         return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, balance))
 
     def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
