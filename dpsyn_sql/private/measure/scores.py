@@ -107,9 +107,9 @@ def _to_dependence(joint: Integers) -> int:
     """
     rows = int(joint.sum())
     reached = np.zeros((1, 2), dtype=np.int64)
-    for pair in joint[joint.any(axis=1)]:
-        both = np.concatenate([reached + (pair[0], 0), reached + (0, pair[1])])
-        reached = _undominated(np.minimum(2 * both, rows + rows % 2) // 2)
+    for first, second in joint[joint.any(axis=1)]:
+        both = np.concatenate([reached + np.array([first, 0]), reached + np.array([0, second])])
+        reached = _undominated(np.minimum(both, (rows + 1) // 2))
     return -int(np.maximum(rows - 2 * reached, 0).sum(axis=1).min())
 
 

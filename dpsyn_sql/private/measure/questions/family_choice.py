@@ -32,8 +32,10 @@ def question_parts(question: FamilyChoice, budget: Budget, private_side: Private
     counts.check_maps(candidates)
     if not candidates or len(children) != len(candidates):
         raise InternalError("a choice of families needs a candidate, and a child for each")
-    if score not in STEPS or type(bits) is not int or not (1 <= bits <= MOST_BITS if score == "I" else bits == 0):
-        raise InternalError(f"families are scored by I (1 to {MOST_BITS} bits), F or R (no bits)")
+    if type(score) is not str or score not in STEPS or type(bits) is not int:
+        raise InternalError("families are scored by 'I', 'F' or 'R', and a whole number of bits")
+    if not (1 <= bits <= MOST_BITS if score == "I" else bits == 0):
+        raise InternalError(f"bits are 1 to {MOST_BITS} for I, and 0 for F and R")
     if any(query.attrs.count(child) != 1 for query, child in zip(candidates, children, strict=True)):
         raise InternalError("a child is not an attribute of its table")
     axes = [query.attrs.index(child) for query, child in zip(candidates, children, strict=True)]
