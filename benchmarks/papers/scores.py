@@ -33,8 +33,14 @@ from .cells import Cells, Run, mean_and_spread
 from .part import Picture, Shown, table
 
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 8.0)
-INPUTS = {"bms": "BMS-WebView-1, 32 items (binary)", "adult": "Adult discretised"}
+ITEMS = 16
+INPUTS = {
+    "mushroom": f"mushroom, {ITEMS} items (binary)",
+    "bms_webview_1": f"BMS-WebView-1, {ITEMS} items (binary)",
+    "adult": "Adult discretised",
+}
 SCORES = ("L1", "I", "F", "R")
+FIGURES = ("tree", "two-way", "three-way")
 DRAWS = 20_000
 """Random joint distributions of two binary attributes."""
 
@@ -45,8 +51,8 @@ Codes = NDArray[np.int64]
 
 
 def source_of(name: str) -> Table:
-    """32 binary columns, or Adult."""
-    return adult() if name == "adult" else transactions("bms_webview_1", 32)
+    """Binary columns, or Adult."""
+    return adult() if name == "adult" else transactions(name, ITEMS)
 
 
 @cache
@@ -100,7 +106,7 @@ def one_run(name: str, score: str, epsilon: float, seed: int) -> Run:
             model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))
         ledger.close()
         if degree == 1:
-            found["held"] = held(name, model.fitted) / best_tree(name)
+            found["tree"] = held(name, model.fitted) / best_tree(name)
         else:
             batches = model.sampler().batches(max(1, round(model.total)), seed)
             rows = np.concatenate([*batches]).astype(np.int64)
@@ -130,36 +136,42 @@ def measure(cells: Cells, runs: int, epsilons: Sequence[float] = EPSILONS) -> No
         for name in INPUTS
         for score in SCORES
         for epsilon in epsilons
-        if score != "F" or name == "bms"
+        if score != "F" or name != "adult"
     ]
     cells.fill(keys, one, runs)
 
 
 def show(cells: Cells) -> Shown:
     """What the trees hold, distances, and correlations."""
+    keys = [key.split(" | ") for key, runs in cells.runs.items() if runs]
+    epsilons = sorted({float(key[2]) for key in keys})
     rows: list[list[object]] = []
     panels = []
     for name, title in INPUTS.items():
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for key, runs in cells.runs.items():
-            table_name, score, epsilon = key.split(" | ")
-            if table_name == name and runs:
-                figures = [mean_and_spread(runs, what) for what in ("held", "two-way", "three-way")]
-                rows.append([title, float(epsilon), score, *figures])
-                mean = statistics.mean(run["held"] for run in runs)
-                lines.setdefault(score, []).append((float(epsilon), mean))
-        drawn = [Line(score, points) for score, points in lines.items()]
-        panels.append(Panel(title, "epsilon (delta 0)", "share of the best tree's bits", drawn))
-    rows.sort(key=lambda row: (str(row[0]), float(str(row[1])), SCORES.index(str(row[2]))))
+        lines = []
+        known = [score for score in SCORES if [name, score] in [key[:2] for key in keys]]
+        for what in FIGURES:
+            for score in known:
+                by_epsilon = [cells.of(f"{name} | {score} | {epsilon:g}") for epsilon in epsilons]
+                rows.append([title, what, score, *(mean_and_spread(runs, what) for runs in by_epsilon)])
+                if what == FIGURES[0]:
+                    lines.append(Line(score, _means(epsilons, by_epsilon, what)))
+        panels.append(Panel(title, "epsilon (delta 0)", "share of the best tree's bits", lines))
     told = ", ".join(f"{pair} {value:.4f}" for pair, value in cells.facts["correlations"].items())
     best = ", ".join(f"{INPUTS[name]} {bits:.2f}" for name, bits in cells.facts["best"].items())
     caption = (
         "Tree: mutual information of the chosen tree (one parent a column) as a share of that of the best "
-        f"tree (bits: {best}). Distances: of rows of a network of several parents. Pure epsilon, noise of a seed, "
-        f"{cells.numbers}, mean ± standard deviation. Correlations of the scores of {DRAWS:,} random "
-        f"distributions of two binary attributes: {told}; the slides: I and F {IN_SLIDES}. {cells.machine}."
+        f"tree (bits: {best}). Distances: of rows of a network of several parents. Pure epsilon, seeded "
+        f"noise, {cells.numbers}, mean ± standard deviation. Correlations of the scores of {DRAWS:,} random "
+        f"joint distributions of two binary attributes: {told}; the slides: I and F {IN_SLIDES}. "
+        f"{cells.machine}."
     )
-    head = ["table", "epsilon", "score", "tree", "two-way", "three-way"]
+    head = ["table", "figure", "score", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
     described = "share of the best tree's mutual information by score and epsilon"
-    picture = Picture("scores", "PrivBayes' scores in the exponential mechanism", panels, described, 2)
+    picture = Picture("scores", "PrivBayes' scores in the exponential mechanism", panels, described)
     return Shown(table(head, rows, caption), [picture])
+
+
+def _means(epsilons: Sequence[float], runs: Sequence[Sequence[Run]], what: str) -> list[tuple[float, float]]:
+    pairs = zip(epsilons, runs, strict=True)
+    return [(epsilon, statistics.mean(run[what] for run in own)) for epsilon, own in pairs if own]
