@@ -7,7 +7,7 @@ Each part measures what its stored figures (``papers/figures/wild_*.json``) do n
 until every cell has ``--runs`` runs; it can be stopped at any time and goes on where it was. Then it prints
 its tables, draws ``pictures/paper_*.svg`` and replaces its tables in ``papers.md``, between the markers of
 its name. A part whose data are missing is told and skipped. ``--redraw``: nothing is measured. ``--anew``:
-stored figures are forgotten, which a change of a method calls for.
+stored figures (of ``--methods``, if given) are forgotten, which a change of a method calls for.
 
 Ten runs of all parts take some ten hours of an idle core. Needs scikit-learn and matplotlib
 (``pip install '.[benchmarks]'``). This compares with private data: only for public tables.
@@ -72,13 +72,15 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=[], help="all that are registered, if not given")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[])
     parser.add_argument("--redraw", action="store_true", help="from the stored figures")
-    parser.add_argument("--anew", action="store_true", help="forget the stored figures")
+    parser.add_argument("--anew", action="store_true", help="forget stored figures, of --methods or all")
     parser.add_argument("--into", type=Path, default=REPOSITORY / "docs")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in arguments.parts:
         measure, show = PARTS[name]
-        cells = Cells(f"wild_{name}", anew=arguments.anew)
+        cells = Cells(f"wild_{name}")
+        if arguments.anew:
+            cells.forget(arguments.methods)
         if not arguments.redraw:
             try:
                 measure(cells, arguments.runs, arguments.methods, arguments.epsilon)

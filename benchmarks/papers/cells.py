@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,15 +22,21 @@ STORED = Path(__file__).resolve().parent / "figures"
 class Cells:
     """Runs by the key of a cell, in a file of this name. ``refused``: keys that cannot be, and why."""
 
-    def __init__(self, name: str, *, anew: bool = False) -> None:
+    def __init__(self, name: str) -> None:
         self.file = STORED / f"{name}.json"
         known: dict[str, Any] = {}
-        if self.file.exists() and not anew:
+        if self.file.exists():
             known = json.loads(self.file.read_text(encoding="utf-8"))
         self.runs: dict[str, list[Run]] = known.get("runs", {})
         self.refused: dict[str, str] = known.get("refused", {})
         self.facts: dict[str, Any] = known.get("facts", {})
         self.machine: str = known.get("machine", machine())
+
+    def forget(self, methods: Sequence[str] = ()) -> None:
+        """Drop what was measured of these methods, or everything."""
+        for kept in (self.runs, self.refused):
+            for key in [key for key in kept if not methods or re.split(r"[,|]", key)[0].strip() in methods]:
+                del kept[key]
 
     def fill(self, keys: Iterable[str], measure: Callable[[str], Run], runs: int) -> None:
         """Measure until every cell has ``runs`` runs, one of each cell after the other; stored after each."""

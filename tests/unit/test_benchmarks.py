@@ -116,7 +116,10 @@ def test_a_measurement_by_cells_goes_on_where_it_stopped(tmp_path, monkeypatch):
     again.fill("abc", measure, 2)
     assert asked[4:] == ["a", "b"] and again.numbers == "2 runs each"
     assert cells.mean_and_spread(again.of("a"), "svm") == "0.300 ± 0.283"
-    assert cells.Cells("some", anew=True).runs == {}
+    again.forget(["a"])
+    assert {*again.runs} >= {"b"} and "a" not in again.runs and again.refused
+    again.forget()
+    assert again.runs == again.refused == {}
 
 
 def test_noise_of_the_reports_delta_is_asked_for_at_a_smaller_one():
