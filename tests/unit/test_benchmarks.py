@@ -1,15 +1,12 @@
 """The scorer that benchmarks hold every synthesizer against."""
 
-import math
 import sys
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
-from scipy.stats import norm
 
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -120,14 +117,3 @@ def test_a_measurement_by_cells_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert {*again.runs} >= {"b"} and "a" not in again.runs and again.refused
     again.forget()
     assert again.runs == again.refused == {}
-
-
-def test_noise_of_the_reports_delta_is_asked_for_at_a_smaller_one():
-    wild = pytest.importorskip("papers.wild", reason="the benchmarks are not beside the tests")
-    epsilon, delta = wild.same_noise(1.0, 700)
-    assert delta == 1e-6 and epsilon > 1
-    same = Budget.from_epsilon(str(epsilon), delta).amount
-    mu = math.sqrt(2 * same / 10**15)
-    of_report = norm.cdf(mu / 2 - 1 / mu) - math.exp(1) * norm.cdf(-mu / 2 - 1 / mu)
-    assert of_report == pytest.approx(0.9 / 7000, rel=0.01)  # a tenth is kept for thresholds
-    assert wild.same_noise(1.0, 10**6) == (1.0, 1e-7)
