@@ -1,6 +1,6 @@
 """The figures of PrivBayes on Adult: distances of marginals, and four classifiers trained on synthetic rows.
 
-    python benchmarks/classifiers.py [--methods privbayes adaptive] [--variants "privbayes score=mi"]
+    python benchmarks/classifiers.py [--methods privbayes adaptive] [--variants "privbayes score=I"]
         [--epsilon 0.05 0.1 0.2 0.4 0.8 1.6] [--delta 0] [--seeds 3] [--quick]
 
 A release is made of 80 % of the rows of Adult discretised (seeded). A linear support vector machine with

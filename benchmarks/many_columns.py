@@ -36,7 +36,7 @@ import numpy as np
 from adaptive import Codes, codes_declared
 from harness import DATA, Stopwatch, machine, need, peak_mebibytes, print_table, timed
 from numpy.typing import NDArray
-from variants import SOURCE, SeededNoise
+from variants import SOURCE, InMemory, SeededNoise
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -45,6 +45,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import Adaptive, method_of
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.measure.curator import LocalCurator
 
 PAIRS = 2_000
@@ -159,7 +160,11 @@ class Matrix:
     def counted_as(self, query: MarginalQuery) -> MarginalQuery:
         return query.original
 
-    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
+        if labels:
+            return InMemory(self.domain, self.codes).count(queries, labels)
         return [
             self.table([self.names[name] for name in query.attrs])
             if query.attrs

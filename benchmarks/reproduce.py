@@ -1,6 +1,6 @@
 """Published experiments again, by one command: the paper's figure beside ours, pictures and a page.
 
-    python benchmarks/reproduce.py [--only copula_conjunctions wild_german] [--quick] [--redraw] [--into docs]
+    python benchmarks/reproduce.py [--only copula_conjunctions privbayes] [--quick] [--redraw] [--into docs]
 
 Each part runs in a process of its own. It prints its tables, stores its figures in ``papers/figures/``,
 writes ``pictures/paper_*.svg`` and replaces its tables in ``results_papers.md``, between the markers of its
@@ -26,18 +26,18 @@ from pathlib import Path
 
 from charts import write_panels
 from harness import REPOSITORY, machine
-from papers import copula, privbayes, proposal, wild
+from papers import copula, privbayes, proposal
 from papers.part import Part, Shown
 
 HERE = Path(__file__).resolve().parent
 STORED = HERE / "papers" / "figures"
-PAGE = "results_papers.md"
-PARTS = {part.name: part for module in (copula, privbayes, proposal, wild) for part in module.PARTS}
+PAGE, COMMAND = "results_papers.md", "reproduce.py --only"
+PARTS = {part.name: part for module in (copula, privbayes, proposal) for part in module.PARTS}
 
 
-def begins(name: str) -> str:
-    """The marker before the tables of a part."""
-    return f"<!-- begin {name}: python benchmarks/reproduce.py --only {name} -->"
+def begins(name: str, command: str) -> str:
+    """The marker before the tables of a part, which says what makes them."""
+    return f"<!-- begin {name}: python benchmarks/{command} {name} -->"
 
 
 def ends(name: str) -> str:
@@ -45,28 +45,28 @@ def ends(name: str) -> str:
     return f"<!-- end {name} -->"
 
 
-def replaced(page: str, part: Part, text: str) -> str:
+def replaced(page: str, name: str, command: str, text: str) -> str:
     """The page with other tables of one part; a part that has no markers is appended."""
-    first, last = begins(part.name), ends(part.name)
+    first, last = begins(name, command), ends(name)
     block = f"{first}\n\n{text}\n\n{last}"
     if first not in page or last not in page:
-        return f"{page.rstrip()}\n\n## {part.title}\n\n{block}\n"
+        return f"{page.rstrip()}\n\n## {name}\n\n{block}\n"
     before, _, rest = page.partition(first)
     return before + block + rest.partition(last)[2]
 
 
-def write(part: Part, shown: Shown, into: Path) -> None:
-    """Pictures, and the tables on the page."""
+def write(name: str, command: str, page: str, shown: Shown, into: Path) -> None:
+    """Pictures, and the tables of a part on a page."""
     links = []
     for picture in shown.pictures:
         file = into / "pictures" / f"paper_{picture.name}.svg"
         write_panels(file, picture.title, picture.panels, picture.columns)
         links.append(f"![{picture.described}](pictures/{file.name})")
         print(f"wrote {file}", flush=True)
-    page = into / PAGE
-    before = page.read_text(encoding="utf-8") if page.exists() else "# Published experiments, repeated\n"
+    path = into / page
+    before = path.read_text(encoding="utf-8") if path.exists() else "# Published experiments, repeated\n"
     text = "\n\n".join([*links, shown.markdown])
-    page.write_text(replaced(before, part, text), encoding="utf-8")
+    path.write_text(replaced(before, name, command, text), encoding="utf-8")
 
 
 def run_part(part: Part, quick: bool, redraw: bool, into: Path) -> None:
@@ -80,7 +80,7 @@ def run_part(part: Part, quick: bool, redraw: bool, into: Path) -> None:
         stored.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     shown = part.show(json.loads(stored.read_text(encoding="utf-8")))
     print(f"\n{shown.markdown}\n", flush=True)
-    write(part, shown, into)
+    write(part.name, COMMAND, PAGE, shown, into)
 
 
 def run_all(names: Sequence[str], options: Sequence[str]) -> list[str]:

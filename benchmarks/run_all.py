@@ -38,6 +38,7 @@ TARGETS = [
         "transactions.py --inputs bms_webview_1 groceries mushroom",
     ),
     ("Published experiments, beside the papers", "reproduce.py"),
+    ("The report in the wild, and the scores of PrivBayes", "report2019.py --runs 1"),
     ("The copula paper's comparison", "copulas.py"),
     ("Places, journeys, strings and codes", "hierarchies.py"),
     ("Believable values", "believable.py"),

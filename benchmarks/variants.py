@@ -38,6 +38,7 @@ from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -56,9 +57,15 @@ class InMemory:
         """Pairs over original codes, which all questions share; larger tables over their bins."""
         return query.original if len(query.attrs) <= 2 else query
 
-    def count(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Full tables."""
-        return [self._table(query) for query in queries]
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
+        """Full tables; those of labels are not kept."""
+        if not labels:
+            return [self._table(query) for query in queries]
+        columns = {name: self.codes[:, place] for place, name in enumerate(self.domain.names)}
+        codes = np.column_stack([self.codes, *(label.codes(columns) for label in labels)])
+        return InMemory(labelled(self.domain, labels), codes).count(queries)
 
     def _table(self, query: MarginalQuery) -> NDArray[np.int64]:
         if not query.attrs:

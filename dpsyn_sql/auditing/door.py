@@ -22,6 +22,7 @@ from dpsyn_sql.planning.queries import (
     Choice,
     Curator,
     Distances,
+    FamilyChoice,
     MarginalQuery,
     Marginals,
     NoisyMarginal,
@@ -32,6 +33,7 @@ from dpsyn_sql.planning.queries import (
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.questions.residuals import whole_residuals
+from dpsyn_sql.private.measure.scores import scored
 
 _RUNS_PER_LEDGER = 50
 
@@ -110,6 +112,8 @@ class Witness:
             without, within = _distances(rows, question.candidates, question.references)
             allowed = _whole(question.allowances or [0] * len(question.candidates))
             return without - allowed, within - allowed, _whole(answer)
+        if isinstance(question, FamilyChoice):
+            return *_scores(self._rows, question), _whole([answer])
         raise InternalError(
             f"the audit does not know the exact answer to a question {type(question).__name__} on its two "
             "tables; add it to Witness in auditing/door.py"
@@ -141,6 +145,17 @@ def _residuals(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[Noi
             both[place].append(whole_residuals(table).ravel())
     answer = np.concatenate([table.values.ravel() for table in tables])
     return np.concatenate(both[0]), np.concatenate(both[1]), answer
+
+
+def _scores(rows: Toy, question: FamilyChoice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every family, without the unit and with it."""
+    both: list[list[int]] = [[], []]
+    for query, child in zip(question.candidates, question.children, strict=True):
+        table, axis = rows.table(query).copy(), query.attrs.index(child)
+        for place, more in enumerate((0, rows.unit_rows)):
+            table[rows.place(query)] += more
+            both[place].append(scored(table, axis, question.score, question.bits))
+    return _whole(both[0]), _whole(both[1])
 
 
 def _distances(

@@ -142,6 +142,24 @@ class Choice(Question[list[int]]):
     labels: Sequence[RowLabel] = ()
 
 
+Score = Literal["I", "F", "R"]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyChoice(Question[int]):
+    """A private choice of the table whose child hangs most on its other attributes, its parents, by a score
+    of PrivBayes. The answer is its place among the candidates.
+
+    ``children``: of each candidate the attribute that is the child; of two values for ``F``. ``bits``: for
+    ``I``, which is mutual information up to 2^bits rows; 0 for others.
+    """
+
+    candidates: Sequence[MarginalQuery]
+    children: Sequence[str]
+    score: Score
+    bits: int = 0
+
+
 Exact = bool | int | float | str
 """An exact value of a column: a text, a boolean, a double, or the tick of a discrete type."""
 

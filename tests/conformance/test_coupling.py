@@ -30,13 +30,14 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
-from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, Recipe, Static
+from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, PrivBayes, Recipe, Static
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.scores import STEPS
 
 RELEASE = import_module("dpsyn_sql.front.release")  # the package has a function of that name
 CERTIFICATE = import_module("dpsyn_sql.report.certificate")
@@ -148,8 +149,33 @@ class Parting(DPCopula):
     hybrid: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Informing(PrivBayes):
+    """PrivBayes by mutual information."""
+
+    name = "informing"
+    score: str = "I"
+
+
+@dataclass(frozen=True, slots=True)
+class Departing(PrivBayes):
+    """PrivBayes by the distance to independence."""
+
+    name = "departing"
+    score: str = "R"
+
+
 ADDED_HERE = {
-    method.name: method for method in (Chooser(), Preselecting(), Tripling(), Labelling(), Parting())
+    method.name: method
+    for method in (
+        Chooser(),
+        Preselecting(),
+        Tripling(),
+        Labelling(),
+        Parting(),
+        Informing(),
+        Departing(),
+    )
 }
 EVERY = {**METHODS, **ADDED_HERE}
 STATIC = sorted(name for name, method in METHODS.items() if isinstance(method, Static))
@@ -278,8 +304,9 @@ def price(change, call, event, question, k, kind):
     assert change.dtype == np.int64
     if isinstance(event, SelectionEvent):
         largest = int(np.abs(change).max())
+        steps = STEPS[question["score"]](question["bits"]) if question["ask"] == "family" else 1
         assert call.mechanism == "select" and call.scale == event.scale
-        assert len(change) == tables and largest <= k <= event.sensitivity
+        assert len(change) == tables and largest <= steps * k <= event.sensitivity
         assert len(call.answer) == event.number == len(set(call.answer.tolist()))
         return choice_price(Fraction(2 * largest) / Fraction(call.scale), kind) * event.number
     lattice = getattr(event, "lattice", 1)  # counts are asked in steps of it
@@ -379,6 +406,20 @@ def test_a_score_changes_by_as_much_as_is_declared(delta):
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * K
     run = partial(on_table, method=Chooser.name, delta=delta, **UNITS["unit"])
     assert check_coupled(run, [], eve, Extreme("zero"), K) > 1 - 1e-9
+
+
+@pytest.mark.parametrize("unit", sorted(UNITS))
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("method", [Informing.name, Departing.name])
+def test_scores_of_families_change_by_no_more_than_is_declared(method, delta, unit):
+    rows = [
+        (f"p{i}", 9 * (i % 2), i // 2 % 2 / 2, "ab"[i % 4 == 0], f"200{1 + i % 2}-05-05") for i in range(80)
+    ]
+    eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (2 * K if unit == "unit" else 1)
+    run = partial(on_table, method=method, delta=delta, rows=30, epsilon=20.0, **UNITS[unit])
+    asked = [question["ask"] for question in run(rows, Extreme("exact")).questions]
+    assert asked.count("family") == 3 and "select" not in asked
+    check_coupled(run, rows, rows + eve, Extreme("exact"), K if unit == "unit" else 1)
 
 
 TRIPLED = [

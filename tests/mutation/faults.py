@@ -1,6 +1,7 @@
 """All faults (see ``planted.py``), by topic."""
 
 import faults_discovery
+import faults_families
 import faults_labels
 import faults_ledger
 import faults_noise
@@ -11,6 +12,7 @@ FAULTS = (
     *faults_noise.FAULTS,
     *faults_sources.FAULTS,
     *faults_discovery.FAULTS,
+    *faults_families.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
     *faults_trees.FAULTS,

@@ -14,7 +14,7 @@ from dpsyn_sql.auditing.door import Door
 from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.auditing.toy import toy
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.methods import Adaptive, Independent
+from dpsyn_sql.methods import Adaptive, Independent, PrivBayes
 from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.queries import Choice, Marginals
 from dpsyn_sql.private.measure.noise import ExactNoise
@@ -75,7 +75,7 @@ def chance(scores, index, scale, kind):
 
 @pytest.mark.parametrize("delta", [1e-9, 0])
 @pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("case", ["pairs", "ordered bins", "choices"])
+@pytest.mark.parametrize("case", ["pairs", "ordered bins", "choices", "families"])
 def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, rows, delta, monkeypatch):
     """The answers are replayed on the other table: the same questions, with other exact values behind them."""
     domain, epsilon = None, 3
@@ -85,7 +85,10 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
     if case == "choices":
         domain, changes = of_columns(4), {"preselected": 1, "preselect_between": (2, 8)}
         monkeypatch.setattr(Adaptive, "constants", replace(Adaptive.constants, **changes))
-    plan, run = _planned(epsilon, delta, "adaptive", domain, rows)
+    method = "adaptive"
+    if case == "families":
+        method, domain = PrivBayes(score="I"), of_columns(4, 3)
+    plan, run = _planned(epsilon, delta, method, domain, rows)
     door, kind = Door(plan, toy(plan)), plan.budget.kind
     for within in (False, True):
         heard, other = RecordingNoise(ExactNoise()), None
@@ -105,7 +108,7 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
         )
         assert found == pytest.approx((here - there) * (1 if within else -1), abs=1e-6)
         asked = {call.mechanism for call in heard.calls}
-        assert ("select" in asked) is (case == "choices")
+        assert ("select" in asked) is (case in ("choices", "families"))
     door.close()
 
 

@@ -4,8 +4,17 @@ import numpy as np
 
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal, NoisyResidual, Residuals
+from dpsyn_sql.planning.queries import (
+    Choice,
+    Distances,
+    FamilyChoice,
+    Marginals,
+    NoisyMarginal,
+    NoisyResidual,
+    Residuals,
+)
 from dpsyn_sql.planning.row_labels import check_labels
+from dpsyn_sql.private.measure.scores import scored
 
 
 class FakeCurator:
@@ -35,6 +44,9 @@ class FakeCurator:
         if isinstance(question, Distances):
             self.asked.append(("distance", question.queries, budget))
             return self.distances(question.queries, self._checked(question.queries, question.references))
+        if isinstance(question, FamilyChoice):
+            self.asked.append(("family", question.candidates, budget))
+            return self.family(question)
         assert isinstance(question, Choice)
         self.asked.append(("select", question.candidates, budget))
         references = self._checked(question.candidates, question.references)
@@ -46,6 +58,14 @@ class FakeCurator:
     def labelled_tables(self, question):
         """Tables of a question with labels; ``table`` gives them too, if it knows the labels' domain."""
         raise NotImplementedError("this stand-in knows no labels")
+
+    def family(self, question):
+        pairs = zip(question.candidates, question.children, strict=True)
+        scores = [
+            scored(self.table(query), query.attrs.index(child), question.score, question.bits)
+            for query, child in pairs
+        ]
+        return int(np.argmax(scores))
 
     def residual(self, query):
         values = centred(self.table(query))

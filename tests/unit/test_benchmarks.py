@@ -7,6 +7,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from dpsyn_sql.errors import InputError
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 comparison = pytest.importorskip("comparison", reason="the benchmarks are not beside the tests")
 
@@ -88,3 +90,30 @@ def test_the_table_of_accuracy_has_the_difference_from_the_stored_run(capsys):
     assert line.split(" | ")[3].endswith("+0.0 % ± 0.0, same") and "0.0385 / 0.0887" in line
     accuracy.one_way_table(ours + figures_of(accuracy, "independent", 1.0, 0.001, 0.3, 0.3), ["adult"], 1.0)
     assert "| adult | 0.00200 ± 0.00000 | 0.00100 ± 0.00000 | 2.00 |" in capsys.readouterr().out
+
+
+def test_a_measurement_by_cells_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    cells = pytest.importorskip("papers.cells", reason="the benchmarks are not beside the tests")
+    monkeypatch.setattr(cells, "STORED", tmp_path)
+    asked = []
+
+    def measure(key):
+        asked.append(key)
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        if key == "c":
+            raise InputError("too many columns\nand more")
+        return {"svm": len(asked) / 10, "svm, counts": [1, 2]}
+
+    with pytest.raises(KeyboardInterrupt):
+        cells.Cells("some").fill("abc", measure, 2)
+    assert asked == ["a", "b", "c", "a"]
+    again = cells.Cells("some")
+    assert again.refused == {"c": "too many columns"} and len(again.of("a")) == len(again.of("b")) == 1
+    again.fill("abc", measure, 2)
+    assert asked[4:] == ["a", "b"] and again.numbers == "2 runs each"
+    assert cells.mean_and_spread(again.of("a"), "svm") == "0.300 ± 0.283"
+    again.forget(["a"])
+    assert {*again.runs} >= {"b"} and "a" not in again.runs and again.refused
+    again.forget()
+    assert again.runs == again.refused == {}

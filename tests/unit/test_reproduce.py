@@ -13,8 +13,9 @@ from dpsyn_sql.errors import BudgetError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 reproduce = pytest.importorskip("reproduce", reason="the benchmarks are not beside the tests")
+import report2019  # noqa: E402
 from papers import proposal, wild  # noqa: E402
-from papers.part import Part, Shown, table  # noqa: E402
+from papers.part import Shown, table  # noqa: E402
 
 
 @pytest.mark.parametrize("rows", [700, 31_655])
@@ -33,7 +34,6 @@ def test_the_pair_that_is_asked_has_the_noise_of_the_reports_delta(epsilon, rows
 
 def test_a_delta_that_is_allowed_is_asked_as_it_is():
     assert wild.same_noise(1.0, 200_000) == (1.0, 5e-7)
-    assert wild.same_noise(wild.NO_LIMIT, 700) == (1000.0, 1e-6)
 
 
 def test_squared_error_of_rows_is_that_of_full_tables():
@@ -50,29 +50,26 @@ def test_squared_error_of_rows_is_that_of_full_tables():
     assert proposal.squared_error(source, source, sizes, (0, 1, 2)) == 0
 
 
-def part(name):
-    return Part(name, f"Title of {name}", lambda quick: {}, lambda found: Shown(""))
-
-
 def test_a_run_replaces_the_tables_of_its_part_and_leaves_the_text(tmp_path):
-    page = tmp_path / reproduce.PAGE
-    first, last = reproduce.begins("a"), reproduce.ends("a")
+    page, command = tmp_path / "page.md", "script.py --only"
+    first, last = reproduce.begins("a", command), reproduce.ends("a")
     page.write_text(f"# Page\n\nBefore.\n\n{first}\nold\n{last}\n\nAfter.\n")
     shown = Shown(table(["x", "y"], [[1, 2]], "caption"))
     for _ in range(2):
-        reproduce.write(part("a"), shown, tmp_path)
+        reproduce.write("a", command, "page.md", shown, tmp_path)
         tables = "| x | y |\n|---|---|\n| 1 | 2 |\n\ncaption"
         assert page.read_text() == f"# Page\n\nBefore.\n\n{first}\n\n{tables}\n\n{last}\n\nAfter.\n"
-    reproduce.write(part("b"), Shown("new"), tmp_path)
+    reproduce.write("b", command, "page.md", Shown("new"), tmp_path)
     assert page.read_text().endswith(
-        f"After.\n\n## Title of b\n\n{reproduce.begins('b')}\n\nnew\n\n{reproduce.ends('b')}\n"
+        f"After.\n\n## b\n\n{reproduce.begins('b', command)}\n\nnew\n\n{reproduce.ends('b')}\n"
     )
 
 
-def test_every_part_has_its_place_on_the_page():
-    page = (reproduce.REPOSITORY / "docs" / reproduce.PAGE).read_text(encoding="utf-8")
-    for name in reproduce.PARTS:
-        assert page.count(reproduce.begins(name)) == 1 and page.count(reproduce.ends(name)) == 1
+@pytest.mark.parametrize("script", [reproduce, report2019], ids=["reproduce", "report2019"])
+def test_every_part_has_its_place_on_the_page(script):
+    page = (reproduce.REPOSITORY / "docs" / script.PAGE).read_text(encoding="utf-8")
+    for name in script.PARTS:
+        assert page.count(reproduce.begins(name, script.COMMAND)) == page.count(reproduce.ends(name)) == 1
     for line in page.splitlines():
         if line.startswith("!["):
             file = line.rpartition("(")[2].rstrip(")")

@@ -7,17 +7,16 @@ q(x)): Q is the joint distribution of the parents in the model so far, q the chi
 All three come from answers that are released already (docs/privacy.md, "PrivBayes networks").
 
 The scores of the paper, mutual information, F and R (Zhang, Cormode, Procopiuc, Srivastava and Xiao, TODS
-2017), have their sensitivities for a public number of rows and the exchange of a row. Here they see
-distributions made from noisy tables only, and have no part in the privacy of a release.
+2017), are made of the counts alone, in whole steps (docs/privacy.md, "Scores of families").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Final
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork, Parent, cells_of
-from dpsyn_sql.planning.queries import Choice, Curator, Distances, Marginals
+from dpsyn_sql.planning.queries import Choice, Curator, Distances, FamilyChoice, Marginals, Score
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 FEW_CANDIDATES = 256
@@ -155,62 +154,17 @@ def _finest(encoded: Encoded, child: int, chosen: Sequence[int], bounds: Bounds)
     return sorted(found, key=lambda parents: -cells_of(encoded, parents))[: len(chosen)]
 
 
-_GRID = 2.0**-30
-# Of a probability: states of F that differ by less are one.
-
-
-def mutual_information(joint: FloatArray) -> float:
-    """I(X, P) in bits of a joint distribution (parents' values, child's values)."""
-    positive = joint > 0
-    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    ratio = np.divide(joint, apart, out=np.ones_like(joint), where=positive & (apart > 0))
-    return float((joint[positive] * np.log2(ratio[positive])).sum())
-
-
-def distance_to_independence(joint: FloatArray) -> float:
-    """R(X, P): half the L1 distance of a joint distribution (parents', child's values) to independence."""
-    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    return float(np.abs(joint - apart).sum() / 2)
-
-
-def distance_to_dependence(joint: FloatArray) -> float:
-    """F(X, P) of a binary child: minus half the L1 distance of a joint distribution (parents' values, 2) to
-    the nearest of largest mutual information.
-
-    Those have X uniform, and each value of the parents goes with one value of X alone. If the values A go
-    with 0 and B with 1, half the distance is (1/2 - P[0, A])+ + (1/2 - P[1, B])+. As in the paper's dynamic
-    program, values of the parents are divided one after another; of the sums reached, those that others
-    exceed in both are dropped.
-    """
-    reached = np.zeros((1, 2))
-    for pair in joint:
-        both = np.concatenate([reached + np.array(step) for step in ((pair[0], 0.0), (0.0, pair[1]))])
-        reached = _undominated(np.minimum(both, 0.5))
-    return -float((1.0 - reached.sum(axis=1)).min())
-
-
-def _undominated(sums: FloatArray) -> FloatArray:
-    """The sums that no other exceeds in both places."""
-    order = np.lexsort((-sums[:, 1], -sums[:, 0]))
-    ordered = sums[order]
-    best = np.maximum.accumulate(ordered[:, 1])
-    kept = np.append(True, ordered[1:, 1] > best[:-1] + _GRID)
-    return np.asarray(ordered[kept])
-
-
-SCORES: Final[dict[str, Callable[[FloatArray], float]]] = {
-    "mi": mutual_information,
-    "f": distance_to_dependence,
-    "r": distance_to_independence,
-}
-"""By the name of the setting ``score``."""
-
+L1 = "L1"
+"""The score against what the model expects; the others are those of the paper."""
 
 Pair = tuple[int, int]
 
 CHARGE = 0.25
 """The part of a table's sampling error and noise (mean absolute values, rows) that lowers its score: fitting
 drops most of both."""
+
+MOST_BITS = 40
+"""``I`` is mutual information up to 2^40 rows at most."""
 
 _LARGEST_TOTAL = 2.0**56
 # References must sum to less than 2^57.
@@ -223,8 +177,8 @@ class Task:
     ``total``: rows, at least 1. ``active``: attributes with several bins, ascending; the others are
     independent. ``noise``: standard deviation of a cell (rows) of the table of a family. ``choosing`` and
     ``measuring``: budgets of all choices (or pair tables) and of all tables. ``bounds``: of the tables that
-    may be asked for. ``target``: the active attribute that the network starts at, and that is a parent of all
-    others where tables allow it.
+    may be asked for. ``score``: what chooses. ``target``: the active attribute that the network starts at,
+    and that is a parent of all others where tables allow it.
     """
 
     curator: Curator
@@ -235,6 +189,7 @@ class Task:
     choosing: Budget
     measuring: Budget
     bounds: Bounds
+    score: str = L1
     target: int | None = None
 
     @property
@@ -243,7 +198,23 @@ class Task:
         return len(self.active) - 1
 
     def chosen(self, grown: GrowingNetwork, families: Sequence[Family], budget: Budget) -> Family:
-        """A private choice of the family that is furthest from a child independent of its parents.
+        """A private choice of the family of the largest score."""
+        queries = [self.encoded.query(family) for family in families]
+        if self.score == L1:
+            references, allowances = self._expected_all(grown, families)
+            (best,) = self.curator.ask(Choice(queries, references, 1, allowances), budget)
+            return families[best]
+        names = self.encoded.binned.domain.names
+        children = [names[family.child] for family in families]
+        bits = self._bits if self.score == "I" else 0
+        return families[
+            self.curator.ask(FamilyChoice(queries, children, cast(Score, self.score), bits), budget)
+        ]
+
+    def _expected_all(
+        self, grown: GrowingNetwork, families: Sequence[Family]
+    ) -> tuple[list[IntArray], list[int]]:
+        """Of each family its counts if the child is independent of its parents, and an allowance.
 
         Without any dependence a score is as large as the sampling errors are, and what the noise of the table
         will be is lost again: both are allowed for.
@@ -254,9 +225,13 @@ class Task:
             chance = CHARGE * MEAN_ABSOLUTE * float(np.sqrt(expected + self.noise**2).sum())
             allowances.append(round(min(chance, _LARGEST_TOTAL)))
             references.append(np.rint(self.encoded.to_query(family, expected)).astype(np.int64))
-        queries = [self.encoded.query(family) for family in families]
-        (best,) = self.curator.ask(Choice(queries, references, 1, allowances), budget)
-        return families[best]
+        return references, allowances
+
+    @property
+    def _bits(self) -> int:
+        """2^bits is between two and four times the noisy number of rows, so hardly below the true one."""
+        rows = int(snapped(np.array([min(self.total, _LARGEST_TOTAL)]), 1.0)[0])
+        return min(MOST_BITS, rows.bit_length() + 1)
 
     def measured(self, families: Sequence[Family], budget: Budget) -> list[Observation]:
         """Noisy tables of families (parents' values ..., child's values)."""

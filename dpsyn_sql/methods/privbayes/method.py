@@ -3,7 +3,7 @@
     one-way tables -> working bins, levels                                 network.py, fit/denoise.py
     many attributes: noisy distances of all pairs rank candidates          families.py
     for each attribute in turn: a private choice of child and parents by
-    the L1 score, then the noisy table of both                             families.py, network.py
+    a score, then the noisy table of both                                  families.py, network.py
     codes after their bins                                                 fit/network.py
 
 After Zhang, Cormode, Procopiuc, Srivastava and Xiao (SIGMOD 2014, TODS 2017). What differs from the paper,
@@ -13,7 +13,7 @@ and why, is in docs/privacy.md ("PrivBayes networks") and docs/decisions/0018.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,11 +22,10 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.arrays import FloatArray, snapped
+from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
-from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.methods.marginals import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
@@ -39,16 +38,14 @@ from dpsyn_sql.methods.marginals import (
 from dpsyn_sql.methods.models.network import NetworkModel
 from dpsyn_sql.methods.privbayes.families import (
     FEW_CANDIDATES,
+    L1,
     MOST_CANDIDATES,
-    SCORES,
     Bounds,
-    Pair,
     Task,
     candidates,
-    distance_to_independence,
     largest_number,
 )
-from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork, doubly_centred
+from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
@@ -78,7 +75,7 @@ _FOR_PAIRS = 2
 CHOOSING_AND_MEASURING = (10, 60)
 """Shares of what the families get: for choosing them, and for their tables."""
 
-L1, VANILLA, HIERARCHICAL = "l1", "vanilla", "hierarchical"
+VANILLA, HIERARCHICAL = "vanilla", "hierarchical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +83,10 @@ class PrivBayes(Recipe):
     """A network in which every column has a few parents, chosen and measured one after the other.
 
     ``degree``: parents of a column, at most; 0: as many as leave a useful table, whose counts are on average
-    ``theta`` times their noise. ``score``: what chooses the parents, ``l1`` (the distance to independence,
-    measured privately), or ``mi``, ``f`` or ``r`` of the paper (on noisy tables of all pairs; ``f`` for
-    columns of two values). ``encoding``: ``vanilla``, or ``hierarchical``: parents at coarser levels too.
+    ``theta`` times their noise. ``score``: what chooses the parents, ``L1`` (the distance to what the model
+    expects), or a score of the paper: ``I`` (mutual information), ``R`` (the distance to independence) or
+    ``F`` (the distance to full dependence; for columns of two values). ``encoding``: ``vanilla``, or
+    ``hierarchical``: parents at coarser levels too.
     """
 
     name = "privbayes"
@@ -100,7 +98,7 @@ class PrivBayes(Recipe):
     score: str = L1
     encoding: str = VANILLA
 
-    choices: ClassVar = {"score": (L1, *SCORES), "encoding": (VANILLA, HIERARCHICAL)}
+    choices: ClassVar = {"score": (L1, "I", "F", "R"), "encoding": (VANILLA, HIERARCHICAL)}
 
     def __post_init__(self) -> None:
         faults = []
@@ -116,13 +114,13 @@ class PrivBayes(Recipe):
         """One-way marginals by bands of size; the rest is reserved for the families.
 
         Raises:
-            InputError: ``score='f'``, and an attribute has more than two codes.
+            InputError: ``score='F'``, and an attribute has more than two codes.
         """
         large = [attribute for attribute in domain.attributes if attribute.size > 2]
-        if self.score == "f" and large:
+        if self.score == "F" and large:
             raise InputError(
-                f"score='f' needs columns of two values, but {large[0].name!r} has {large[0].size} codes "
-                f"(of {len(large)} such columns), __other__ and NULL included: use score='l1', 'mi' or 'r'"
+                f"score='F' needs columns of two values, but {large[0].name!r} has {large[0].size} codes "
+                f"(of {len(large)} such columns), __other__ and NULL included: use score='L1', 'I' or 'R'"
             )
         most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most)
@@ -142,8 +140,7 @@ class PrivBayes(Recipe):
                 continue
             task = self._task(plan, curator, step, observed, terms.workload.target)
             if task.steps > 0:
-                grown = interleaved(task) if self.score == L1 else two_phases(task, SCORES[self.score])
-                return NetworkModel(plan.domain, total_of(observed), grown.network())
+                return NetworkModel(plan.domain, total_of(observed), grown_network(task).network())
             observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
         return NetworkModel(plan.domain, total_of(observed), _independent(plan.domain, observed))
 
@@ -185,7 +182,7 @@ class PrivBayes(Recipe):
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
         first = domain.index(target) if target else None
         always = first if first in active else None
-        return Task(curator, encoded, total, active, noise, choosing, measuring, bounds, always)
+        return Task(curator, encoded, total, active, noise, choosing, measuring, bounds, self.score, always)
 
 
 def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
@@ -200,19 +197,14 @@ def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
     return Network(domain.shape(), tuple(nodes), tuple(range(len(domain.names))))
 
 
-Score = Callable[[FloatArray], float]
-
 RANK_PERCENT = 25
 """Of the budget of the choices, for the distances of pairs that rank candidates."""
 
 _GRID = 2.0**-24
 # Of a score or a probability.
 
-_ROUNDS = 30
-# Of proportional fitting of a joint distribution to its pairs.
 
-
-def interleaved(task: Task) -> GrowingNetwork:
+def grown_network(task: Task) -> GrowingNetwork:
     """One attribute after the other: a private choice, then the noisy table of the chosen family."""
     grown, outside = _first(task)
     ranks, choosing = None, task.choosing
@@ -233,34 +225,6 @@ def interleaved(task: Task) -> GrowingNetwork:
     return _with_independent(grown)
 
 
-def two_phases(task: Task, score: Score) -> GrowingNetwork:
-    """As in the paper: the whole structure, then the tables of all families.
-
-    The structure is post-processing: it rests on noisy tables of all pairs. The score of several parents is
-    that of the joint distribution of largest entropy with these pairs.
-    """
-    joints = _pair_joints(task)
-    ranks = {
-        pair: float(snapped(np.array([distance_to_independence(joint)]), _GRID)[0])
-        for pair, joint in joints.items()
-    }
-    grown, outside = _first(task)
-    inside, families = list(grown.placed), list[Family]()
-    while outside:
-        found = candidates(task.encoded, inside, outside, task.bounds, ranks, task.target)
-        if not found:
-            break
-        scores = np.array([score(_joint_of(task, joints, family)) for family in found])
-        family = found[int(np.argmax(snapped(scores, _GRID)))]
-        families.append(family)
-        inside.append(family.child)
-        outside.remove(family.child)
-    if families:
-        for family, observed in zip(families, task.measured(families, task.measuring), strict=True):
-            grown.place(family, observed, task.total)
-    return _with_independent(grown)
-
-
 def _first(task: Task) -> tuple[GrowingNetwork, list[int]]:
     """The target, else the attribute of most entropy, is placed; the other active ones remain."""
     grown = GrowingNetwork.of(task.encoded)
@@ -277,45 +241,3 @@ def _with_independent(grown: GrowingNetwork) -> GrowingNetwork:
         if v not in grown.placed and grown.encoded.size((v, 0)) > 1:
             grown.place(Family(v, ()), None, 1.0)
     return grown
-
-
-def _pair_joints(task: Task) -> dict[Pair, FloatArray]:
-    """Joint distributions of all pairs of active attributes that may be counted, from noisy tables."""
-    found, families = dict[Pair, FloatArray](), task.pairs()
-    if not families:
-        return found
-    for family, table in zip(families, task.measured(families, task.choosing), strict=True):
-        ((parent, _),), child = family.parents, family.child
-        first, second = task.encoded.shares[parent], task.encoded.shares[child]
-        apart = task.total * np.outer(first, second)
-        signal = shrink_singular_values(doubly_centred(table.values - apart), float(table.sigma))
-        joint = simplex_projection(apart + signal, task.total) / task.total
-        found[parent, child] = raked(joint, first, second)
-    return found
-
-
-def _joint_of(task: Task, joints: Mapping[Pair, FloatArray], family: Family) -> FloatArray:
-    """The joint distribution (parents' values, child's values) of most entropy with the noisy pairs, by
-    proportional fitting."""
-    encoded = task.encoded
-    members = [*family.parents, (family.child, 0)]
-    sizes = encoded.shape(family)
-    table = np.full(sizes, 1.0 / np.prod(sizes))
-    wanted: list[tuple[tuple[int, int], FloatArray]] = []
-    for one in range(len(members)):
-        for other in range(one + 1, len(members)):
-            (a, i), (b, j) = members[one], members[other]
-            own = joints.get((a, b)) if a < b else joints.get((b, a))
-            if own is not None:
-                own = own if a < b else own.T
-                rows, columns = encoded.levels[a][i], encoded.levels[b][j]
-                coarse = np.zeros((sizes[one], sizes[other]))
-                np.add.at(coarse, (rows[:, None], columns[None, :]), own)
-                wanted.append(((one, other), coarse))
-    for _ in range(_ROUNDS if len(wanted) > 1 else 1):
-        for (one, other), own in wanted:
-            gone = tuple(axis for axis in range(len(sizes)) if axis not in (one, other))
-            now = table.sum(axis=gone, keepdims=True)
-            shape = [size if axis in (one, other) else 1 for axis, size in enumerate(sizes)]
-            table = table * np.divide(own.reshape(shape), now, out=np.zeros_like(now), where=now > 0)
-    return np.asarray(table.reshape(-1, sizes[-1]) / max(float(table.sum()), np.finfo(np.float64).tiny))

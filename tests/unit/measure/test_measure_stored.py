@@ -15,6 +15,7 @@ from dpsyn_sql.planning.queries import (
     Choice,
     ContributionQuery,
     Distances,
+    FamilyChoice,
     GridQuery,
     KeyQuery,
     LeafQuery,
@@ -99,6 +100,15 @@ STORED = [
         [[1, 0]],
         list,
         [1, 0],
+    ),
+    (
+        FamilyChoice([N, BINS], ["n", "b"], "I", 9),
+        GDP,
+        f'{{"ask":"family","bits":9,"children":["n","b"],"event":"selection","maps":"{MAPS}","number":1,'
+        '"scale":67848.03998195281,"score":"I","sensitivity":8019,"tables":[["n"],["n","b"]]}',
+        [[1]],
+        int,
+        1,
     ),
     (
         KeyQuery("e", "ENUM('secret')", 7),

@@ -123,7 +123,7 @@ def test_noise_of_nearly_no_deviation_gives_a_model(method):
             assert all(np.isfinite(model.project([name])).all() for name in shape.names)
 
 
-@pytest.mark.parametrize("score", ["l1", "mi"])
+@pytest.mark.parametrize("score", ["L1", "I"])
 def test_a_column_without_any_category_has_levels(score):
     """Discovery may show no value: then a column has __other__ and NULL alone."""
     empty = Attribute("empty", "VARCHAR", "categorical", other=True, nullable=True)
@@ -135,7 +135,7 @@ def test_a_column_without_any_category_has_levels(score):
     assert model.total > 0
 
 
-@pytest.mark.parametrize("score", ["l1", "mi"])
+@pytest.mark.parametrize("score", ["L1", "I"])
 @pytest.mark.slow
 def test_a_network_of_columns_whose_pairs_are_all_too_large_has_no_parents(score):
     """The one column that pairs of original codes were possible with is constant."""
