@@ -97,7 +97,33 @@ class Tripling(Adaptive):
     """Adaptive marginals that ask for three-way tables at any budget, and however few there are."""
 
     name = "tripling"
-    constants = replace(Adaptive.constants, triple_rho=0.0, fewest_triples=1, charge=0.0, sampling=0.0)
+    constants = replace(
+        Adaptive.constants,
+        triple_rho=0.0,
+        fewest_triples=1,
+        charge=0.0,
+        sampling=0.0,
+        full_noise=0.0,
+        group_attributes=99,
+    )
+
+
+class Screening(Adaptive):
+    """Adaptive marginals that ask about sets of columns however many rows pairs move."""
+
+    name = "screening"
+    constants = replace(
+        Adaptive.constants, full_noise=0.0, tied=10.0, visible=1e9, least_set=-1e9, screen_clear=-1e9
+    )
+
+
+class Grouping(Tripling):
+    """Adaptive marginals that ask about hidden groups however little a mixture explains."""
+
+    name = "grouping"
+    constants = replace(
+        Tripling.constants, group_attributes=2, group_apart=9.0, group_chance=1e9, group_depends=1e9
+    )
 
 
 class Labelling(Recipe):
@@ -171,6 +197,8 @@ ADDED_HERE = {
         Chooser(),
         Preselecting(),
         Tripling(),
+        Screening(),
+        Grouping(),
         Labelling(),
         Parting(),
         Informing(),
@@ -441,6 +469,22 @@ def test_three_way_tables_are_asked_for_and_change_by_as_much_as_is_declared(uni
         if any(len(attrs) == 3 for attrs in question.get("tables", ()))
     ]
     assert asked[0] == "distance" and {"measure", "residuals"} & set(asked)
+    check_coupled(run, TRIPLED, TRIPLED + eve, Extreme("exact"), K if unit == "unit" else 1)
+
+
+@pytest.mark.parametrize("unit", sorted(UNITS))
+@pytest.mark.parametrize(
+    ("method", "what"),
+    [
+        (Screening.name, lambda question: question["ask"] == "distance" and len(question["tables"][0]) > 2),
+        (Grouping.name, lambda question: "labels" in question),
+        ("adaptive", lambda question: any(len(attrs) == 4 for attrs in question.get("tables", ()))),
+    ],
+)
+def test_sets_groups_and_full_tables_change_by_as_much_as_is_declared(method, what, unit):
+    eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (3 * K if unit == "unit" else 1)
+    run = partial(on_table, method=method, delta=1e-9, rows=30, epsilon=400.0, **UNITS[unit])
+    assert any(map(what, run(TRIPLED, Extreme("exact")).questions))
     check_coupled(run, TRIPLED, TRIPLED + eve, Extreme("exact"), K if unit == "unit" else 1)
 
 

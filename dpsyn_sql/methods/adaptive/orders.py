@@ -40,7 +40,7 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     cells, law = cells_of([used], sizes), task.noise_law(budget)
     cheap = (
         cells <= MAX_FURTHER_CELLS
-        and task.constants.charge * law.unit * cells <= task.constants.full_noise * task.total
+        and task.constants.charge * law.unit * cells < task.constants.full_noise * task.total
     )
     return used if cheap else None
 
