@@ -49,6 +49,9 @@ random."""
 MOST_CELLS = 2**24
 """Cells of all tables that are asked for at once, at most: 128 MB."""
 
+MOST_SCORES = 2**17
+"""Scores of a label at most, one for each component and code: they are part of a statement."""
+
 _SCALE = 1_000
 # A score is minus the logarithm of a probability in thousandths.
 
@@ -163,7 +166,7 @@ class Task:
         scores, offsets = [], np.zeros(mixture.number, np.int64)
         if self.by != KMEANS:
             offsets = _logarithms(mixture.weights)
-        for place in self.seen:
+        for place in self._looked_at(mixture.number):
             own = mixture.profiles[place]
             by_bin = self._squares(place, own) if self.by == KMEANS else _logarithms(own)
             scores.append((domain.names[place], by_bin[:, bins[place]]))
@@ -175,6 +178,14 @@ class Task:
             tuple(offsets.tolist()),
             tuple((name, tuple(map(tuple, table.tolist()))) for name, table in scores),
         )
+
+    def _looked_at(self, components: int) -> list[int]:
+        """Places of attributes that a label looks at: those of the fewest codes, as many as ``MOST_SCORES``
+        allows, and at least one."""
+        codes = [self.found.bins[place].size for place in self.seen]
+        order = np.argsort(codes, kind="stable")
+        fitting = int((components * np.cumsum(np.array(codes)[order]) <= MOST_SCORES).sum())
+        return sorted(self.seen[index] for index in order[: max(1, fitting)])
 
     def _squares(self, place: int, profiles: FloatArray) -> IntArray:
         """Squared distances (K, bins) of bins to the centres of components."""

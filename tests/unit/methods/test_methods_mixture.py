@@ -294,6 +294,15 @@ def test_labels_of_later_rounds_have_names_of_their_own():
     assert len({own.label(mixture, number).name for number in (1, 2, 3)} | set(domain.names)) == 5
 
 
+def test_a_label_looks_at_columns_of_few_codes_if_its_scores_are_too_many(monkeypatch):
+    domain = mixed_domain()
+    own = task(domain, COUNTS, "em")
+    mixture = profiles(own.found.sizes)
+    for most, looked in ((4 * (7 + 4), ("age", "town")), (4 * (7 + 4) - 1, ("town",)), (1, ("town",))):
+        monkeypatch.setattr("dpsyn_sql.methods.mixture.rounds.MOST_SCORES", most)
+        assert own.label(mixture, 1).attributes == looked
+
+
 def test_components_without_weight_get_finite_scores():
     domain = mixed_domain()
     own = task(domain, COUNTS, "em")
