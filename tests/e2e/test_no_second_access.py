@@ -107,7 +107,7 @@ def test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing(monkey
     make(con)
     ledger = MemoryLedger()
 
-    def broken(self, queries):
+    def broken(self, queries, labels=()):
         raise dpsyn_sql.EngineFailure("counting", "OutOfMemory", "SELECT")
 
     monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter.count", broken)
