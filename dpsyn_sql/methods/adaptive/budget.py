@@ -204,6 +204,10 @@ class Settings:
 MAX_FURTHER_CELLS = 2**20
 """The most cells of a table of three attributes or more: 8 MB to count."""
 
+OTHER_CELLS = 2 * MAX_FURTHER_CELLS
+"""The most cells of the tables beside triples: of sets over halves and in working bins, or of all attributes,
+and of labels."""
+
 MOST_TOGETHER, MOST_COLUMNS = 6, 12
 """Attributes of a set that no pair shows, and of the table over all attributes."""
 
@@ -211,7 +215,7 @@ _MOST_FOR_SCORES = 97
 # Percent: something is left for the tables.
 
 _FOR_PAIRS = 4
-# Cells of candidate pairs per cell of further tables, which are all kept too.
+# Cells of candidate pairs per cell of candidate triples, which are all kept too.
 
 
 def one_way_share(rho: float, settings: Settings) -> int:
@@ -295,7 +299,7 @@ def further_queries(domain: Domain, pairs: int) -> LaterMarginals | None:
     used = sum(attribute.size > 1 for attribute in domain.attributes)
     if used < 3:
         return None
-    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, pairs // _FOR_PAIRS)
+    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, pairs // _FOR_PAIRS + OTHER_CELLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ _LEAST_SHARE = 1e-9
 def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | None, bool]:
     """The model with a hidden variable, or None; and whether the budget was spent."""
     places = [place for place in range(len(task.plan.domain.names)) if task.working.sizes[place] > 1]
-    if len(places) < task.constants.group_attributes or task.terms.workload.target or budget.amount == 0:
+    few = len(places) < task.constants.group_attributes or budget.amount == 0
+    if few or known.sets or task.terms.workload.target:
         return None, False
     pairs = _pairs(task, known, places)
     mixture = _explaining(task, known, pairs)

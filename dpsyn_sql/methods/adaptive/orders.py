@@ -70,15 +70,16 @@ def candidate_sets(alone: Sequence[int], others: Sequence[int], most: int) -> li
     """
     found = list[Scope]()
     for number in (3, 4):
-        own = [
-            tuple(sorted((*first, *second)))
-            for tied in range(3)
-            for second in combinations(others, tied)
-            for first in combinations(alone, number - tied)
-        ]
-        if len(found) + len(own) > most:
+        tied = range(min(2, len(others), number - 1) + 1)
+        more = sum(math.comb(len(others), n) * math.comb(len(alone), number - n) for n in tied)
+        if len(found) + more > most:
             return found
-        found += own
+        found += [
+            tuple(sorted((*first, *second)))
+            for n in tied
+            for second in combinations(others, n)
+            for first in combinations(alone, number - n)
+        ]
     larger = range(5, MOST_TOGETHER + 1)
     room = most - len(found)
     first = max(n for n in range(len(alone) + 1) if sum(math.comb(n, k) for k in larger) <= room)
@@ -196,7 +197,7 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
         key=lambda scope: (len(scope), -scores.rows[scope], scope),
     )
     graph = Triangulation(sizes, [*task.working.links, *tied])
-    found = dict[Scope, float]()
+    found, room = dict[Scope, float](), MAX_FURTHER_CELLS
     for scope in clear:
         inside = [scores.rows[own] for own in found if set(own) <= set(scope)]
         if scores.rows[scope] - max(inside, default=0.0) <= least:
@@ -204,7 +205,8 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
         cells = cells_of([scope], sizes)
         noise = constants.charge * law.unit * cells * law.factor(scope, sizes) ** law.power
         larger = graph.grown(scope)
-        if noise > scores.rows[scope] or larger.cells > task.cap:
+        if noise > scores.rows[scope] or larger.cells > task.cap or cells > room:
             continue
         graph, found[scope] = larger, float(cells) ** constants.allocation
+        room -= cells
     return found
