@@ -32,7 +32,7 @@ from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
-from dpsyn_sql.methods.adaptive import measure, model, select
+from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (
     Settings,
     further_queries,
@@ -46,6 +46,7 @@ from dpsyn_sql.methods.adaptive.orders import full_table, screened
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
 from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.target import TargetModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
@@ -126,7 +127,7 @@ class Adaptive(Recipe):
         pairs = attributes - 1 if terms.workload.target else 0
         return Fraction(1) if rows < rows_needed(attributes, budget, pairs) else ONE_WAY_PART
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel:
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel | TargetModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
         if plan.reserved and _rows_first(plan.budget, terms):
             plan = self._after_rows(plan, curator, terms)
@@ -135,9 +136,10 @@ class Adaptive(Recipe):
             plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
-        known = model.independence(task)
+        known, about_target = model.independence(task), list[target.Asked]()
         if plan.reserved and total_of(observed) > 0:
-            known, left = all_rounds(task, known, plan.reserved[0])
+            about_target, step = target.asked(task, plan.reserved[0])
+            known, left = all_rounds(task, known, step)
             others = measure.unknown(plan.domain, terms.known)
             if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
@@ -149,7 +151,8 @@ class Adaptive(Recipe):
                 ]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = replace(model.independence(task), dispersions=known.dispersions)
-        return _model(task, known, known.total if known.tables else total_of(observed))
+        found = _model(task, known, known.total if known.tables else total_of(observed))
+        return target.refined(task, found, about_target)
 
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
@@ -169,6 +172,7 @@ class Adaptive(Recipe):
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
         own = Recipe.variances(self, model, answers)
+        model = model.graphical if isinstance(model, TargetModel) else model
         if not isinstance(model, GraphicalModel):
             return own
         return Variances(model.within, {**own.components, **model.components})

@@ -54,9 +54,9 @@ class GraphicalModel(Answering):
         return self.beliefs.tree.home(tuple(sorted(variables))) is not None
 
     def _counts(self, places: tuple[int, ...]) -> FloatArray:
-        return over_codes(max(0.0, self.total) * self._joint(places), places, self.bins, self.within)
+        return over_codes(max(0.0, self.total) * self.joint(places), places, self.bins, self.within)
 
-    def _joint(self, variables: tuple[int, ...]) -> FloatArray:
+    def joint(self, variables: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins, axes in the order of ``variables``."""
         scope = tuple(sorted(variables))
         if self._together(scope):

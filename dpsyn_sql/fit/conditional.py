@@ -1,0 +1,328 @@
+"""The law of one attribute, the target, given all others: a graphical model, corrected by noisy tables.
+
+    P(y | x)  proportional to  P_model(y | x)^a exp(sum over t of theta_t[cell_t(x), bin_t(y)])
+
+Each table t counts rows by a cell of some other attributes, in bins, and by a bin of the target. The cells
+need no junction tree, so tables of any columns can be added. The law is fitted over public rows, drawn from
+the graphical model: what they expect in each table under the law moves towards the noisy counts. This is a
+multinomial logistic regression from noisy sufficient statistics (Agresti 2013, "Categorical Data Analysis",
+8.1), with the graphical model as its offset. Rows keep their other columns, so all other marginals stay.
+
+*What a table says.* With q the share of a bin of the target in a cell under the present law, and c the noisy
+counts, the residual c_y - q_y sum(c) is what the table says beyond how often the cell occurs: the rows that
+were drawn may have it more or less often. Its noise has the variance s^2 ((1 - q)^2 + (k - 1) q^2) for k bins.
+
+*How much the model is trusted.* Where columns that depend on each other are far apart in its tree, the model
+counts what they say of the target several times. So a is the one of ``TRUST`` with which the law misses the
+noisy tables least, after the pairs of the target are met.
+
+*How much of it is believed.* A correction theta moves its cell by about I theta, I = sum of P (1 - P) over the
+rows of the cell. So the residuals of a table tell the variance t^2 of its corrections: sum(residual^2 -
+noise) / sum I^2 (empirical Bayes, Efron and Morris 1973). The posterior mode of theta under this prior has the
+penalty s^2 / (I t^2) theta^2 / 2 in the scale of the log-likelihood. A table whose residuals are no larger
+than their noise is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, summed
+from dpsyn_sql.fit.graph import Scope
+
+ITERATIONS = 60
+"""The most steps of a fit; it also ends when the objective no longer moves."""
+
+TRUST = (1.0, 0.5, 0.0)
+"""Powers of the law of the graphical model that are tried."""
+
+_LEAST_LOG = -12.0
+# The graphical model may give a value of the target no chance at all; noisy tables can still correct that.
+
+_MOST_PENALTY = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A table over some attributes and the target.
+
+    ``scope``: the attributes. ``maps``: of each the bin of every working bin (int64). ``target``: the same of
+    the target.
+    """
+
+    scope: Scope
+    maps: tuple[IntArray, ...]
+    target: IntArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Cells of the attributes, and bins of the target."""
+        return math.prod(int(own.max()) + 1 for own in self.maps), int(self.target.max()) + 1
+
+    def of(self, columns: Mapping[int, Codes]) -> IntArray:
+        """The cell (n,) of each row, from columns of working bins."""
+        found = np.zeros(len(columns[self.scope[0]]), np.int64)
+        for variable, own in zip(self.scope, self.maps, strict=True):
+            found = found * (int(own.max()) + 1) + own[columns[variable]]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Noisy ``counts`` (rows) of ``cells``, of its shape, with noise of the deviation ``sigma`` in each."""
+
+    cells: Cells
+    counts: FloatArray
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A coarse variable of a model: the ``attribute`` it belongs to, and its bin of each working bin."""
+
+    attribute: int
+    bins: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """P(target | other attributes), over working bins.
+
+    ``twins``: of the variables of ``beliefs`` that are no attributes. ``corrections``: theta of each table,
+    of the shape of its cells. ``trust``: the power (0 to 1) that P_model has.
+    """
+
+    beliefs: Beliefs
+    twins: Mapping[int, Twin]
+    target: int
+    trust: float = 1.0
+    corrections: tuple[tuple[Cells, FloatArray], ...] = ()
+
+    def given(self, columns: Mapping[int, Codes]) -> FloatArray:
+        """Probabilities (n, bins of the target) of rows, from columns of the working bins of attributes."""
+        found = self._of_model(columns)
+        for cells, theta in self.corrections:
+            found += theta[:, cells.target][cells.of(columns)]
+        return _normalised(found)
+
+    def _of_model(self, columns: Mapping[int, Codes]) -> FloatArray:
+        """Logarithms (n, bins) of P_model(y | x), up to a number for each row, 0 at most."""
+        beliefs, tree = self.beliefs, self.beliefs.tree
+        size = tree.sizes[self.target]
+        own = {self.target: np.arange(size)}
+        own |= {v: twin.bins for v, twin in self.twins.items() if twin.attribute == self.target}
+        known: dict[int, Codes] = {v: column for v, column in columns.items() if v not in own}
+        known |= {v: t.bins[columns[t.attribute]] for v, t in self.twins.items() if t.attribute != self.target}
+        found = np.zeros((len(next(iter(columns.values()))), size))
+        for clique, separator, table in zip(tree.cliques, tree.separators, beliefs.tables, strict=True):
+            kept = tuple(variable for variable in clique if variable in separator)
+            left_out = [axis for axis, variable in enumerate(clique) if variable not in separator]
+            for sign, scope, joint in ((1, clique, table), (-1, kept, summed(table, left_out))):
+                if not own.keys().isdisjoint(scope):
+                    found += sign * _looked_up(joint, scope, own, known)
+        found -= found.max(axis=1, keepdims=True)
+        return np.asarray(self.trust * np.maximum(found, _LEAST_LOG))
+
+
+def _looked_up(
+    joint: FloatArray, scope: Scope, own: Mapping[int, IntArray], known: Mapping[int, Codes]
+) -> FloatArray:
+    """Logarithms of a joint table (n, bins of the target) at the known columns of each row."""
+    others = [variable for variable in scope if variable not in own]
+    mine = [variable for variable in scope if variable in own]
+    table = joint.transpose([scope.index(variable) for variable in (*others, *mine)])
+    with np.errstate(divide="ignore"):
+        table = np.maximum(np.log(table), -60.0)
+    table = table[(..., *(own[variable] for variable in mine))]
+    if not others:
+        return table
+    return np.asarray(table[tuple(known[variable] for variable in others)])
+
+
+def _normalised(logs: FloatArray) -> FloatArray:
+    found = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction; ``weight`` is
+    I, ``misfit`` the squared residuals beyond their noise, relative to it, and ``clear`` by how many standard
+    deviations of that they are too large."""
+
+    cells: Cells
+    rows: IntArray
+    wanted: FloatArray
+    penalty: FloatArray
+    weight: FloatArray
+    misfit: float
+    clear: float
+
+
+def corrected(
+    start: Conditional,
+    columns: Mapping[int, Codes],
+    total: float,
+    kept: Sequence[Evidence],
+    tried: Sequence[Evidence],
+    stop: Callable[[], bool] = lambda: False,
+) -> Conditional:
+    """The law that rows of the model follow, corrected by the tables.
+
+    Args:
+        start: without corrections.
+        columns: (n,) working bins of each attribute of public rows of the model.
+        total: N, rows (above 0).
+        kept: tables that the rows have to keep, such as the pairs of the target.
+        tried: tables of which only those count that stand out of noise and of their number.
+        stop: ends the fit after a step.
+    """
+    scale = total / len(next(iter(columns.values())))
+    least = math.sqrt(2 * math.log(max(len(tried), 2)))
+    best, misfit = start, math.inf
+    for trust in TRUST:
+        found = _with(replace(start, trust=trust), columns, scale, kept, 0.0, stop)
+        given = found.given(columns)
+        missed = sum(_prepared(own, columns, given, scale).misfit for own in (tried or kept))
+        if missed < misfit:
+            best, misfit = found, missed
+    if not tried:
+        return best
+    given = best.given(columns)
+    clear = [own for own in tried if _prepared(own, columns, given, scale).clear > least]
+    return _with(replace(best, corrections=()), columns, scale, [*kept, *clear], 0.0, stop) if clear else best
+
+
+def _with(
+    start: Conditional,
+    columns: Mapping[int, Codes],
+    scale: float,
+    evidence: Sequence[Evidence],
+    least: float,
+    stop: Callable[[], bool],
+) -> Conditional:
+    """Corrected by the tables whose residuals are clear of their noise by more than ``least``."""
+    given = start.given(columns)
+    tables = [_prepared(own, columns, given, scale) for own in evidence]
+    tables = [own for own in tables if own.clear > least]
+    if not tables:
+        return start
+    thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
+    return replace(
+        start,
+        corrections=tuple((own.cells, theta) for own, theta in zip(tables, thetas, strict=True)),
+    )
+
+
+def _prepared(own: Evidence, columns: Mapping[int, Codes], given: FloatArray, scale: float) -> _Table:
+    """The residuals of a table, and how much of them is believed: see the module."""
+    rows, (number, bins) = own.cells.of(columns), own.cells.shape
+    coarse = _over_bins(given, own.cells.target)
+    expected = scale * _sums(rows, coarse, number)
+    weight = scale * _sums(rows, coarse * (1 - coarse), number)
+    each = expected.sum(axis=1, keepdims=True)
+    share = expected / np.maximum(each, 1e-9)
+    counted = own.counts.sum(axis=1, keepdims=True)
+    residual = own.counts - share * counted
+    noise = own.sigma**2 * ((1 - share) ** 2 + (bins - 1) * share**2)
+    squares, expected_squares = float((residual**2).sum()), float(noise.sum())
+    spread = max(0.0, squares - expected_squares) / max(float((weight**2).sum()), 1e-9)
+    freedom = max(1, number * (bins - 1))
+    misfit = squares / max(expected_squares, 1e-9) - 1
+    clear = misfit / math.sqrt(2 / freedom)
+    # A cell that the rows have less often than the counts can follow them less.
+    residual *= np.clip(each / np.maximum(counted, 2 * own.sigma), 0.0, 1.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        penalty = np.minimum(noise / (np.maximum(weight, 1e-9) * max(spread, 1e-30)), _MOST_PENALTY)
+    return _Table(own.cells, rows, expected + residual, np.maximum(penalty, 1e-3), weight, misfit, clear)
+
+
+def _over_bins(given: FloatArray, bins: IntArray) -> FloatArray:
+    """Columns of the same bin added up."""
+    if bins.size == int(bins.max()) + 1:
+        return given
+    return np.asarray(given @ (bins[:, None] == np.arange(int(bins.max()) + 1)).astype(np.float64))
+
+
+def _sums(rows: IntArray, values: FloatArray, number: int) -> FloatArray:
+    """Sums (number, k) over rows of each cell."""
+    return np.stack([np.bincount(rows, column, number) for column in values.T], axis=1)
+
+
+class _Fit:
+    """The penalised log-likelihood of all corrections, in rows."""
+
+    def __init__(self, tables: Sequence[_Table], offset: FloatArray, scale: float) -> None:
+        self._tables, self._offset, self._scale = tables, offset, scale
+        self._begins = np.cumsum([0, *(own.cells.shape[0] for own in tables)])
+        self._ends = np.cumsum([own.wanted.size for own in tables])[:-1]
+        places = np.stack([own.rows + begin for own, begin in zip(tables, self._begins, strict=False)], axis=1)
+        number, width = places.shape
+        pointers = np.arange(0, places.size + 1, width)
+        shape = number, int(self._begins[-1])
+        self._cells = csr_array((np.ones(places.size), places.ravel(), pointers), shape=shape)
+        self._back = self._cells.T.tocsr()
+        self._wanted, self._penalty, weight = (
+            np.concatenate([part.ravel() for part in parts])
+            for parts in (
+                [own.wanted for own in tables],
+                [own.penalty for own in tables],
+                [own.weight for own in tables],
+            )
+        )
+        self._unit = (weight * len(tables) + self._penalty + 1.0) ** -0.5
+
+    def fitted(self, stop: Callable[[], bool]) -> list[FloatArray]:
+        """Theta of each table."""
+
+        def after_a_step(intermediate_result: object) -> None:
+            if stop():
+                raise StopIteration
+
+        total = self._scale * len(self._offset)
+        unit = self._unit * math.sqrt(total)
+
+        def at(point: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = self._at(unit * point)
+            return value / total, unit * gradient / total
+
+        found = minimize(
+            at,
+            np.zeros(self._wanted.size),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after_a_step,
+            options={"maxiter": ITERATIONS, "maxcor": 12},
+        )
+        return self._parts(unit * found.x)
+
+    def _parts(self, flat: FloatArray) -> list[FloatArray]:
+        parts = np.split(flat, self._ends)
+        return [part.reshape(own.cells.shape) for own, part in zip(self._tables, parts, strict=True)]
+
+    def _at(self, flat: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log-likelihood with its penalty, and its gradient."""
+        wide = np.concatenate(
+            [theta[:, own.cells.target] for own, theta in zip(self._tables, self._parts(flat), strict=True)]
+        )
+        logs = self._offset + self._cells @ wide
+        highest = logs.max(axis=1, keepdims=True)
+        given = np.exp(logs - highest)
+        sums = given.sum(axis=1, keepdims=True)
+        given /= sums
+        expected = self._scale * (self._back @ given)
+        parts = [
+            _over_bins(expected[begin:end], own.cells.target)
+            for own, begin, end in zip(self._tables, self._begins, self._begins[1:], strict=False)
+        ]
+        counts = np.concatenate([part.ravel() for part in parts])
+        value = self._scale * float((np.log(sums) + highest).sum()) - float(flat @ self._wanted)
+        value += 0.5 * float(self._penalty @ flat**2)
+        return value, counts - self._wanted + self._penalty * flat

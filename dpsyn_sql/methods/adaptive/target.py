@@ -1,0 +1,203 @@
+"""The target beside all pairs and triples of other columns, and its law given all of them.
+
+A junction tree holds few tables with the target. What it cannot hold, such as the sign of a product of two
+columns, is asked for here: tables of the target with every two other columns, over a few bins each, in one
+question; and with every three, over two bins. The number of rows, the number of tables and the budget decide
+whether this pays: no score does, so that nothing is spent on choosing. The answers correct the law of the
+target (``fit/conditional.py``). The tables that a replay asks for follow from one-way tables alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, snapped
+from dpsyn_sql.fit.conditional import Cells, Conditional, Evidence, Twin, corrected
+from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
+from dpsyn_sql.methods.adaptive.model import Task
+from dpsyn_sql.methods.adaptive.orders import full_table
+from dpsyn_sql.methods.marginals import cell_deviation, over_bins
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.target import TargetModel
+from dpsyn_sql.planning.plan import LaterMarginals, ReservedStep
+from dpsyn_sql.planning.queries import Marginals
+from dpsyn_sql.rows.sample.redrawn import columns_of
+
+MOST_BINS = 64
+"""Working bins of the target above which its law is left as it is."""
+
+TARGET_BINS = 4
+"""Bins of the target in these tables."""
+
+MOST_TABLES = 3_000
+"""Tables of one question: they take some seconds to count."""
+
+ROWS, SEED = 2**16, 0
+"""Public rows over which the law is fitted, at most, and their seed."""
+
+_FIT_SHARE = 0.7
+# Share of the time after the last question, with the last fit of the graphical model.
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One question: tables of ``others`` columns with the target, over ``bins`` bins of each.
+
+    ``least`` and ``most``: whole percentages of the budget of all rounds. ``clear``: rows of a cell per
+    standard deviation of its noise from which on the question pays.
+    """
+
+    others: int
+    bins: int
+    least: int
+    most: int
+    clear: float
+
+
+ROUNDS = (Round(2, 4, 3, 10, 4.0), Round(3, 2, 2, 5, 1.5))
+"""Chosen on the tables of ``benchmarks/high_order.py`` and on Adult (docs/decisions/0049)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that pays, and its budget."""
+
+    tables: tuple[Cells, ...]
+    budget: Budget
+
+
+def asked(task: Task, step: ReservedStep) -> tuple[list[Asked], ReservedStep]:
+    """The questions about the target that pay, and the step with what they leave of its budget."""
+    found = list[Asked]()
+    left = step.budget.amount
+    if step.further is not None and _can_pay(task, step):
+        for own in ROUNDS:
+            tables = _tables(task, own)
+            if not tables or not _held(task, [*(t for one in found for t in one.tables), *tables], step.further):
+                continue
+            for share in range(own.least, own.most + 1):
+                budget, _ = step.budget.split((share, 100 - share))
+                deviation = cell_deviation(budget, len(tables), task.plan.source.unit.max_rows)
+                cells = max(math.prod(table.shape) for table in tables)
+                if budget.amount > 0 and task.total >= own.clear * deviation * cells:
+                    found.append(Asked(tuple(tables), budget))
+                    left -= budget.amount
+                    break
+    return found, replace(step, budget=replace(step.budget, amount=left))
+
+
+def _can_pay(task: Task, step: ReservedStep) -> bool:
+    """Whether there is a target of a few working bins, Gaussian noise, and no table over all columns."""
+    target = task.terms.workload.target
+    if not target or not task.plan.budget.gaussian or task.many or full_table(task, step.budget):
+        return False
+    return 2 <= task.working.sizes[task.plan.domain.index(target)] <= MOST_BINS
+
+
+def _held(task: Task, tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
+    """Whether all tables are among those that the plan announces; half of their cells are for others."""
+    cells = [math.prod(table.shape) for table in tables]
+    widest = max(len(table.scope) for table in tables) + 1
+    return widest <= allowed.attributes and max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
+
+
+def _tables(task: Task, own: Round) -> list[Cells]:
+    """All tables of a round; none if they are too many."""
+    names, sizes = task.plan.domain.names, task.working.sizes
+    target = names.index(task.terms.workload.target)
+    others = [place for place in range(len(names)) if place != target and sizes[place] > 1]
+    if not 0 < math.comb(len(others), own.others) <= MOST_TABLES:
+        return []
+    maps = {place: _coarse(task, place, own.bins) for place in others}
+    goal = _coarse(task, target, TARGET_BINS)
+    return [
+        Cells(scope, tuple(maps[place] for place in scope), goal) for scope in combinations(others, own.others)
+    ]
+
+
+def _coarse(task: Task, place: int, most: int) -> IntArray:
+    """At most about ``most`` bins of the working bins of an attribute, by its noisy one-way table: neighbours
+    of an ordered one; of another one the commonest, and the rest in one."""
+    size = task.working.sizes[place]
+    counts = np.maximum(snapped(task.working.observed[place,].values, 1.0), 0.0)
+    if size <= most:
+        return np.arange(size, dtype=np.int64)
+    if task.plan.domain.attributes[place].ordered:
+        bins = merged_neighbours(counts, 0.0, float(most))
+    else:
+        bins = merged_rare(counts, float(np.sort(counts)[-most + 1]))
+    return bins if bins.max() > 0 else (np.arange(size) >= size // 2).astype(np.int64)
+
+
+def refined(task: Task, model: GraphicalModel, questions: Sequence[Asked]) -> GraphicalModel | TargetModel:
+    """The model with the law of the target that the answers tell; without answers the model as it is."""
+    if not questions or model.total <= 0:
+        return model
+    tried = [evidence for question in questions for evidence in _answered(task, question)]
+    target = task.plan.domain.index(task.terms.workload.target)
+    start = Conditional(model.beliefs, _twins(task), target)
+    number = min(ROWS, max(2**12, 2**19 // task.working.sizes[target]))
+    codes = np.concatenate([*model.sampler().batches(number, SEED)])
+    columns: dict[int, Codes] = dict(columns_of(codes, model.bins))
+
+    def stop() -> bool:
+        return task.terms.deadline.over(_FIT_SHARE, "the fit of the target stopped early")
+
+    with phase("fit target"), task.terms.deadline.running():
+        law = corrected(start, columns, model.total, _pairs(task, model, target), tried, stop)
+    rows = tuple(column.astype(np.uint16) for column in columns.values())
+    return TargetModel(model.domain, model.total, model, law, rows, law.given(columns))
+
+
+def _answered(task: Task, question: Asked) -> list[Evidence]:
+    target = task.plan.domain.index(task.terms.workload.target)
+    queries, turned = [], list[list[int]]()
+    for table in question.tables:
+        places = [*table.scope, target]
+        maps = dict(zip(places, (*table.maps, table.target), strict=True))
+        order = sorted(places)
+        bins = ((place, maps[place][task.working.variables[place].bins]) for place in order)
+        queries.append(over_bins(task.plan.domain, bins))
+        turned.append([order.index(place) for place in places])
+    answers = task.curator.ask(Marginals(tuple(queries)), question.budget)
+    return [
+        Evidence(table, np.asarray(answer.values.transpose(axes), np.float64).reshape(table.shape), answer.sigma)
+        for table, answer, axes in zip(question.tables, answers, turned, strict=True)
+    ]
+
+
+def _twins(task: Task) -> dict[int, Twin]:
+    """The coarse variables of the model, by their number."""
+    working, attributes = task.working, len(task.plan.domain.names)
+    found = dict[int, Twin]()
+    for number, variable in enumerate(working.variables[attributes:], attributes):
+        own = working.variables[variable.attribute].bins
+        found[number] = Twin(variable.attribute, variable.bins[np.unique(own, return_index=True)[1]])
+    return found
+
+
+def _pairs(task: Task, model: GraphicalModel, target: int) -> list[Evidence]:
+    """The pairs of the target, as the model has them, over working bins; with the noise of their tables."""
+    sizes, found = task.working.sizes, list[Evidence]()
+    noise: Mapping[int, float] = {
+        other: component.precision**-0.5
+        for pair, component in model.components.items()
+        if target in pair and component.precision > 0
+        for other in pair
+        if other != target
+    }
+    usual = float(np.median([*noise.values()])) if noise else math.sqrt(model.total)
+    goal = np.arange(sizes[target])
+    for other in range(len(task.plan.domain.names)):
+        if other != target and sizes[other] > 1:
+            counts: FloatArray = model.total * model.joint((other, target))
+            cells = Cells((other,), (np.arange(sizes[other]),), goal)
+            found.append(Evidence(cells, counts, noise.get(other, usual)))
+    return found
