@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
+from scipy.special import gammaincc
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, summed
@@ -43,10 +44,22 @@ ITERATIONS = 60
 TRUST = (1.0, 0.5, 0.0)
 """Powers of the law of the graphical model that are tried."""
 
+LUCK = 0.05
+"""Probability that noise alone makes one of all tables that are tried stand out."""
+
 _LEAST_LOG = -12.0
 # The graphical model may give a value of the target no chance at all; noisy tables can still correct that.
 
-_MOST_PENALTY = 1e9
+_LEAST_PENALTY, _MOST_PENALTY = 1e-3, 1e9
+
+_NEAR = 0.1
+# Noise wants shares below 0 and above 1.
+
+_HELD = 0.3
+# Deviation of the corrections that keep a table as it is, while others change.
+
+_JUDGES = 400
+# The most tables that choose the trust.
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +132,9 @@ class Conditional:
         own = {self.target: np.arange(size)}
         own |= {v: twin.bins for v, twin in self.twins.items() if twin.attribute == self.target}
         known: dict[int, Codes] = {v: column for v, column in columns.items() if v not in own}
-        known |= {v: t.bins[columns[t.attribute]] for v, t in self.twins.items() if t.attribute != self.target}
+        known |= {
+            v: t.bins[columns[t.attribute]] for v, t in self.twins.items() if t.attribute != self.target
+        }
         found = np.zeros((len(next(iter(columns.values()))), size))
         for clique, separator, table in zip(tree.cliques, tree.separators, beliefs.tables, strict=True):
             kept = tuple(variable for variable in clique if variable in separator)
@@ -154,16 +169,30 @@ def _normalised(logs: FloatArray) -> FloatArray:
 @dataclass(frozen=True, slots=True)
 class _Table:
     """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction; ``weight`` is
-    I, ``misfit`` the squared residuals beyond their noise, relative to it, and ``clear`` by how many standard
-    deviations of that they are too large."""
+    I, ``expected`` what the law says, with ``noise`` (variance) in the
+    residuals; ``misfit`` the squared residuals beyond their noise, relative to it, and ``luck`` the probability that
+    noise alone has such residuals (chi-squared)."""
 
     cells: Cells
     rows: IntArray
     wanted: FloatArray
     penalty: FloatArray
     weight: FloatArray
+    expected: FloatArray
+    noise: FloatArray
     misfit: float
-    clear: float
+    luck: float
+
+    def held(self) -> _Table:
+        """The same, to stay as it is."""
+        penalty = _penalty(self.noise, self.weight, _HELD**2)
+        return replace(self, wanted=self.expected, penalty=penalty)
+
+    def near(self) -> _Table:
+        """The same; no share of the target comes nearer to 0 or 1 than to ``_NEAR`` of its distance."""
+        each = self.expected.sum(axis=1, keepdims=True)
+        least, most = _NEAR * self.expected, each - _NEAR * (each - self.expected)
+        return replace(self, wanted=np.clip(self.wanted, least, most))
 
 
 def corrected(
@@ -185,19 +214,98 @@ def corrected(
         stop: ends the fit after a step.
     """
     scale = total / len(next(iter(columns.values())))
-    least = math.sqrt(2 * math.log(max(len(tried), 2)))
+    best, misfit = start, math.inf
+    fewest = min((len(own.cells.scope) for own in tried), default=0)
+    judges = [own for own in tried if len(own.cells.scope) == fewest][:_JUDGES] or kept
+    for trust in TRUST:
+        law = replace(start, trust=trust)
+        given = law.given(columns)
+        tables = [_prepared(own, columns, given, scale) for own in kept]
+        law = _with(law, given, [own for own in tables if own.misfit > 0], scale, stop)
+        given = law.given(columns)
+        missed = sum(_prepared(own, columns, given, scale).misfit for own in judges)
+        if missed < misfit:
+            best, misfit = law, missed
+    given = best.given(columns)
+    tables = [_prepared(own, columns, given, scale) for own in tried]
+    clear = [own for own in tables if own.luck < LUCK / len(tried)]
+    held = [_prepared(own, columns, given, scale).held() for own in kept] if clear else []
+    return _with(best, given, [*held, *(own.near() for own in clear)], scale, stop)
+
+
+def _with(
+    start: Conditional,
+    given: FloatArray,
+    tables: Sequence[_Table],
+    scale: float,
+    stop: Callable[[], bool],
+) -> Conditional:
+    """Corrected by these tables; ``given``: what ``start`` says of the rows."""
+    if not tables:
+        return start
+    thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
+    new = [(own.cells, theta) for own, theta in zip(tables, thetas, strict=True)]
+    return replace(start, corrections=(*start.corrections, *new))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction; ``weight`` is
+    I, ``expected`` what the law says, with ``noise`` (variance) in the
+    residuals; ``misfit`` the squared residuals beyond their noise, relative to it, and ``luck`` the probability that
+    noise alone has such residuals (chi-squared)."""
+
+    cells: Cells
+    rows: IntArray
+    wanted: FloatArray
+    penalty: FloatArray
+    weight: FloatArray
+    expected: FloatArray
+    noise: FloatArray
+    misfit: float
+    luck: float
+
+    def held(self) -> _Table:
+        """The same, to stay as it is."""
+        penalty = _penalty(self.noise, self.weight, _HELD**2)
+        return replace(self, wanted=self.expected, penalty=penalty)
+
+    def near(self) -> _Table:
+        """The same; no share of the target comes nearer to 0 or 1 than to ``_NEAR`` of its distance."""
+        each = self.expected.sum(axis=1, keepdims=True)
+        least, most = _NEAR * self.expected, each - _NEAR * (each - self.expected)
+        return replace(self, wanted=np.clip(self.wanted, least, most))
+
+
+def corrected(
+    start: Conditional,
+    columns: Mapping[int, Codes],
+    total: float,
+    kept: Sequence[Evidence],
+    tried: Sequence[Evidence],
+    stop: Callable[[], bool] = lambda: False,
+) -> Conditional:
+    """The law that rows of the model follow, corrected by the tables.
+
+    Args:
+        start: without corrections.
+        columns: (n,) working bins of each attribute of public rows of the model.
+        total: N, rows (above 0).
+        kept: tables that the rows have to keep, such as the pairs of the target.
+        tried: tables of which only those count that stand out of noise and of their number.
+        stop: ends the fit after a step.
+    """
+    scale = total / len(next(iter(columns.values())))
     best, misfit = start, math.inf
     for trust in TRUST:
-        found = _with(replace(start, trust=trust), columns, scale, kept, 0.0, stop)
+        found = _with(replace(start, trust=trust), columns, scale, kept, stop)
         given = found.given(columns)
         missed = sum(_prepared(own, columns, given, scale).misfit for own in (tried or kept))
         if missed < misfit:
             best, misfit = found, missed
-    if not tried:
-        return best
     given = best.given(columns)
-    clear = [own for own in tried if _prepared(own, columns, given, scale).clear > least]
-    return _with(replace(best, corrections=()), columns, scale, [*kept, *clear], 0.0, stop) if clear else best
+    clear = [own for own in tried if _prepared(own, columns, given, scale).luck < LUCK / len(tried)]
+    return _with(replace(best, corrections=()), columns, scale, [*kept, *clear], stop) if clear else best
 
 
 def _with(
@@ -205,13 +313,12 @@ def _with(
     columns: Mapping[int, Codes],
     scale: float,
     evidence: Sequence[Evidence],
-    least: float,
     stop: Callable[[], bool],
 ) -> Conditional:
-    """Corrected by the tables whose residuals are clear of their noise by more than ``least``."""
+    """Corrected by the tables whose residuals are larger than their noise."""
     given = start.given(columns)
     tables = [_prepared(own, columns, given, scale) for own in evidence]
-    tables = [own for own in tables if own.clear > least]
+    tables = [own for own in tables if own.misfit > 0]
     if not tables:
         return start
     thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
@@ -235,13 +342,18 @@ def _prepared(own: Evidence, columns: Mapping[int, Codes], given: FloatArray, sc
     squares, expected_squares = float((residual**2).sum()), float(noise.sum())
     spread = max(0.0, squares - expected_squares) / max(float((weight**2).sum()), 1e-9)
     freedom = max(1, number * (bins - 1))
-    misfit = squares / max(expected_squares, 1e-9) - 1
-    clear = misfit / math.sqrt(2 / freedom)
+    ratio = squares / max(expected_squares, 1e-9)
+    luck = float(gammaincc(freedom / 2, ratio * freedom / 2))
     # A cell that the rows have less often than the counts can follow them less.
     residual *= np.clip(each / np.maximum(counted, 2 * own.sigma), 0.0, 1.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        penalty = np.minimum(noise / (np.maximum(weight, 1e-9) * max(spread, 1e-30)), _MOST_PENALTY)
-    return _Table(own.cells, rows, expected + residual, np.maximum(penalty, 1e-3), weight, misfit, clear)
+    penalty = _penalty(noise, weight, spread)
+    return _Table(own.cells, rows, expected + residual, penalty, weight, expected, noise, ratio - 1, luck)
+
+
+def _penalty(noise: FloatArray, weight: FloatArray, spread: float) -> FloatArray:
+    """Of corrections of the variance ``spread``: see the module."""
+    found = noise / (np.maximum(weight, 1e-9) * max(spread, 1e-12))
+    return np.asarray(np.clip(found, _LEAST_PENALTY, _MOST_PENALTY))
 
 
 def _over_bins(given: FloatArray, bins: IntArray) -> FloatArray:
@@ -263,7 +375,9 @@ class _Fit:
         self._tables, self._offset, self._scale = tables, offset, scale
         self._begins = np.cumsum([0, *(own.cells.shape[0] for own in tables)])
         self._ends = np.cumsum([own.wanted.size for own in tables])[:-1]
-        places = np.stack([own.rows + begin for own, begin in zip(tables, self._begins, strict=False)], axis=1)
+        places = np.stack(
+            [own.rows + begin for own, begin in zip(tables, self._begins, strict=False)], axis=1
+        )
         number, width = places.shape
         pointers = np.arange(0, places.size + 1, width)
         shape = number, int(self._begins[-1])

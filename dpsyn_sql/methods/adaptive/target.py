@@ -39,7 +39,7 @@ TARGET_BINS = 4
 MOST_TABLES = 3_000
 """Tables of one question: they take some seconds to count."""
 
-ROWS, SEED = 2**16, 0
+ROWS, SEED = 2**15, 0
 """Public rows over which the law is fitted, at most, and their seed."""
 
 _FIT_SHARE = 0.7
@@ -61,7 +61,7 @@ class Round:
     clear: float
 
 
-ROUNDS = (Round(2, 4, 3, 10, 4.0), Round(3, 2, 2, 5, 1.5))
+ROUNDS = (Round(2, 4, 3, 12, 3.0), Round(3, 2, 2, 5, 1.5))
 """Chosen on the tables of ``benchmarks/high_order.py`` and on Adult (docs/decisions/0049)."""
 
 
@@ -80,7 +80,9 @@ def asked(task: Task, step: ReservedStep) -> tuple[list[Asked], ReservedStep]:
     if step.further is not None and _can_pay(task, step):
         for own in ROUNDS:
             tables = _tables(task, own)
-            if not tables or not _held(task, [*(t for one in found for t in one.tables), *tables], step.further):
+            if not tables or not _held(
+                task, [*(t for one in found for t in one.tables), *tables], step.further
+            ):
                 continue
             for share in range(own.least, own.most + 1):
                 budget, _ = step.budget.split((share, 100 - share))
@@ -105,7 +107,9 @@ def _held(task: Task, tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
     """Whether all tables are among those that the plan announces; half of their cells are for others."""
     cells = [math.prod(table.shape) for table in tables]
     widest = max(len(table.scope) for table in tables) + 1
-    return widest <= allowed.attributes and max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
+    return (
+        widest <= allowed.attributes and max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
+    )
 
 
 def _tables(task: Task, own: Round) -> list[Cells]:
@@ -118,7 +122,8 @@ def _tables(task: Task, own: Round) -> list[Cells]:
     maps = {place: _coarse(task, place, own.bins) for place in others}
     goal = _coarse(task, target, TARGET_BINS)
     return [
-        Cells(scope, tuple(maps[place] for place in scope), goal) for scope in combinations(others, own.others)
+        Cells(scope, tuple(maps[place] for place in scope), goal)
+        for scope in combinations(others, own.others)
     ]
 
 
@@ -168,7 +173,9 @@ def _answered(task: Task, question: Asked) -> list[Evidence]:
         turned.append([order.index(place) for place in places])
     answers = task.curator.ask(Marginals(tuple(queries)), question.budget)
     return [
-        Evidence(table, np.asarray(answer.values.transpose(axes), np.float64).reshape(table.shape), answer.sigma)
+        Evidence(
+            table, np.asarray(answer.values.transpose(axes), np.float64).reshape(table.shape), answer.sigma
+        )
         for table, answer, axes in zip(question.tables, answers, turned, strict=True)
     ]
 

@@ -95,7 +95,11 @@ class TargetModel(Answering):
             pair = (min(other, target), max(other, target))
             table = self._joint((other,))
             kept[pair] = table if other < target else table.T
-        alone = [scope for scope in kept if len(scope) == 1 and any(scope[0] in other for other in kept if len(other) > 1)]
+        alone = [
+            scope
+            for scope in kept
+            if len(scope) == 1 and any(scope[0] in other for other in kept if len(other) > 1)
+        ]
         return ModelTables(own.bins, own.within, tuple((s, t) for s, t in kept.items() if s not in alone))
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> RedrawnSampler:

@@ -53,7 +53,9 @@ class RedrawnSampler:
         target, bins = self.conditional.target, self.rows.bins
         given = raked(self.conditional.given(columns_of(codes, bins)), self.shares)
         drawn = drawn_evenly(given, generator)
-        own = drawn_codes(bins[target : target + 1], self.rows.within[target : target + 1], {0: drawn}, generator)
+        own = drawn_codes(
+            bins[target : target + 1], self.rows.within[target : target + 1], {0: drawn}, generator
+        )
         codes[:, target] = own[:, 0]
 
 
