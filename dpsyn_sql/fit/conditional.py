@@ -10,17 +10,18 @@ multinomial logistic regression from noisy sufficient statistics (Agresti 2013, 
 
 *What a table says.* With q the share of a bin of the target in a cell under the present law, and c the noisy
 counts, the residual c_y - q_y sum(c) is what the table says beyond how often the cell occurs: the rows that
-were drawn may have it more or less often. Its noise has the variance s^2 ((1 - q)^2 + (k - 1) q^2) for k bins.
+were drawn may have it more or less often. Its noise has, for k bins, the variance
+s^2 ((1 - q)^2 + (k - 1) q^2).
 
 *How much the model is trusted.* Where columns that depend on each other are far apart in its tree, the model
 counts what they say of the target several times. So a is the one of ``TRUST`` with which the law misses the
 noisy tables least, after the pairs of the target are met.
 
-*How much of it is believed.* A correction theta moves its cell by about I theta, I = sum of P (1 - P) over the
-rows of the cell. So the residuals of a table tell the variance t^2 of its corrections: sum(residual^2 -
-noise) / sum I^2 (empirical Bayes, Efron and Morris 1973). The posterior mode of theta under this prior has the
-penalty s^2 / (I t^2) theta^2 / 2 in the scale of the log-likelihood. A table whose residuals are no larger
-than their noise is left out.
+*How much of it is believed.* A correction theta moves its cell by about I theta, I = sum of P (1 - P) over
+the rows of the cell. So the residuals of a table tell the variance t^2 of its corrections:
+sum(residual^2 - noise) / sum I^2 (empirical Bayes, Efron and Morris 1973). The posterior mode of theta under
+this prior has the penalty s^2 / (I t^2) theta^2 / 2 in the scale of the log-likelihood. Of the tables that
+are tried only those count whose residuals noise alone would not make, by a chi-squared test.
 """
 
 from __future__ import annotations
@@ -168,92 +169,12 @@ def _normalised(logs: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction; ``weight`` is
-    I, ``expected`` what the law says, with ``noise`` (variance) in the
-    residuals; ``misfit`` the squared residuals beyond their noise, relative to it, and ``luck`` the probability that
-    noise alone has such residuals (chi-squared)."""
+    """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction.
 
-    cells: Cells
-    rows: IntArray
-    wanted: FloatArray
-    penalty: FloatArray
-    weight: FloatArray
-    expected: FloatArray
-    noise: FloatArray
-    misfit: float
-    luck: float
-
-    def held(self) -> _Table:
-        """The same, to stay as it is."""
-        penalty = _penalty(self.noise, self.weight, _HELD**2)
-        return replace(self, wanted=self.expected, penalty=penalty)
-
-    def near(self) -> _Table:
-        """The same; no share of the target comes nearer to 0 or 1 than to ``_NEAR`` of its distance."""
-        each = self.expected.sum(axis=1, keepdims=True)
-        least, most = _NEAR * self.expected, each - _NEAR * (each - self.expected)
-        return replace(self, wanted=np.clip(self.wanted, least, most))
-
-
-def corrected(
-    start: Conditional,
-    columns: Mapping[int, Codes],
-    total: float,
-    kept: Sequence[Evidence],
-    tried: Sequence[Evidence],
-    stop: Callable[[], bool] = lambda: False,
-) -> Conditional:
-    """The law that rows of the model follow, corrected by the tables.
-
-    Args:
-        start: without corrections.
-        columns: (n,) working bins of each attribute of public rows of the model.
-        total: N, rows (above 0).
-        kept: tables that the rows have to keep, such as the pairs of the target.
-        tried: tables of which only those count that stand out of noise and of their number.
-        stop: ends the fit after a step.
+    ``weight`` is I, ``expected`` what the law says, with ``noise`` (variance) in the residuals. ``misfit`` are
+    the squared residuals beyond their noise, relative to it, ``luck`` is the probability that noise alone has
+    such residuals.
     """
-    scale = total / len(next(iter(columns.values())))
-    best, misfit = start, math.inf
-    fewest = min((len(own.cells.scope) for own in tried), default=0)
-    judges = [own for own in tried if len(own.cells.scope) == fewest][:_JUDGES] or kept
-    for trust in TRUST:
-        law = replace(start, trust=trust)
-        given = law.given(columns)
-        tables = [_prepared(own, columns, given, scale) for own in kept]
-        law = _with(law, given, [own for own in tables if own.misfit > 0], scale, stop)
-        given = law.given(columns)
-        missed = sum(_prepared(own, columns, given, scale).misfit for own in judges)
-        if missed < misfit:
-            best, misfit = law, missed
-    given = best.given(columns)
-    tables = [_prepared(own, columns, given, scale) for own in tried]
-    clear = [own for own in tables if own.luck < LUCK / len(tried)]
-    held = [_prepared(own, columns, given, scale).held() for own in kept] if clear else []
-    return _with(best, given, [*held, *(own.near() for own in clear)], scale, stop)
-
-
-def _with(
-    start: Conditional,
-    given: FloatArray,
-    tables: Sequence[_Table],
-    scale: float,
-    stop: Callable[[], bool],
-) -> Conditional:
-    """Corrected by these tables; ``given``: what ``start`` says of the rows."""
-    if not tables:
-        return start
-    thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
-    new = [(own.cells, theta) for own, theta in zip(tables, thetas, strict=True)]
-    return replace(start, corrections=(*start.corrections, *new))
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction; ``weight`` is
-    I, ``expected`` what the law says, with ``noise`` (variance) in the
-    residuals; ``misfit`` the squared residuals beyond their noise, relative to it, and ``luck`` the probability that
-    noise alone has such residuals (chi-squared)."""
 
     cells: Cells
     rows: IntArray

@@ -29,8 +29,8 @@ class TargetModel(Answering):
     What it answers about the target is an expectation over public ``rows`` of the graphical model: of each
     attribute their working bins (n,). ``given`` (n, bins of the target): the law of the target for each.
 
-    Rows are drawn by ``sampler`` alone (``exact``). The ``network``, which SQL draws, is that of the graphical
-    model: its target is the one before the correction.
+    Rows are drawn by ``sampler`` alone (``exact``). The ``network``, which SQL draws, is that of the
+    graphical model: its target is the one before the correction.
     """
 
     domain: Domain
