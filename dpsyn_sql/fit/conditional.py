@@ -156,7 +156,7 @@ def _looked_up(
     table = joint.transpose([scope.index(variable) for variable in (*others, *mine)])
     with np.errstate(divide="ignore"):
         table = np.maximum(np.log(table), -60.0)
-    table = table[(..., *(own[variable] for variable in mine))]
+    table = table[(slice(None),) * len(others) + tuple(own[variable] for variable in mine)]
     if not others:
         return table
     return np.asarray(table[tuple(known[variable] for variable in others)])
@@ -171,9 +171,9 @@ def _normalised(logs: FloatArray) -> FloatArray:
 class _Table:
     """What a table asks of the rows: counts ``wanted`` and the ``penalty`` of each correction.
 
-    ``weight`` is I, ``expected`` what the law says, with ``noise`` (variance) in the residuals. ``misfit`` are
-    the squared residuals beyond their noise, relative to it, ``luck`` is the probability that noise alone has
-    such residuals.
+    ``weight`` is I, ``expected`` what the law says, with ``noise`` (variance) in the residuals. ``misfit``
+    are the squared residuals beyond their noise, relative to it, ``luck`` is the probability that noise alone
+    has such residuals.
     """
 
     cells: Cells
@@ -204,6 +204,7 @@ def corrected(
     total: float,
     kept: Sequence[Evidence],
     tried: Sequence[Evidence],
+    trusts: Sequence[float] = TRUST,
     stop: Callable[[], bool] = lambda: False,
 ) -> Conditional:
     """The law that rows of the model follow, corrected by the tables.
@@ -214,11 +215,12 @@ def corrected(
         total: N, rows (above 0).
         kept: tables that the rows have to keep, such as the pairs of the target.
         tried: tables of which only those count that stand out of noise and of their number.
+        trusts: powers of the law of the model that are tried.
         stop: ends the fit after a step.
     """
     scale = total / len(next(iter(columns.values())))
     best, misfit = start, math.inf
-    for trust in TRUST:
+    for trust in trusts:
         found = _with(replace(start, trust=trust), columns, scale, kept, stop)
         given = found.given(columns)
         missed = sum(_prepared(own, columns, given, scale).misfit for own in (tried or kept))

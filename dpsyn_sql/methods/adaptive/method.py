@@ -136,7 +136,7 @@ class Adaptive(Recipe):
             plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
-        known, about_target = model.independence(task), list[target.Asked]()
+        known, about_target = model.independence(task), None
         if plan.reserved and total_of(observed) > 0:
             about_target, step = target.asked(task, plan.reserved[0])
             known, left = all_rounds(task, known, step)

@@ -1,9 +1,9 @@
-"""The target beside all pairs and triples of other columns, and its law given all of them.
+"""The target beside every pair of other columns, and its law given all of them.
 
 A junction tree holds few tables with the target. What it cannot hold, such as the sign of a product of two
 columns, is asked for here: tables of the target with every two other columns, over a few bins each, in one
-question; and with every three, over two bins. The number of rows, the number of tables and the budget decide
-whether this pays: no score does, so that nothing is spent on choosing. The answers correct the law of the
+question. The number of rows, the number of tables and the budget decide whether this pays: no score does, so
+that nothing is spent on choosing. The answers correct the law of the
 target (``fit/conditional.py``). The tables that a replay asks for follow from one-way tables alone.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, snapped
-from dpsyn_sql.fit.conditional import Cells, Conditional, Evidence, Twin, corrected
+from dpsyn_sql.fit.conditional import TRUST, Cells, Conditional, Evidence, Twin, corrected
 from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
@@ -46,23 +46,15 @@ _FIT_SHARE = 0.7
 # Share of the time after the last question, with the last fit of the graphical model.
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One question: tables of ``others`` columns with the target, over ``bins`` bins of each.
+BINS = (4, 3, 2)
+"""Bins of each other column: the most with which the question pays."""
 
-    ``least`` and ``most``: whole percentages of the budget of all rounds. ``clear``: rows of a cell per
-    standard deviation of its noise from which on the question pays.
-    """
+LEAST_SHARE, MOST_SHARE = 3, 12
+"""Whole percentages of the budget of all rounds. Above the latter the pairs would lose too much."""
 
-    others: int
-    bins: int
-    least: int
-    most: int
-    clear: float
-
-
-ROUNDS = (Round(2, 4, 3, 12, 3.0), Round(3, 2, 2, 5, 1.5))
-"""Chosen on the tables of ``benchmarks/high_order.py`` and on Adult (docs/decisions/0049)."""
+CLEAR = 3.0
+"""Rows of a cell per standard deviation of its noise from which on the question pays. Chosen, as the shares,
+on the dense table of ``benchmarks/high_order.py`` and on Adult (docs/decisions/0049)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +65,23 @@ class Asked:
     budget: Budget
 
 
-def asked(task: Task, step: ReservedStep) -> tuple[list[Asked], ReservedStep]:
-    """The questions about the target that pay, and the step with what they leave of its budget."""
-    found = list[Asked]()
-    left = step.budget.amount
-    if step.further is not None and _can_pay(task, step):
-        for own in ROUNDS:
-            tables = _tables(task, own)
-            if not tables or not _held(
-                task, [*(t for one in found for t in one.tables), *tables], step.further
-            ):
-                continue
-            for share in range(own.least, own.most + 1):
-                budget, _ = step.budget.split((share, 100 - share))
-                deviation = cell_deviation(budget, len(tables), task.plan.source.unit.max_rows)
-                cells = max(math.prod(table.shape) for table in tables)
-                if budget.amount > 0 and task.total >= own.clear * deviation * cells:
-                    found.append(Asked(tuple(tables), budget))
-                    left -= budget.amount
-                    break
-    return found, replace(step, budget=replace(step.budget, amount=left))
+def asked(task: Task, step: ReservedStep) -> tuple[Asked | None, ReservedStep]:
+    """The question about the target, if one pays, and the step with what it leaves of its budget."""
+    if step.further is None or not _can_pay(task, step):
+        return None, step
+    for bins in BINS:
+        tables = _tables(task, bins)
+        if not tables or not _announced(tables, step.further):
+            continue
+        cells = max(math.prod(table.shape) for table in tables)
+        for share in range(LEAST_SHARE, MOST_SHARE + 1):
+            own, left = step.budget.split((share, 100 - share))
+            deviation = (
+                cell_deviation(own, len(tables), task.plan.source.unit.max_rows) if own.amount else math.inf
+            )
+            if task.total >= CLEAR * deviation * cells:
+                return Asked(tuple(tables), own), replace(step, budget=left)
+    return None, step
 
 
 def _can_pay(task: Task, step: ReservedStep) -> bool:
@@ -103,28 +92,22 @@ def _can_pay(task: Task, step: ReservedStep) -> bool:
     return 2 <= task.working.sizes[task.plan.domain.index(target)] <= MOST_BINS
 
 
-def _held(task: Task, tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
-    """Whether all tables are among those that the plan announces; half of their cells are for others."""
+def _announced(tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
+    """Whether all are among the tables that the plan announces; half of their cells are for others."""
     cells = [math.prod(table.shape) for table in tables]
-    widest = max(len(table.scope) for table in tables) + 1
-    return (
-        widest <= allowed.attributes and max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
-    )
+    return max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
 
 
-def _tables(task: Task, own: Round) -> list[Cells]:
-    """All tables of a round; none if they are too many."""
+def _tables(task: Task, bins: int) -> list[Cells]:
+    """The target with every two other columns of two working bins or more; none if they are too many."""
     names, sizes = task.plan.domain.names, task.working.sizes
     target = names.index(task.terms.workload.target)
     others = [place for place in range(len(names)) if place != target and sizes[place] > 1]
-    if not 0 < math.comb(len(others), own.others) <= MOST_TABLES:
+    if not 0 < math.comb(len(others), 2) <= MOST_TABLES:
         return []
-    maps = {place: _coarse(task, place, own.bins) for place in others}
+    maps = {place: _coarse(task, place, bins) for place in others}
     goal = _coarse(task, target, TARGET_BINS)
-    return [
-        Cells(scope, tuple(maps[place] for place in scope), goal)
-        for scope in combinations(others, own.others)
-    ]
+    return [Cells(pair, (maps[pair[0]], maps[pair[1]]), goal) for pair in combinations(others, 2)]
 
 
 def _coarse(task: Task, place: int, most: int) -> IntArray:
@@ -141,13 +124,15 @@ def _coarse(task: Task, place: int, most: int) -> IntArray:
     return bins if bins.max() > 0 else (np.arange(size) >= size // 2).astype(np.int64)
 
 
-def refined(task: Task, model: GraphicalModel, questions: Sequence[Asked]) -> GraphicalModel | TargetModel:
-    """The model with the law of the target that the answers tell; without answers the model as it is."""
-    if not questions or model.total <= 0:
+def refined(task: Task, model: GraphicalModel, question: Asked | None) -> GraphicalModel | TargetModel:
+    """The model with the law of the target that the answers tell; without a question the model as it is."""
+    if question is None or model.total <= 0:
         return model
-    tried = [evidence for question in questions for evidence in _answered(task, question)]
+    tried = _answered(task, question)
     target = task.plan.domain.index(task.terms.workload.target)
     start = Conditional(model.beliefs, _twins(task), target)
+    # What no pairs of the target show is in the model alone.
+    trusts = TRUST[:1] if any(target in own for own in model.sets) else TRUST
     number = min(ROWS, max(2**12, 2**19 // task.working.sizes[target]))
     codes = np.concatenate([*model.sampler().batches(number, SEED)])
     columns: dict[int, Codes] = dict(columns_of(codes, model.bins))
@@ -156,7 +141,7 @@ def refined(task: Task, model: GraphicalModel, questions: Sequence[Asked]) -> Gr
         return task.terms.deadline.over(_FIT_SHARE, "the fit of the target stopped early")
 
     with phase("fit target"), task.terms.deadline.running():
-        law = corrected(start, columns, model.total, _pairs(task, model, target), tried, stop)
+        law = corrected(start, columns, model.total, _pairs(task, model, target), tried, trusts, stop)
     rows = tuple(column.astype(np.uint16) for column in columns.values())
     return TargetModel(model.domain, model.total, model, law, rows, law.given(columns))
 

@@ -77,8 +77,8 @@ def raked(given: FloatArray, shares: FloatArray) -> FloatArray:
 def drawn_evenly(given: FloatArray, generator: np.random.Generator) -> IntArray:
     """A bin (n,) for each row of probabilities (n, bins)."""
     number, size = given.shape
-    order = np.lexsort((generator.random(number), given @ np.arange(size)))
+    order = np.lexsort(np.stack([generator.random(number), given @ np.arange(size)]))
     places = np.empty(number)
     places[order] = (generator.random() + _GOLDEN * np.arange(number)) % 1.0
     drawn = (np.cumsum(given, axis=1) <= places[:, None]).sum(axis=1)
-    return np.minimum(drawn, size - 1)
+    return np.asarray(np.minimum(drawn, size - 1), dtype=np.int64)
