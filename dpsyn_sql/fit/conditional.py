@@ -27,7 +27,7 @@ are tried only those count whose residuals noise alone would not make, by a chi-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +45,7 @@ ITERATIONS = 60
 TRUST = (1.0, 0.5, 0.0)
 """Powers of the law of the graphical model that are tried."""
 
-LUCK = 0.05
+LUCK = 0.01
 """Probability that noise alone makes one of all tables that are tried stand out."""
 
 _LEAST_LOG = -12.0
@@ -55,6 +55,9 @@ _LEAST_PENALTY, _MOST_PENALTY = 1e-3, 1e9
 
 _NEAR = 0.1
 # Noise wants shares below 0 and above 1.
+
+_CENTRED = 3
+# Rounds of taking out the sums over other attributes.
 
 _HELD = 0.3
 # Deviation of the corrections that keep a table as it is, while others change.
@@ -191,11 +194,22 @@ class _Table:
         penalty = _penalty(self.noise, self.weight, _HELD**2)
         return replace(self, wanted=self.expected, penalty=penalty)
 
-    def near(self) -> _Table:
-        """The same; no share of the target comes nearer to 0 or 1 than to ``_NEAR`` of its distance."""
+    def beyond(self, known: Collection[int]) -> _Table:
+        """The same without what its noise says of the pairs of the target with ``known`` attributes, which are
+        met already. No share of the target comes nearer to 0 or 1 than ``_NEAR`` of its distance."""
         each = self.expected.sum(axis=1, keepdims=True)
+        shape = [int(own.max()) + 1 for own in self.cells.maps]
+        cells = each.reshape(*shape, 1)
+        residual = (self.wanted - self.expected).reshape(*shape, -1)
+        axes = [axis for axis, attribute in enumerate(self.cells.scope) if attribute in known]
+        for _ in range(_CENTRED):
+            for axis in axes:
+                others = tuple(other for other in range(len(shape)) if other != axis)
+                part = cells / np.maximum(cells.sum(axis=others, keepdims=True), 1e-9)
+                residual = residual - part * residual.sum(axis=others, keepdims=True)
+        wanted = self.expected + residual.reshape(self.wanted.shape)
         least, most = _NEAR * self.expected, each - _NEAR * (each - self.expected)
-        return replace(self, wanted=np.clip(self.wanted, least, most))
+        return replace(self, wanted=np.clip(wanted, least, most))
 
 
 def corrected(
@@ -219,36 +233,38 @@ def corrected(
         stop: ends the fit after a step.
     """
     scale = total / len(next(iter(columns.values())))
+    judges = tried or kept
     best, misfit = start, math.inf
     for trust in trusts:
-        found = _with(replace(start, trust=trust), columns, scale, kept, stop)
-        given = found.given(columns)
-        missed = sum(_prepared(own, columns, given, scale).misfit for own in (tried or kept))
+        law = replace(start, trust=trust)
+        given = law.given(columns)
+        tables = [_prepared(own, columns, given, scale) for own in kept]
+        law = _with(law, given, [own for own in tables if own.misfit > 0], scale, stop)
+        given = law.given(columns)
+        missed = math.fsum(_prepared(own, columns, given, scale).misfit for own in judges)
         if missed < misfit:
-            best, misfit = found, missed
+            best, misfit = law, missed
     given = best.given(columns)
-    clear = [own for own in tried if _prepared(own, columns, given, scale).luck < LUCK / len(tried)]
-    return _with(replace(best, corrections=()), columns, scale, [*kept, *clear], stop) if clear else best
+    tables = [_prepared(own, columns, given, scale) for own in tried]
+    clear = [own for own in tables if own.luck < LUCK / len(tried)]
+    met = {attribute for own in kept for attribute in own.cells.scope}
+    held = [_prepared(own, columns, given, scale).held() for own in kept] if clear else []
+    return _with(best, given, [*held, *(own.beyond(met) for own in clear)], scale, stop)
 
 
 def _with(
     start: Conditional,
-    columns: Mapping[int, Codes],
+    given: FloatArray,
+    tables: Sequence[_Table],
     scale: float,
-    evidence: Sequence[Evidence],
     stop: Callable[[], bool],
 ) -> Conditional:
-    """Corrected by the tables whose residuals are larger than their noise."""
-    given = start.given(columns)
-    tables = [_prepared(own, columns, given, scale) for own in evidence]
-    tables = [own for own in tables if own.misfit > 0]
+    """Corrected by these tables; ``given``: what ``start`` says of the rows."""
     if not tables:
         return start
     thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
-    return replace(
-        start,
-        corrections=tuple((own.cells, theta) for own, theta in zip(tables, thetas, strict=True)),
-    )
+    new = ((own.cells, theta) for own, theta in zip(tables, thetas, strict=True))
+    return replace(start, corrections=(*start.corrections, *new))
 
 
 def _prepared(own: Evidence, columns: Mapping[int, Codes], given: FloatArray, scale: float) -> _Table:
