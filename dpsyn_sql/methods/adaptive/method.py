@@ -10,6 +10,7 @@
             pairs that the cap keeps out of the tree: for the sample model.py
             where columns are in no pair: sets of three to six of them orders.py
     once:   the same for three attributes within a clique, from epsilon 0.8 on
+    with a target: its tables with every two others, unscored        target.py
     if no pair was: one-way tables again, with the rest of the budget
 
 The first model is independence. AIM (McKenna, Mullins, Sheldon, Miklau 2022) chooses one marginal at a time
@@ -114,6 +115,8 @@ class Adaptive(Recipe):
             first_of = ", the target's pairs first" if terms.workload.target else ""
             name = f"two-way, in two rounds{first_of}"
             name += ", then three-way" if triples_asked(domain, rho, self.constants) else ""
+            if terms.workload.target and budget.gaussian and further is not None:
+                name += ", then the target with every two other columns where there are rows enough"
             if counted:
                 few = attributes - 1 if terms.workload.target else 0
                 needed = source.unit.max_rows * rows_needed(attributes, budget, few)

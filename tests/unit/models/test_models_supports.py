@@ -9,6 +9,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit import elimination
 from dpsyn_sql.fit.belief import calibrate, marginals
+from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
@@ -16,6 +17,7 @@ from dpsyn_sql.methods.models.copula import CopulaModel
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.network import NetworkModel
 from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.methods.models.target import TargetModel
 from dpsyn_sql.methods.models.views import ViewsModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 
@@ -47,7 +49,14 @@ def views(reconstruction):
     return ViewsModel(DOMAIN, 100.0, tables, beliefs, every, within, "exchange", reconstruction)
 
 
+def of_target():
+    model, law = graphical(), Conditional(graphical().beliefs, {}, 2)
+    rows = tuple(np.concatenate([*model.sampler().batches(500, 1)]).astype(np.int64).T)
+    return TargetModel(DOMAIN, 100.0, model, law, rows, law.given(dict(enumerate(rows))))
+
+
 MODELS = {
+    "target": of_target(),
     "product": ProductModel(
         DOMAIN, Margins(9.0, {n: np.full(k, 1 / k) for n, k in zip(NAMES, SIZES, strict=True)})
     ),
