@@ -1,7 +1,7 @@
 """Tables whose structure lies in many columns at once, which marginals of two columns cannot show.
 
     python benchmarks/high_order.py [--tables parity dense] [--methods adaptive ...] [--peers ...]
-        [--epsilon 1] [--delta 1e-9] [--runs 3] [--remedies] [--picture FILE] [options of peers.py]
+        [--epsilon 1] [--delta 1e-9] [--runs 3] [--remedies] [--picture FILE] [--target] [options of peers.py]
 
     parity   20 columns. Ten fair bits, five numbers in eight equal parts, and five targets: the parity of
              two, three and five of the bits, and the sign of the product of two and of three of the numbers;
@@ -16,6 +16,8 @@
 50,000 rows are synthesized, 12,500 held back. Printed are mean total variation distances of 2-, 3- and 4-way
 marginals; of the marginal of each planted target with its columns; and what gradient boosting that learns
 from the synthetic rows is worth on the rows held back: area under the ROC curve, or R squared for the sum.
+``--target`` prints instead, of each target, what the learner is worth on rows of ``auto`` without and with
+``target=`` beside what it is worth on the real rows, and the mean two-way distance of both.
 ``--remedies`` shows for ``parity`` what a person who knows the structure can do, by the default method.
 The tables are made here from a seed. Needs scikit-learn.
 """
@@ -28,9 +30,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from adaptive import written
 from beside_peers import (
     PEAK,
     PROCESSOR,
@@ -248,6 +252,36 @@ def remedy_lines(columns: Sequence[str], epsilon: float, delta: float, runs: int
     return rows
 
 
+def named(name: str, target: str, epsilon: float, delta: float, said: bool) -> tuple[float, float]:
+    """What the learner of a target is worth on one release, which is told of it or not; the two-way distance."""
+    warnings.simplefilter("ignore")
+    task = task_of(name)
+    made = written(task.table(), "auto", epsilon, delta, target if said else None)
+    pairs = list(combinations(range(len(task.sizes)), 2))
+    distance = statistics.mean(variations(task.rows, made.copy, [*task.sizes.values()], pairs))
+    return learnt(task, made.copy, target), distance
+
+
+def target_lines(name: str, epsilon: float, delta: float, runs: int) -> list[list[object]]:
+    """A line for each target: medians without and with ``target=``, the best possible and the share of it."""
+    rows: list[list[object]] = []
+    for target in targets_of(name):
+        task = task_of(name)
+        best = learnt(task, task.rows, target)
+        (before, apart_before), (after, apart_after) = (
+            (statistics.median(own) for own in zip(*found, strict=True))
+            for found in (
+                [apart(named, name, target, epsilon, delta, said) for _ in range(runs)]
+                for said in (False, True)
+            )
+        )
+        share = f"{after / best:.0%}"
+        figures = [f"{figure:.4f}" for figure in (apart_before, apart_after)]
+        rows.append([worth(target), f"{before:.3f}", f"{after:.3f}", f"{best:.3f}", share, *figures])
+        print(*rows[-1], flush=True)
+    return rows
+
+
 def columns_of(task: Task) -> tuple[str, ...]:
     """Figures in the order of the table."""
     groups = [f"{target}, distance" for target in PLANTED] if task.name == "parity" else []
@@ -278,10 +312,18 @@ def main() -> None:
     parser.add_argument(
         "--remedies", action="store_true", help="what a person who knows the structure can do"
     )
+    parser.add_argument("--target", action="store_true", help="each target by name, beside the best possible")
     parser.add_argument("--picture", type=Path, help="an SVG: parities of the first epsilon")
     arguments = parser.parse_args()
     if find_spec("sklearn") is None:
         print("Skipped: scikit-learn is not installed (pip install 'dpsyn_sql[benchmarks]').")
+        return
+    if arguments.target:
+        header = ["target", "auto", "auto, target=", "real rows", "share", "2-way", "2-way, target="]
+        for epsilon in arguments.epsilon:
+            for name in arguments.tables:
+                lines = target_lines(name, epsilon, arguments.delta, arguments.runs)
+                print_table(header, lines, f"{name}, epsilon {epsilon:g}, {arguments.runs} runs; {machine()}")
         return
     wanted = methods_wanted(arguments.methods, arguments.variants)
     results = Results(arguments.results)

@@ -195,8 +195,8 @@ class _Table:
         return replace(self, wanted=self.expected, penalty=penalty)
 
     def beyond(self, known: Collection[int]) -> _Table:
-        """The same without what its noise says of the pairs of the target with ``known`` attributes: these are
-        met already. No share of the target comes nearer to 0 or 1 than ``_NEAR`` of its distance."""
+        """The same without what its noise says of the pairs of the target with ``known`` attributes: they
+        are met already. No share of the target comes nearer to 0 or 1 than ``_NEAR`` of its distance."""
         each = self.expected.sum(axis=1, keepdims=True)
         shape = [int(own.max()) + 1 for own in self.cells.maps]
         cells = each.reshape(*shape, 1)
