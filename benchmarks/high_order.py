@@ -253,7 +253,7 @@ def remedy_lines(columns: Sequence[str], epsilon: float, delta: float, runs: int
 
 
 def named(name: str, target: str, epsilon: float, delta: float, said: bool) -> tuple[float, float]:
-    """What the learner of a target is worth on one release, which is told of it or not; the two-way distance."""
+    """What the learner of a target is worth on one release, told of it or not; and the two-way distance."""
     warnings.simplefilter("ignore")
     task = task_of(name)
     made = written(task.table(), "auto", epsilon, delta, target if said else None)

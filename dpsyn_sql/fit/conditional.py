@@ -1,6 +1,6 @@
 """The law of one attribute, the target, given all others: a graphical model, corrected by noisy tables.
 
-    P(y | x)  proportional to  P_model(y | x)^a exp(sum over t of theta_t[cell_t(x), bin_t(y)])
+    P(y | x)  proportional to  P_model(y | x) exp(sum over t of theta_t[cell_t(x), bin_t(y)])
 
 Each table t counts rows by a cell of some other attributes, in bins, and by a bin of the target. The cells
 need no junction tree, so tables of any columns can be added. The law is fitted over public rows, drawn from
@@ -12,10 +12,6 @@ multinomial logistic regression from noisy sufficient statistics (Agresti 2013, 
 counts, the residual c_y - q_y sum(c) is what the table says beyond how often the cell occurs: the rows that
 were drawn may have it more or less often. Its noise has, for k bins, the variance
 s^2 ((1 - q)^2 + (k - 1) q^2).
-
-*How much the model is trusted.* Where columns that depend on each other are far apart in its tree, the model
-counts what they say of the target several times. So a is the one of ``TRUST`` with which the law misses the
-noisy tables least, after the pairs of the target are met.
 
 *How much of it is believed.* A correction theta moves its cell by about I theta, I = sum of P (1 - P) over
 the rows of the cell. So the residuals of a table tell the variance t^2 of its corrections:
@@ -42,9 +38,6 @@ from dpsyn_sql.fit.graph import Scope
 ITERATIONS = 60
 """The most steps of a fit; it also ends when the objective no longer moves."""
 
-TRUST = (1.0, 0.5, 0.0)
-"""Powers of the law of the graphical model that are tried."""
-
 LUCK = 0.01
 """Probability that noise alone makes one of all tables that are tried stand out."""
 
@@ -61,9 +54,6 @@ _CENTRED = 3
 
 _HELD = 0.3
 # Deviation of the corrections that keep a table as it is, while others change.
-
-_JUDGES = 400
-# The most tables that choose the trust.
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +103,12 @@ class Conditional:
     """P(target | other attributes), over working bins.
 
     ``twins``: of the variables of ``beliefs`` that are no attributes. ``corrections``: theta of each table,
-    of the shape of its cells. ``trust``: the power (0 to 1) that P_model has.
+    of the shape of its cells.
     """
 
     beliefs: Beliefs
     twins: Mapping[int, Twin]
     target: int
-    trust: float = 1.0
     corrections: tuple[tuple[Cells, FloatArray], ...] = ()
 
     def given(self, columns: Mapping[int, Codes]) -> FloatArray:
@@ -147,7 +136,7 @@ class Conditional:
                 if not own.keys().isdisjoint(scope):
                     found += sign * _looked_up(joint, scope, own, known)
         found -= found.max(axis=1, keepdims=True)
-        return np.asarray(self.trust * np.maximum(found, _LEAST_LOG))
+        return np.asarray(np.maximum(found, _LEAST_LOG))
 
 
 def _looked_up(
@@ -218,10 +207,10 @@ def corrected(
     total: float,
     kept: Sequence[Evidence],
     tried: Sequence[Evidence],
-    trusts: Sequence[float] = TRUST,
     stop: Callable[[], bool] = lambda: False,
 ) -> Conditional:
-    """The law that rows of the model follow, corrected by the tables.
+    """The law that rows of the model follow, corrected by the tables; ``start`` if none of those that are
+    tried stands out of noise.
 
     Args:
         start: without corrections.
@@ -229,27 +218,20 @@ def corrected(
         total: N, rows (above 0).
         kept: tables that the rows have to keep, such as the pairs of the target.
         tried: tables of which only those count that stand out of noise and of their number.
-        trusts: powers of the law of the model that are tried.
         stop: ends the fit after a step.
     """
     scale = total / len(next(iter(columns.values())))
-    judges = tried or kept
-    best, misfit = start, math.inf
-    for trust in trusts:
-        law = replace(start, trust=trust)
-        given = law.given(columns)
-        tables = [_prepared(own, columns, given, scale) for own in kept]
-        law = _with(law, given, [own for own in tables if own.misfit > 0], scale, stop)
-        given = law.given(columns)
-        missed = math.fsum(_prepared(own, columns, given, scale).misfit for own in judges)
-        if missed < misfit:
-            best, misfit = law, missed
-    given = best.given(columns)
+    given = start.given(columns)
+    met = [_prepared(own, columns, given, scale) for own in kept]
+    law = _with(start, given, [own for own in met if own.misfit > 0], scale, stop)
+    given = law.given(columns)
     tables = [_prepared(own, columns, given, scale) for own in tried]
     clear = [own for own in tables if own.luck < LUCK / len(tried)]
-    met = {attribute for own in kept for attribute in own.cells.scope}
-    held = [_prepared(own, columns, given, scale).held() for own in kept] if clear else []
-    return _with(best, given, [*held, *(own.beyond(met) for own in clear)], scale, stop)
+    if not clear:
+        return start
+    known = {attribute for own in kept for attribute in own.cells.scope}
+    held = [_prepared(own, columns, given, scale).held() for own in kept]
+    return _with(law, given, [*held, *(own.beyond(known) for own in clear)], scale, stop)
 
 
 def _with(

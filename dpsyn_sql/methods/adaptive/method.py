@@ -155,7 +155,7 @@ class Adaptive(Recipe):
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = replace(model.independence(task), dispersions=known.dispersions)
         found = _model(task, known, known.total if known.tables else total_of(observed))
-        return target.refined(task, found, about_target)
+        return target.refined(task, found, about_target, grouped=known.grouped)
 
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with

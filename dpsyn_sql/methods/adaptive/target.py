@@ -19,7 +19,7 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, snapped
-from dpsyn_sql.fit.conditional import TRUST, Cells, Conditional, Evidence, Twin, corrected
+from dpsyn_sql.fit.conditional import Cells, Conditional, Evidence, Twin, corrected
 from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
@@ -124,15 +124,15 @@ def _coarse(task: Task, place: int, most: int) -> IntArray:
     return bins if bins.max() > 0 else (np.arange(size) >= size // 2).astype(np.int64)
 
 
-def refined(task: Task, model: GraphicalModel, question: Asked | None) -> GraphicalModel | TargetModel:
-    """The model with the law of the target that the answers tell; without a question the model as it is."""
-    if question is None or model.total <= 0:
+def refined(
+    task: Task, model: GraphicalModel, question: Asked | None, *, grouped: bool
+) -> GraphicalModel | TargetModel:
+    """The model with the law of the target that the answers tell; the model as it is if they tell none."""
+    if question is None or model.total <= 0 or grouped:
         return model
     tried = _answered(task, question)
     target = task.plan.domain.index(task.terms.workload.target)
     start = Conditional(model.beliefs, _twins(task), target)
-    # What no pairs of the target show is in the model alone.
-    trusts = TRUST[:1] if any(target in own for own in model.sets) else TRUST
     number = min(ROWS, max(2**12, 2**19 // task.working.sizes[target]))
     codes = np.concatenate([*model.sampler().batches(number, SEED)])
     columns: dict[int, Codes] = dict(columns_of(codes, model.bins))
@@ -141,7 +141,9 @@ def refined(task: Task, model: GraphicalModel, question: Asked | None) -> Graphi
         return task.terms.deadline.over(_FIT_SHARE, "the fit of the target stopped early")
 
     with phase("fit target"), task.terms.deadline.running():
-        law = corrected(start, columns, model.total, _pairs(task, model, target), tried, trusts, stop)
+        law = corrected(start, columns, model.total, _pairs(task, model, target), tried, stop)
+    if not law.corrections:
+        return model
     rows = tuple(column.astype(np.uint16) for column in columns.values())
     return TargetModel(model.domain, model.total, model, law, rows, law.given(columns))
 

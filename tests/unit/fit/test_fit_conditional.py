@@ -93,7 +93,7 @@ def test_one_bin_more_of_the_target_than_of_its_tables_keeps_their_shares():
     counts = np.array([[4000.0, 1000.0], [1000.0, 4000.0], [1000.0, 4000.0], [4000.0, 1000.0]])
     cells = Cells((0, 1), (np.arange(2), np.arange(2)), np.array([0, 1, 1]))
     start = Conditional(beliefs, {}, 2)
-    law = corrected(start, columns, 20_000.0, [], [Evidence(cells, counts, 5.0)], (1.0,)).given(columns)
+    law = corrected(start, columns, 20_000.0, [], [Evidence(cells, counts, 5.0)]).given(columns)
     own = np.exp(potentials[2,])
     assert law[:, 1] / law[:, 2] == pytest.approx(own[1] / own[2])
     alike = columns[0] == columns[1]

@@ -39,7 +39,7 @@ def sampler():
     bins = (np.array([0, 0, 1, 1]), np.array([0, 1, 1]))
     within = (np.full(4, 0.5), np.array([1.0, 0.25, 0.75]))
     cells = Cells((0,), (np.arange(2),), np.arange(2))
-    law = Conditional(beliefs, {}, 1, 1.0, ((cells, np.array([[9.0, -9.0], [-9.0, 9.0]])),))
+    law = Conditional(beliefs, {}, 1, ((cells, np.array([[9.0, -9.0], [-9.0, 9.0]])),))
     rows = GraphicalSampler(beliefs, bins, within)
     return rows, RedrawnSampler(rows, law, np.array([0.5, 0.5]))
 
