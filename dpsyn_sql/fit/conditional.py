@@ -38,7 +38,7 @@ from dpsyn_sql.fit.graph import Scope
 ITERATIONS = 60
 """The most steps of a fit; it also ends when the objective no longer moves."""
 
-LUCK = 0.01
+LUCK = 0.05
 """Probability that noise alone makes one of all tables that are tried stand out."""
 
 _LEAST_LOG = -12.0

@@ -49,10 +49,10 @@ _FIT_SHARE = 0.7
 BINS = (4, 3, 2)
 """Bins of each other column: the most with which the question pays."""
 
-LEAST_SHARE, MOST_SHARE = 3, 12
+LEAST_SHARE, MOST_SHARE = 3, 15
 """Whole percentages of the budget of all rounds. Above the latter the pairs would lose too much."""
 
-CLEAR = 3.0
+CLEAR = 4.0
 """Rows of a cell per standard deviation of its noise from which on the question pays. Chosen, as the shares,
 on the dense table of ``benchmarks/high_order.py`` and on Adult (docs/decisions/0049)."""
 

@@ -111,7 +111,7 @@ def test_what_noise_alone_would_show_changes_nothing():
             for pair in [(0, 1), (0, 2), (1, 2)]
         ]
         changed += bool(corrected(independent(), columns, 40_000.0, [], tried).corrections)
-    assert changed <= 1
+    assert changed <= 4
 
 
 def test_pairs_that_are_kept_stay_while_a_table_changes_the_law():
