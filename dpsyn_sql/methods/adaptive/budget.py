@@ -123,6 +123,9 @@ class Settings:
     distance of ``group_apart``, of ``group_chance`` times what a sample of as many rows has, and of this part
     of their distance from independence."""
 
+    group_free: float = 0.5
+    """A mixture has at most this part of the free numbers that the pairs have."""
+
     group_attributes: int = 6
     group_worth: float = 0.7
     """From so many attributes on groups are tried. The mixture is taken if the tables of its label are nearer

@@ -11,7 +11,7 @@ between rows, which bring pairs closer, would mix the groups up: there are none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -25,6 +25,7 @@ from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
+from dpsyn_sql.methods.adaptive.budget import Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task, targets
 from dpsyn_sql.methods.mixture.rounds import Task as Rounds
 from dpsyn_sql.methods.mixture.rounds import labels_of
@@ -70,6 +71,9 @@ def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> 
     """The mixture of fewest components whose pairs are those of the model, but for less than sampling alone
     would change. If a short fit of the most components is far from them, none is looked for."""
     settings, shares = task.constants, _shares(task, known)
+    numbers = _numbers(shares, pairs, settings)
+    if not numbers:
+        return None
     chance = np.mean([np.sqrt(table * (1 - table)).sum() for table in pairs.values()])
     chance *= 1 / math.sqrt(2 * math.pi * known.total)
     products: dict[Scope, FloatArray] = {(a, b): np.multiply.outer(shares[a], shares[b]) for a, b in pairs}
@@ -83,12 +87,19 @@ def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> 
         return float(snapped(np.array([_mean_variation(pairs, own)]), _GRID)[0])
 
     short = latent_classes(
-        shares, pairs, settings.groups[-1], _SEED, settings.group_starts, settings.group_steps
+        shares, pairs, numbers[-1], _SEED, settings.group_starts, settings.group_steps
     )
     if apart(short) > 2 * most:
         return None
-    fits = (latent_classes(shares, pairs, number, _SEED) for number in settings.groups)
+    fits = (latent_classes(shares, pairs, number, _SEED) for number in numbers)
     return next((mixture for mixture in fits if apart(mixture) <= most), None)
+
+
+def _numbers(shares: Sequence[FloatArray], pairs: Collection[Scope], settings: Settings) -> list[int]:
+    """Numbers of components with few parameters beside what the pairs tell: more would tell any pairs."""
+    free = [own.size - 1 for own in shares]
+    told = sum(free) + sum(free[a] * free[b] for a, b in pairs)
+    return [number for number in settings.groups if number * (1 + sum(free)) <= settings.group_free * told]
 
 
 def _shares(task: Task, known: Known) -> list[FloatArray]:

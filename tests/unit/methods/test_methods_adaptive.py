@@ -26,8 +26,9 @@ from dpsyn_sql.source.relation import PrivacyUnit
 SETTINGS = Adaptive.constants
 ROWS = 20_000
 MEASURED = "measure", "residuals"
-WITHOUT_SETS = {"full_noise": 0.0, "screen_most": 0.0}
-"""Neither the table over all attributes nor sets that no pair shows: ``test_methods_orders.py``."""
+WITHOUT_SETS = {"full_noise": 0.0, "screen_most": 0.0, "group_attributes": 99}
+"""Neither the table over all attributes nor sets that no pair shows (``test_methods_orders.py``), and no hidden
+groups (``test_methods_groups.py``)."""
 
 
 def door_to(domain, codes):
