@@ -208,8 +208,8 @@ MAX_FURTHER_CELLS = 2**20
 """The most cells of a table of three attributes or more: 8 MB to count."""
 
 OTHER_CELLS = 2 * MAX_FURTHER_CELLS
-"""The most cells of the tables beside triples: of sets over halves and in working bins, or of all attributes,
-and of labels."""
+"""The most cells of tables that are neither triples nor tables of a target: of sets over halves and in
+working bins, or of all attributes, and of labels."""
 
 MOST_TOGETHER, MOST_COLUMNS = 6, 12
 """Attributes of a set that no pair shows, and of the table over all attributes."""
@@ -302,7 +302,12 @@ def further_queries(domain: Domain, pairs: int) -> LaterMarginals | None:
     used = sum(attribute.size > 1 for attribute in domain.attributes)
     if used < 3:
         return None
-    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, pairs // _FOR_PAIRS + OTHER_CELLS)
+    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, 2 * (pairs // _FOR_PAIRS) + OTHER_CELLS)
+
+
+def room_of_each(allowed: LaterMarginals) -> int:
+    """The most cells of all triples, and of all tables of a target."""
+    return (allowed.together - OTHER_CELLS) // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,7 @@ def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> 
         }
         return float(snapped(np.array([_mean_variation(pairs, own)]), _GRID)[0])
 
-    short = latent_classes(
-        shares, pairs, numbers[-1], _SEED, settings.group_starts, settings.group_steps
-    )
+    short = latent_classes(shares, pairs, numbers[-1], _SEED, settings.group_starts, settings.group_steps)
     if apart(short) > 2 * most:
         return None
     fits = (latent_classes(shares, pairs, number, _SEED) for number in numbers)

@@ -20,7 +20,7 @@ from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of
 from dpsyn_sql.fit.projections import posterior_means
 from dpsyn_sql.fit.variances import Distance
-from dpsyn_sql.methods.adaptive.budget import OTHER_CELLS, NoiseLaw, Settings
+from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings, room_of_each
 from dpsyn_sql.methods.adaptive.model import Task, Working
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -156,7 +156,7 @@ def candidate_triples(
     kept, held = list[Scope](), 0
     for triple in sorted(codes, key=codes.__getitem__):
         held += codes[triple]
-        if codes[triple] <= allowed.cells and held <= allowed.together - OTHER_CELLS:
+        if codes[triple] <= allowed.cells and held <= room_of_each(allowed):
             kept.append(triple)
     return sorted(kept) if len(kept) >= settings.fewest_triples else []
 

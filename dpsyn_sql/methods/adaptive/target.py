@@ -21,6 +21,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, snapped
 from dpsyn_sql.fit.conditional import Cells, Conditional, Evidence, Twin, corrected
 from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
+from dpsyn_sql.methods.adaptive.budget import room_of_each
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
 from dpsyn_sql.methods.marginals import cell_deviation, over_bins
@@ -93,9 +94,9 @@ def _can_pay(task: Task, step: ReservedStep) -> bool:
 
 
 def _announced(tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
-    """Whether all are among the tables that the plan announces; half of their cells are for others."""
+    """Whether all are among the tables that the plan announces."""
     cells = [math.prod(table.shape) for table in tables]
-    return max(cells) <= allowed.cells and sum(cells) <= allowed.together // 2
+    return max(cells) <= allowed.cells and sum(cells) <= room_of_each(allowed)
 
 
 def _tables(task: Task, bins: int) -> list[Cells]:

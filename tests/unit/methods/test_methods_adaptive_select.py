@@ -255,12 +255,12 @@ def test_triples_stay_within_what_is_allowed_small_tables_first():
         return candidate_triples(working, tree, allowed, settings)
 
     assert within(LOOSE) == sorted([small, *rest])
-    assert within(LaterMarginals(3, 40, 10**6 + OTHER_CELLS)) == sorted([small, *rest[:2]])
-    assert within(LaterMarginals(3, 10**6, 54 + OTHER_CELLS)) == sorted([small, rest[0]])
+    assert within(LaterMarginals(3, 40, 10**7 + OTHER_CELLS)) == sorted([small, *rest[:2]])
+    assert within(LaterMarginals(3, 10**6, 108 + OTHER_CELLS)) == sorted([small, rest[0]])
     assert within(LOOSE, replace(any_number, triple_cells=24)) == [small]
     enough = replace(SETTINGS, fewest_triples=4)
     assert within(LOOSE, enough) == sorted([small, *rest])
-    assert within(LaterMarginals(3, 40, 10**6 + OTHER_CELLS), enough) == []
+    assert within(LaterMarginals(3, 40, 10**7 + OTHER_CELLS), enough) == []
 
 
 def test_twins_and_attributes_of_one_code_are_in_no_triple():
