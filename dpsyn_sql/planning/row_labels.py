@@ -175,10 +175,10 @@ def check_labels(labels: Sequence[RowLabel], domain: Domain) -> None:
     """
     for label in labels:
         if type(label) is NearestLabel:
-            plain = _holds(label.scores, tuple)
+            plain = _holds(label.scores, tuple) and all(len(entry) == 2 for entry in label.scores)
         else:
             plain = type(label) is TreeLabel and _holds(label.nodes, Node)
-        if not plain or type(label.name) is not str:
+        if not plain or not _holds((label.name, *label.attributes), str):
             raise InternalError("a label is a plain NearestLabel or TreeLabel: no other function is counted")
     names = [label.name for label in labels]
     if len(set(names)) < len(names) or any(name in domain for name in names):

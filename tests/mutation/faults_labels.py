@@ -41,6 +41,24 @@ FAULTS = (
         ("dpsyn_sql/private/measure/counting.py", "        check_labels(own, self.domain)\n", ""),
     ),
     fault(
+        "bins of a map may be of any class",
+        f"{DOOR}::test_the_bins_of_a_map_are_plain_numbers",
+        (
+            "dpsyn_sql/private/measure/counting.py",
+            "type(bins) is tuple and set(map(type, bins)) <= {int} for bins in maps",
+            "type(bins) is tuple for bins in maps",
+        ),
+    ),
+    fault(
+        "references are those of the caller",
+        f"{DOOR}::test_what_a_caller_changes_after_the_check_has_no_say",
+        (
+            "dpsyn_sql/private/measure/counting.py",
+            "copies = [table.copy() for table in references]",
+            "copies = list(references)",
+        ),
+    ),
+    fault(
         "sums of a label may overflow",
         f"{COUNTS}::test_what_is_no_plain_function_of_one_row_is_refused[sums beyond BIGINT]",
         (CHECKS, "LARGEST_SUM = 2**62", "LARGEST_SUM = 2**70"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +72,9 @@ class Counts:
                 could be another one when it is counted.
         """
         for query in queries:
-            if type(query) is not MarginalQuery or any(
-                type(bins) not in (tuple, NoneType) for bins in query.maps
-            ):
+            if type(query) is not MarginalQuery or not _is_plain(query):
                 raise InternalError(
-                    "a marginal that is asked for cannot change: no subclass, and tuples as maps"
+                    "a marginal that is asked for cannot change: no subclass, and tuples of str and int"
                 )
             if query.maps and len(query.maps) != len(query.attrs):
                 raise InternalError("a marginal over bins needs a map, or None, for every attribute")
@@ -100,10 +97,11 @@ class Counts:
                 "Declare fewer bins or categories, or leave a column out with exclude=."
             )
 
-    def check_references(
+    def checked_references(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
-    ) -> None:
-        """Public tables, bounded so that no distance can overflow.
+    ) -> list[NDArray[np.int64]]:
+        """Copies of public tables, bounded so that no distance can overflow; what becomes of the caller's own
+        arrays later has no say.
 
         Raises:
             InternalError: no queries, or references that are not int64 tables of the full shape.
@@ -114,10 +112,12 @@ class Counts:
         if any(type(table) is not np.ndarray for table in references):
             raise InternalError("a reference must be a plain numpy array")
         self.check_maps(queries)
-        for query, table in zip(queries, references, strict=True):
+        copies = [table.copy() for table in references]
+        for query, table in zip(queries, copies, strict=True):
             check_counts(table, query.shape(self.domain))
-        if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in references):
+        if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in copies):
             raise InternalError("a reference is too large: its cells must sum to less than 2^57")
+        return copies
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -159,6 +159,17 @@ class PrivateSide:
         if self.unknown is None:
             raise InternalError("nothing can be discovered once the domain is complete")
         return self.unknown
+
+
+def _is_plain(query: MarginalQuery) -> bool:
+    """Whether its names and maps are tuples of str and int, without subclasses, whose text could be another
+    one when a statement is made of them."""
+    if type(query.attrs) is not tuple or type(query.maps) is not tuple:
+        return False
+    maps = [bins for bins in query.maps if bins is not None]
+    return set(map(type, query.attrs)) <= {str} and all(
+        type(bins) is tuple and set(map(type, bins)) <= {int} for bins in maps
+    )
 
 
 def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:

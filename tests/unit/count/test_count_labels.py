@@ -159,12 +159,19 @@ class Rows(tuple):
     pass
 
 
+class Named(str):
+    pass
+
+
 LARGE = 2**60
 WRONG = {
     "a subclass": Sneaky("label 1", NEAREST.offsets, NEAREST.scores),
     "tuples that can change": replace(NEAREST, offsets=Rows(NEAREST.offsets)),
     "lists": replace(NEAREST, scores=list(NEAREST.scores)),
     "tables that are lists": replace(NEAREST, scores=(("x0", [[0, 0]] * 4),)),
+    "a name of scores that can change": replace(NEAREST, scores=((Named("x0"), ((0, 0),) * 4),)),
+    "scores of three parts": replace(NEAREST, scores=(("x0", ((0, 0),) * 4, 1),)),
+    "a name of a split that can change": TreeLabel("label 2", (Node(Named("x0"), (True, False), -1, -2),)),
     "a fraction": replace(NEAREST, offsets=(0, 0, 0, 0.5)),
     "a truth": replace(NEAREST, offsets=(0, 0, 0, True)),
     "a name that is taken": replace(NEAREST, name="x0"),

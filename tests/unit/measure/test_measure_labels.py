@@ -115,3 +115,56 @@ def test_too_many_cells_with_a_label_are_refused():
     with pytest.raises(InternalError):
         curator.ask(Distances([NEAR], [truth(NEAR)[:, :2]], [NEAREST]), BUDGET)  # not the full shape
     assert entry.events == ()
+
+
+class Changing(int):
+    """Its text in a statement is not the number that was checked."""
+
+    def __str__(self):
+        return "(SELECT count(*) FROM t)"
+
+
+class Twice(list):
+    """Another list the second time."""
+
+    def __init__(self, first, second):
+        super().__init__(second)
+        self.first, self.asked = first, 0
+
+    def __iter__(self):
+        self.asked += 1
+        return iter(self.first) if self.asked == 1 else super().__iter__()
+
+
+def test_the_bins_of_a_map_are_plain_numbers():
+    """They stand in the text of a statement."""
+    for query in (
+        MarginalQuery(("x1",), ((Changing(0), 0, 1),)),
+        MarginalQuery(("x1", "label 1"), (None, (Changing(0), 1, 1, 1))),
+        MarginalQuery(("x1",), ((False, True, True),)),
+    ):
+        curator, entry, counter = door()
+        with pytest.raises(InternalError, match="cannot change"):
+            curator.ask(Marginals([query], [NEAREST]), BUDGET)
+        assert entry.events == () and counter.asked == []
+
+
+def test_what_a_caller_changes_after_the_check_has_no_say():
+    reference = truth(A)
+    curator, _, counter = door()
+    count = counter.count
+
+    def overwritten(queries, labels=()):
+        reference[:] = 2**56
+        return count(queries, labels)
+
+    counter.count = overwritten
+    assert curator.ask(Distances([A], [reference]), BUDGET) == [0]
+    curator, _, _ = door()
+    allowed = Twice([0, 0], [2**56, 0])
+    zero = np.zeros(2, dtype=np.int64)
+    assert curator.ask(Choice([A, A], [zero, truth(A)], 1, allowed), BUDGET) == [0]
+    curator, entry, _ = door()
+    with pytest.raises(InternalError, match="allowance"):
+        curator.ask(Choice([A, A], [zero, zero], 1, [Changing(0), 0]), BUDGET)
+    assert entry.events == ()

@@ -9,7 +9,6 @@ References and allowances are not part of the question, as for distances.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -62,8 +61,7 @@ def question_parts(question: Choice, budget: Budget, private_side: PrivateSide) 
     """
     counts = private_side.marginals().with_labels(question.labels)
     candidates, number = tuple(question.candidates), question.number
-    references = tuple(question.references)
-    counts.check_references(candidates, references)
+    references = counts.checked_references(candidates, tuple(question.references))
     if not 1 <= number <= len(candidates):
         raise InternalError("a choice needs a number from one to that of the candidates")
     allowed = _allowances(question)
@@ -80,9 +78,11 @@ def question_parts(question: Choice, budget: Budget, private_side: PrivateSide) 
     return QuestionParts(event, tables_named("select", candidates, counts.labels), noisy, read)
 
 
-def _allowances(question: Choice) -> Sequence[int]:
+def _allowances(question: Choice) -> tuple[int, ...]:
     candidates = len(question.candidates)
-    allowed = [0] * candidates if question.allowances is None else question.allowances
-    if len(allowed) != candidates or not all(0 <= rows < LARGEST_REFERENCE for rows in allowed):
-        raise InternalError("every candidate needs an allowance from 0 to below 2^57")
+    allowed = (0,) * candidates if question.allowances is None else tuple(question.allowances)
+    if len(allowed) != candidates or not all(
+        type(rows) is int and 0 <= rows < LARGEST_REFERENCE for rows in allowed
+    ):
+        raise InternalError("every candidate needs an allowance from 0 to below 2^57, a whole number")
     return allowed

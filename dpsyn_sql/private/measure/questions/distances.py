@@ -40,8 +40,7 @@ def question_parts(
             the full shape, or labels that break the claim.
     """
     counts, queries = private_side.marginals().with_labels(question.labels), tuple(question.queries)
-    references = tuple(question.references)
-    counts.check_references(queries, references)
+    references = counts.checked_references(queries, tuple(question.references))
     event = distances_event(len(queries), private_side.rows_per_unit, budget)
 
     def noisy() -> Arrays:
