@@ -52,7 +52,7 @@ TARGETS = [
     ("300 million rows x 100 attributes, on paper", "scaling.py --paper"),
     (
         "Structure in many columns at once",
-        "high_order.py --remedies --picture docs/pictures/high_order.svg",
+        "high_order.py --remedies",
     ),
     (
         "Five other tables, against simpler methods",
