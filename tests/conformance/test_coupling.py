@@ -122,7 +122,12 @@ class Grouping(Tripling):
 
     name = "grouping"
     constants = replace(
-        Tripling.constants, group_attributes=2, group_free=1e9, group_apart=9.0, group_chance=1e9, group_depends=1e9
+        Tripling.constants,
+        group_attributes=2,
+        group_free=1e9,
+        group_apart=9.0,
+        group_chance=1e9,
+        group_depends=1e9,
     )
 
 
