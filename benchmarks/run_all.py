@@ -43,6 +43,7 @@ TARGETS = [
     ("Places, journeys, strings and codes", "hierarchies.py"),
     ("Believable values", "believable.py"),
     ("Correlations", "correlations.py --releases 1"),
+    ("Patterns of many columns, beside their aims", "patterns.py --runs 1"),
     ("Rows of hidden groups", "mixture.py --runs 1"),
     ("Train on synthetic rows, test on real ones", "efficacy.py --releases 1"),
     ("Classifiers trained on synthetic rows", "classifiers.py"),
