@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
@@ -14,12 +15,17 @@ from dpsyn_sql.fit.graph import Scope
 
 def joint_of(beliefs: Beliefs, scope: Scope) -> FloatArray:
     """Probabilities of a set of variables: a table of the model if a clique holds it; else of two variables
-    their joint table, of more the product of their one-way tables."""
+    their joint table, of more that of the two that depend most, times the one-way tables of the others."""
     if beliefs.tree.home(scope) is not None:
         return marginals(beliefs, [scope])[scope]
+    pairs = all_pairs(beliefs, list(combinations(scope, 2)))
     if len(scope) == 2:
-        return all_pairs(beliefs, [scope])[scope]
-    return products(beliefs, [(scope, ())])[scope]
+        return pairs[scope]
+    tied = {
+        pair: float(np.abs(table - np.multiply.outer(table.sum(axis=1), table.sum(axis=0))).sum())
+        for pair, table in pairs.items()
+    }
+    return products(beliefs, [(scope, max(tied, key=tied.__getitem__))])[scope]
 
 
 def products(

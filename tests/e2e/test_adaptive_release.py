@@ -128,7 +128,7 @@ def test_a_plan_says_what_is_reserved():
     text = dpsyn_sql.plan(con, "t", into="s", method="adaptive").verbose()
     assert "Method      adaptive" in text
     assert "two-way, in two rounds, then three-way: 60.0% of the budget" in text
-    assert "and about other marginals of at most 3 attributes and 1,048,576 cells each, " in text
+    assert "and about other marginals of at most 5 attributes and 1,048,576 cells each, " in text
     for fewer in ({"epsilon": 0.5}, {"exclude": ["u"]}):
         text = dpsyn_sql.plan(con, "t", into="s", method="adaptive", **fewer).verbose()
         assert "two-way, in two rounds: " in text and "3 attributes" not in text

@@ -1,5 +1,7 @@
 """Whole releases of tables whose domain nobody declared."""
 
+import re
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -108,9 +110,10 @@ def test_the_plan_says_what_can_be_found_column_by_column(con):
 def test_a_small_table_warns_that_its_domain_should_be_declared(tmp_path):
     with duckdb.connect() as con:
         con.execute("CREATE TABLE small AS SELECT 'v' || (i % 5) AS v, i % 3 AS w FROM range(300) AS r(i)")
-        with pytest.warns(UserWarning, match="No value of 'v' is frequent enough"):
+        told = "No value of 'v' is frequent enough|Nothing is known of 'v'"  # noise decides
+        with pytest.warns(UserWarning, match=told):
             release = dpsyn_sql.release(con, "small", epsilon=0.5)
-        assert any("No value of 'v' is frequent enough" in note for note in release.notes)
+        assert any(re.search(told, note) for note in release.notes)
 
 
 HARD = [

@@ -142,6 +142,7 @@ def test_products_of_a_pair_and_of_one_way_tables():
     np.testing.assert_allclose(found[0, 1, 2, 3], np.einsum("ab,c,d->abcd", pair, one, other))
     np.testing.assert_allclose(found[0, 2, 3], np.einsum("a,c,d->acd", pair.sum(axis=1), one, other))
     np.testing.assert_allclose(joint_of(beliefs, (0, 2, 3)), found[0, 2, 3])
+    np.testing.assert_allclose(joint_of(beliefs, (0, 1, 2, 3)), found[0, 1, 2, 3])
     halves = {1: np.array([0, 1, 1]), 2: np.array([0, 0, 1, 1])}
     coarse = products(beliefs, sets, halves)[0, 1, 2, 3]
     np.testing.assert_allclose(coarse[:, 1, 0], found[0, 1, 2, 3][:, 1:, :2].sum(axis=(1, 2)))
