@@ -54,7 +54,7 @@ def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[in
     moved = dict(scores)
     for pair, joint in all_pairs(known.beliefs, [scope for scope in known.tables if len(scope) == 2]).items():
         product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
-        moved[pair] = float(snapped(known.total * np.abs(joint - product).sum(keepdims=True), 1.0).sum())
+        moved[pair] = float(snapped(np.asarray(known.total * np.abs(joint - product).sum()), 1.0))
     least = task.constants.tied * known.total
     held = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
     alone = [place for place in range(len(task.plan.domain.names)) if place not in held and sizes[place] > 1]
@@ -143,7 +143,7 @@ def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], bu
 
     ``sets``: each with its pair that the model knows, or none.
     """
-    domain, halves = task.plan.domain, _halves(task, known)
+    domain, halves = task.plan.domain, _halves(task)
     queries = [over_bins(domain, ((place, halves[place][0]) for place in scope)) for scope, _ in sets]
     expected = products(known.beliefs, sets, {place: bins for place, (_, bins) in halves.items()})
     counts = [known.total * expected[scope] for scope, _ in sets]
@@ -155,7 +155,7 @@ def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], bu
     return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)
 
 
-def _halves(task: Task, known: Known) -> dict[int, tuple[IntArray, IntArray]]:
+def _halves(task: Task) -> dict[int, tuple[IntArray, IntArray]]:
     """Of each attribute two bins of about equally many rows: of its codes, and of its working bins.
 
     Bins of an ordered attribute are cut at the median; others are taken from the largest on, each to the
