@@ -43,11 +43,12 @@ def json_schema() -> dict[str, Any]:
 
 def read_document(
     spec: Mapping[str, Any] | Path,
-) -> tuple[dict[str, Entry | None], dict[str, str], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[dict[str, Entry | None], dict[str, str], tuple[str, ...], tuple[str, ...], frozenset[str]]:
     """Read a dict or a YAML file; a file that it names lies beside it (a dict's: in the working directory).
 
     Returns:
-        Declarations by name (None where one is faulty), stated types by name, faults, and ``never:``.
+        Declarations by name (None where one is faulty), stated types by name, faults, ``never:``, and the
+        names of columns that are ``per_unit``.
 
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
@@ -64,6 +65,7 @@ def read_document(
         raise DomainError("columns: must be a mapping of column names to declarations.")
     columns: dict[str, Entry | None] = {}
     sql_types: dict[str, str] = {}
+    shared = set[str]()
     for name, entry in entries.items():
         if not isinstance(name, str):
             faults.append(f"column name {said(name)} is not text: write it in quotes")
@@ -73,11 +75,13 @@ def read_document(
             written = _spec_of(entry)
             if written.sql_type is not None:
                 sql_types[name] = written.sql_type
+            if getattr(written, "per_unit", False):
+                shared.add(name)
             columns[name] = entry_of(written, folder)
         except ValueError as error:
             faults.extend(f"column {name!r}: {fault}" for fault in error.args)
     never = _conditions(document.get("never"), faults)
-    return columns, sql_types, tuple(faults), never
+    return columns, sql_types, tuple(faults), never, frozenset(shared)
 
 
 def _conditions(given: Any, faults: list[str]) -> tuple[str, ...]:

@@ -60,13 +60,15 @@ class Fit:
 class DomainFile:
     """A domain declaration that was read; ``faults`` are shown by ``to_shape`` with its own.
 
-    ``columns`` holds None where a declaration is faulty. ``sql_types``: those that are stated.
+    ``columns`` holds None where a declaration is faulty. ``sql_types``: those that are stated. ``per_unit``:
+    the columns whose value all rows of a unit share.
     """
 
     columns: Mapping[str, Entry | None]
     sql_types: Mapping[str, str]
     faults: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    per_unit: frozenset[str] = frozenset()
 
     def to_shape(
         self,
@@ -106,7 +108,10 @@ class DomainFile:
         roles = tuple(item for item in made if not isinstance(item, Attribute | Undiscovered))
         never = (*self.never, *_impossible(kept, roles, measured, checks))
         strict = tuple(column.name for column in kept if column.not_null)
-        return Shape(measured, roles, tuple(column.name for column in kept), never, strict)
+        declared = fit.matching.names
+        shared = {item.name for item in measured if declared.get(item.name, item.name) in self.per_unit}
+        order = tuple(column.name for column in kept)
+        return Shape(measured, roles, order, never, strict, frozenset(shared))
 
     def fitted(
         self,

@@ -130,7 +130,8 @@ class Shape:
     ``measured``: the attributes in source order. ``roles``: the other columns that are written.
     ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
     no row of the output (the owner's ``never:`` and the catalog's CHECK constraints). ``not_null``: columns
-    that the catalog declares NOT NULL; no row has NULL in them.
+    that the catalog declares NOT NULL; no row has NULL in them. ``per_unit``: the attributes that, as the
+    owner says, all rows of a unit share.
     """
 
     measured: tuple[Attribute | Undiscovered, ...]
@@ -138,6 +139,7 @@ class Shape:
     order: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
+    per_unit: frozenset[str] = frozenset()
 
     @property
     def undiscovered(self) -> tuple[Undiscovered, ...]:

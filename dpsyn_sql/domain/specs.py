@@ -103,7 +103,13 @@ class _Spec(BaseModel):
     sql_type: SqlTypeName = None
 
 
-class _Measured(_Spec):
+class _Column(_Spec):
+    per_unit: Annotated[
+        StrictBool, Field(description="All rows of a unit have the same value, such as a year of birth.")
+    ] = False
+
+
+class _Measured(_Column):
     nullable: Annotated[StrictBool, Field(description="NULL is a value of its own.")] = False
 
 
@@ -144,7 +150,7 @@ class CategoricalSpec(_Measured):
         return Categories(tuple(self.categories), self.other, self.ordered, self.nullable, prefixes)
 
 
-class DiscoverSpec(_Spec):
+class DiscoverSpec(_Column):
     """A column whose values are not public: they are learnt with noise, at a cost."""
 
     type: Literal["discover"]
@@ -163,7 +169,7 @@ class DiscoverSpec(_Spec):
     prefixes: Prefixes = []
 
 
-class _TreeSpec(_Spec):
+class _TreeSpec(_Column):
     max_codes: CodeCount | None = None
     nullable: StrictBool | None = None
 

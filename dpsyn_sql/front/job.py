@@ -9,6 +9,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Target
@@ -18,6 +19,7 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
+from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.growth import planned_growth
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
@@ -61,7 +63,8 @@ class Design:
             PlanTooLarge: more cells than fit.
         """
         steps, rest = ((), budget) if self.total is not None else self._discovery(budget)
-        plan = self.method.plan(self.source, self.shape.planned(), rest, self.terms)
+        domain, terms = self.of_families(self.shape.planned(), self.terms)
+        plan = self.method.plan(self.source, domain, rest, terms)
         whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
         plan = replace(plan, budget=whole, discovery=steps)
         if self.total is not None:
@@ -73,6 +76,11 @@ class Design:
         asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
         self.terms.limits.check_measured(max(asked, default=0))
         return plan, rest
+
+    def of_families(self, domain: Domain, terms: Terms) -> tuple[Domain, Terms]:
+        """The domain with what the rows of a unit decide together, if they stay together; and the terms."""
+        families = families_of(domain, self.source.unit, self.shape.per_unit)
+        return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
 
     def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
         if self.method.growth is None:

@@ -85,6 +85,9 @@ class LedgerLookup:
             "epsilon": str(exact_number("epsilon", request.epsilon)),
             "delta": str(exact_number("delta", request.delta)),
         }
+        if unit.together:
+            shared = sorted(self._shape.per_unit)
+            configuration["together"] = {"order": unit.order, "per_unit": shared}
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
         if plan.source.sliced is not None:

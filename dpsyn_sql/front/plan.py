@@ -197,7 +197,7 @@ def _foresight(job: Job) -> tuple[str, ...]:
     def part(rows: float, attributes: int, budget: Budget) -> Fraction:
         return job.method.one_way_part(rows, attributes, budget, job.terms)
 
-    most = job.source.unit.max_rows
+    most = 1 if job.source.unit.together else job.source.unit.max_rows
     return tuple(foresight_lines(columns, float(job.request.epsilon), bought, part, most))
 
 

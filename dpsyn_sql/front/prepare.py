@@ -14,6 +14,7 @@ from typing import cast
 
 from dpsyn_sql.accounting.budget import weakness
 from dpsyn_sql.common.notices import warn
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape, Undiscovered
@@ -29,7 +30,7 @@ from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
-from dpsyn_sql.methods import method_of, static_of
+from dpsyn_sql.methods import METHODS, method_of, static_of
 from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types, stay_text
@@ -40,8 +41,8 @@ from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
-from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
+from dpsyn_sql.source.names import fold, listed
+from dpsyn_sql.source.relation import Relation, Source
 
 _Place = str | os.PathLike[str] | Frame
 
@@ -131,6 +132,12 @@ def _designed(request: Request, session: SourceSession, total: Total | None) -> 
     terms = Terms(request.limits(), workload, Deadline(request.time_limit))
     method = method.chosen(shape.planned(), terms)
     check_model(method)
+    if source.unit.together and not method.takes_families:
+        able = listed([name for name, one in METHODS.items() if one.takes_families])
+        raise InputError(
+            f"method={method.name!r} does not keep the rows of a unit together; use {able}, or leave out "
+            "together="
+        )
     return Design(request, session, source, shape, method, terms, total)
 
 
@@ -173,7 +180,7 @@ def at_period(job: Job, period: int) -> Job:
         raise InternalError("only a running total has periods")
     total = replace(job.total, period=period)
     request = at_node(job.request, total)
-    unit = PrivacyUnit(job.source.unit.column, request.max_rows_per_unit)
+    unit = replace(job.source.unit, max_rows=request.max_rows_per_unit)
     source = protected_source(request, job.session, unit, job.shape)
     node = replace(job, request=request, source=source, total=total)
     plan, rest = node.planned(total.budget)
@@ -235,7 +242,7 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
     column = None if unit.column is None else check_unit(relation.columns, unit)
     _check_row(request.privacy_unit, relation)
     if column is not None:
-        unit = PrivacyUnit(column.name, unit.max_rows)
+        unit = replace(unit, column=column.name)
     shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
     untyped = shape.untyped
     shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
@@ -244,9 +251,39 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
     elif request.slice is not None:
         sliced = fold(request.slice.column)
         shape = shape.as_text([name for name in untyped if fold(name) == sliced])
+    if unit.order is not None:
+        unit = replace(unit, order=_ordering(shape, unit.order))
     if stays := [name for name in untyped if name not in shape.untyped]:
         warn(stay_text(stays))
     return protected_source(request, session, unit, shape), shape
+
+
+def _ordering(shape: Shape, order: str) -> str:
+    """The attribute that orders the rows of a unit.
+
+    Raises:
+        InputError: it is no measured column, or its values have no bins of whole numbers, dates or times.
+    """
+    found = [item for item in shape.measured if fold(item.name) == fold(order)]
+    if not found:
+        names = [item.name for item in shape.measured if _orders(item)]
+        raise InputError(
+            f"order={said(order)} is not a measured column of the source. "
+            + (f"Rows can be ordered by {listed(names)}." if names else "No column can order rows.")
+        )
+    if not _orders(found[0]):
+        raise InputError(
+            f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
+            "bounds or bins in the domain file. Declare it as temporal or numeric (dpsyn init writes a form)."
+        )
+    return found[0].name
+
+
+def _orders(item: Attribute | Undiscovered) -> bool:
+    kind = item.type
+    if isinstance(item, Undiscovered) and (item.hierarchy is not None or not item.typed):
+        return False
+    return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0
 
 
 def _check_row(privacy_unit: str, relation: Relation) -> None:

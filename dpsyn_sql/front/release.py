@@ -34,6 +34,7 @@ from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
@@ -108,34 +109,45 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=unit)) as unknown:
         door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
         found = discovered(job.shape, job.plan.discovery, door, unit.max_rows, job.chooser)
-    domain = found.shape.domain  # complete now: the plan so far took what was unknown at its largest
-    rest, terms = replace(job.rest, amount=job.rest.amount + found.unspent), job.terms
+    # The domain is complete now: the plan so far took what was unknown at its largest.
+    domain, terms = job.of_families(found.shape.domain, job.terms)
+    rest = replace(job.rest, amount=job.rest.amount + found.unspent)
     if found.once is not None:
         rest = found.once.rest
         known = frozenset(name for table in found.tables for name in table.attrs)
         terms = replace(terms, alone=found.once.alone, known=known)
     plan = job.method.plan(source, domain, rest, terms)
     plan = replace(plan, counted=found.counted, known_tables=found.tables, seen=found.seen)
-    with opened_counter(engine, plan) as counter:
-        door.open(counter, domain)
+    with opened_counter(engine, plan, terms.families) as counter:
+        door.open(counter, domain, unit.sensitivity)
         model = job.method.run(plan, door, terms)
     in_discovery = found.tables if plan.counted is None else plan.counted.tables
+    shown = (*in_discovery, *shown_tables(domain, door.measurements, found.tables))
     return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
-        model=model,
-        measurements=(*in_discovery, *shown_tables(domain, door.measurements, found.tables)),
+        model=model if terms.families is None else replace(model, total=model.total / unit.weight),
+        measurements=tuple(table.in_units(unit.weight) for table in shown),
         contributions=found.contributions,
         types=found.types,
+        families=terms.families,
     )
 
 
-def opened_counter(engine: SourceEngine, plan: Plan) -> closing[SqlCounter]:
+def opened_counter(engine: SourceEngine, plan: Plan, families: Families | None = None) -> closing[SqlCounter]:
     """PRIVATE: what counts the marginals of a plan, for the door alone."""
     relation, unit, csv = plan.source.relation, plan.source.unit, plan.source.relation.read_as_text
-    queries, further = plan.queries, plan.further
     return closing(
-        SqlCounter(engine, relation.sql, plan.domain, queries, csv=csv, unit=unit, further=further)
+        SqlCounter(
+            engine,
+            relation.sql,
+            plan.domain,
+            plan.queries,
+            csv=csv,
+            unit=unit,
+            further=plan.further,
+            families=families,
+        )
     )
 
 

@@ -114,6 +114,21 @@ class Request:
     max_rows_per_unit: int = field(
         default=1, metadata=_told("The most rows of a unit that count; more rows, more noise.", reads=int)
     )
+    together: bool = field(
+        default=False,
+        metadata=_told(
+            "Keep the rows of a unit together: how many they are, and what they share.",
+            "Each unit counts the same, however many rows it has: noise does not grow with "
+            "``max_rows_per_unit``. Columns with ``per_unit: true`` in the domain have one value per unit.",
+        ),
+    )
+    order: str | None = field(
+        default=None,
+        metadata=_told(
+            "With --together, the column that orders the rows of a unit, such as visit_date.",
+            "A date, a timestamp or a whole number with bounds. What follows what is kept.",
+        ),
+    )
     name: str | None = field(
         default=None,
         metadata=_told(
@@ -347,7 +362,7 @@ class Request:
     def unit(self) -> PrivacyUnit:
         """The unit that the release protects."""
         column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
-        return PrivacyUnit(column, self.max_rows_per_unit)
+        return PrivacyUnit(column, self.max_rows_per_unit, self.together, self.order)
 
     def check(self) -> None:
         """Refuse what can be refused without opening anything.
@@ -360,7 +375,7 @@ class Request:
         _check_integer("seed", self.seed, _SEEDS)
         for name in ("exclude", "public_tables"):
             _check_names(name, getattr(self, name))
-        for name in ("replace", "new_debit", "trust_query", "discover"):
+        for name in ("replace", "new_debit", "trust_query", "discover", "together"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name}={said(getattr(self, name))}: give True or False")
         for name in _LABELS:
@@ -401,6 +416,26 @@ class Request:
                 f"max_rows_per_unit={self.max_rows_per_unit} is out of range: give 1 with "
                 "privacy_unit='row', and 1 or more with a column; further rows of a unit are left out"
             )
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.order is not None and (not isinstance(self.order, str) or not self.order):
+            raise InputError(f"order={said(self.order)}: give the name of a column, or None")
+        if not self.together:
+            if self.order is not None:
+                raise InputError("order= orders the rows of a unit: give together=True too")
+            return
+        if self.unit().column is None:
+            raise InputError(
+                "together=True keeps the rows of a unit together: name its column, privacy_unit='customer_id'"
+            )
+        if self.max_rows_per_unit == 1:
+            raise InputError(
+                "together=True keeps several rows of a unit together, and max_rows_per_unit=1 leaves one: "
+                "give max_rows_per_unit=16 or more (noise does not grow with it), or leave out together="
+            )
+        if self.slice is not None or self.asks_total:
+            raise InputError("together=True is for whole tables: no slice and no running total keeps units")
 
 
 OPTIONS: Mapping[str, Option] = {

@@ -41,7 +41,7 @@ class Auto(Recipe):
     """
 
     name = "auto"
-    takes_workload = takes_target = True
+    takes_workload = takes_target = takes_families = True
 
     def chosen(self, domain: Domain, terms: Terms) -> Recipe:
         """The method for a domain."""

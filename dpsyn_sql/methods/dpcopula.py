@@ -145,7 +145,7 @@ class DPCopula(Recipe):
             cells = parts * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + parts * (sum(sizes) + 1)
             tables = max(1, math.comb(len(sizes), 2))
             for_pairs = _pair_budget(plan.reserved[0].budget, True)[1]
-            sigma = cell_deviation(for_pairs, tables, plan.source.unit.max_rows)
+            sigma = cell_deviation(for_pairs, tables, plan.source.unit.sensitivity)
             # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
             held = math.prod(ordered.shares[one].size for one in trial)
             if total / held < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:

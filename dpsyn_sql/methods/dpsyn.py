@@ -254,7 +254,7 @@ def _pair_weights(domain: Domain, terms: Terms) -> dict[tuple[int, int], float]:
 
 def noise_of(plan: Plan) -> Noise:
     """Of a view that gets all of the budget for views."""
-    budget, rows = plan.reserved[0].budget, plan.source.unit.max_rows
+    budget, rows = plan.reserved[0].budget, plan.source.unit.sensitivity
     if budget.kind == "pure":
         return Noise(math.sqrt(2) * rows / float(budget.fraction), 1.0)
     return Noise(rows / math.sqrt(2 * float(budget.rho)), 0.5)

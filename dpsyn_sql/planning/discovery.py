@@ -351,7 +351,7 @@ def contributions_share(shape: Shape, unit: PrivacyUnit) -> Fraction:
     Raises:
         InputError: units of more rows than can be counted.
     """
-    if unit.max_rows == 1 or not any(isinstance(role, UnitId) for role in shape.roles):
+    if unit.together or unit.max_rows == 1 or not any(isinstance(role, UnitId) for role in shape.roles):
         return Fraction(0)
     if unit.max_rows > MOST_COUNTED:
         raise InputError(

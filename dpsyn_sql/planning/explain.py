@@ -15,10 +15,12 @@ from dpsyn_sql.source.names import listed
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise in a cell, in rows: its standard deviation and its mean absolute value."""
+    """Noise in a cell: its standard deviation and its mean absolute value, in ``thing`` (plural): rows, or
+    units whose rows stay together."""
 
     deviation: float
     mean: float
+    thing: str = "rows"
 
 
 def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> Iterator[str]:
@@ -41,6 +43,9 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
         yield "Protects    one row, not one person: a person with several rows is protected less"
     else:
         yield f"Protects    all rows of one {unit.column}; at most {unit.max_rows} of them are counted"
+        if unit.together:
+            yield f"            each {unit.column} counts the same, however many rows it has, and its rows stay "
+            yield "            together: how many they are, what they share"
         yield f"            rows without a {unit.column} are left out"
         if relation.kind in ("query", "view"):
             yield f"            owner states: {unit.column} of the result identifies the unit of each row"
@@ -67,6 +72,7 @@ def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
 def _errors(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     """How far off a count is, by its number of columns: twice the deviation in the noisiest table."""
     least: dict[tuple[str, ...], tuple[float, str]] = {}
+    thing = noise[0].thing if noise else ""
     for step, own in zip(plan.steps, noise, strict=True):
         assumed = ""
         if isinstance(step, ReservedStep):
@@ -78,7 +84,7 @@ def _errors(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     for columns in sorted({len(attrs) for attrs in least} - {0}):
         deviation, assumed = max(found for attrs, found in least.items() if len(attrs) == columns)
         of = _COLUMNS.get(columns, f"{columns} columns")
-        yield f"a count of {of} is within about ±{_rows(2 * deviation)} in 95 % of releases{assumed}"
+        yield f"a count of {of} is within about ±{_number(2 * deviation, thing)} in 95 % of releases{assumed}"
 
 
 def explain_details(
@@ -209,7 +215,7 @@ def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iter
 
 
 def _deviation(noise: Noise) -> str:
-    return f"noise of standard deviation {noise.deviation:,.4g} rows a cell"
+    return f"noise of standard deviation {noise.deviation:,.4g} {noise.thing} a cell"
 
 
 def _counted(number: int, thing: str) -> str:
@@ -228,7 +234,8 @@ def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Ite
         most = "up to " if plan.discovery else ""
         yield (
             f"    a table of {_COLUMNS.get(columns, f'{columns} columns')} with {most}{typical:,} cells is "
-            f"off by about {_rows(off)} in all: {_rows(off / 2)} in the wrong cell"
+            f"off by about {_number(off, noise.thing)} in all: {_number(off / 2, noise.thing)} in the wrong "
+            "cell"
         )
 
 
@@ -236,9 +243,9 @@ _NO_STEPS = "Questions   those above; the method asks no others"
 _COLUMNS = {1: "one column", 2: "two columns"}
 
 
-def _rows(number: float) -> str:
+def _number(number: float, thing: str) -> str:
     shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-    return f"{shown} row" if shown == "1" else f"{shown} rows"
+    return f"{shown} {thing.removesuffix('s')}" if shown == "1" else f"{shown} {thing}"
 
 
 # -- columns of text without a stated type --------------------------------------------------------------

@@ -10,18 +10,20 @@ measured and drawn like the others, and not written.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-
-WEIGHT = 2**20
-"""What all rows of a unit count together: a row of n counts WEIGHT // n (docs/privacy.md, "Weights")."""
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.source.relation import PrivacyUnit
 
 UNIT, BEFORE, ROW = 0, 1, 2
 """Levels."""
 
 MOST_EXACT = 64
 """Up to so many rows of a unit each number is a code of its own; above, eight bins for each doubling."""
+
+_LONGEST = 61
+# Doublings of the time between rows; a stand-in for an order to be discovered has all of them.
 
 PLACES = ("only", "first", "middle", "last")
 """Codes of the place of a row in its family."""
@@ -47,6 +49,11 @@ class Families:
     since: str = ""
     order: str = ""
 
+    def with_attributes(self, domain: Domain) -> Families:
+        """The same families, with other values of the codes of the table's attributes."""
+        hidden = self.domain.attributes[self.written :]
+        return replace(self, domain=Domain((*domain.attributes, *hidden)))
+
     @property
     def levels(self) -> tuple[int, ...]:
         """The level of each attribute of ``domain``."""
@@ -54,6 +61,61 @@ class Families:
         return tuple(
             UNIT if name in self.persons else BEFORE if name in before else ROW for name in self.domain.names
         )
+
+
+def families_of(domain: Domain, unit: PrivacyUnit, persons: Collection[str]) -> Families | None:
+    """The families of a table's attributes; None if rows do not stay together.
+
+    ``persons``: the attributes that all rows of a unit share. ``unit.order`` is an attribute with bins.
+    """
+    if not unit.together:
+        return None
+    own = [attribute for attribute in domain.attributes if attribute.name not in persons]
+    names = _Names(set(domain.names))
+    size = numbers_of_rows(names.free("rows of the unit"), unit.max_rows)
+    hidden, previous, place, since = [size], list[tuple[str, str]](), "", ""
+    if unit.order is not None:
+        since, place = names.free("since the row before"), names.free("place of the row")
+        hidden += [_since(since, domain[unit.order]), _places(place)]
+        for attribute in own:
+            hidden.append(before(names.free(f"{attribute.name} before"), attribute))
+            previous.append((hidden[-1].name, attribute.name))
+    return Families(
+        Domain((*domain.attributes, *hidden)),
+        len(domain.attributes),
+        frozenset({size.name, *(name for name in domain.names if name in persons)}),
+        size.name,
+        tuple(previous),
+        place,
+        since,
+        unit.order or "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names for hidden attributes: each only once."""
+
+    taken: set[str]
+
+    def free(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wanted} ({number})"
+        self.taken.add(name)
+        return name
+
+
+def _since(name: str, order: Attribute) -> Attribute:
+    """The time since the row before in ticks: 0, 1, then each doubling a bin, up to the whole span."""
+    span = edge_ticks(order)[-1] - edge_ticks(order)[0] if order.edges else 2**_LONGEST
+    edges = (0, *(2**power for power in range(min(max(1, span.bit_length()), _LONGEST) + 1)))
+    return Attribute(name, "BIGINT", "numeric", edges=edges, nullable=True, ordered=True)
+
+
+def _places(name: str) -> Attribute:
+    return Attribute(name, "VARCHAR", "categorical", labels=PLACES)
 
 
 def numbers_of_rows(name: str, most: int) -> Attribute:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 _PROCESS = 256 * 2**20
@@ -101,7 +102,8 @@ class Terms:
 
     Of a table whose columns were asked about once (``planning/discovery.one_look``), ``known`` are the
     attributes whose one-way tables discovery has, and ``alone`` says that one-way tables are all that is
-    worth measuring, by a noisy number of rows and the whole budget.
+    worth measuring, by a noisy number of rows and the whole budget. ``families``: of a table whose rows stay
+    together; its domain is then theirs.
     """
 
     limits: Limits = NO_LIMITS
@@ -109,6 +111,7 @@ class Terms:
     deadline: Deadline = field(default=NO_DEADLINE, compare=False)
     alone: bool = False
     known: frozenset[str] = frozenset()
+    families: Families | None = None
 
 
 NO_TERMS = Terms()

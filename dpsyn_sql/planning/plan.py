@@ -166,7 +166,7 @@ def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
 
     Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
     """
-    rows = source.unit.max_rows
+    rows = source.unit.sensitivity
     if budget.gaussian:
         return float(budget.rho) / rows**2
     return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

@@ -5,8 +5,9 @@ What each claims, and how it is charged and answered, is in the file of ``measur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from dpsyn_sql.accounting.budget import Budget
@@ -20,6 +21,9 @@ if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from numpy.typing import NDArray
 
     from dpsyn_sql.planning.row_labels import RowLabel
+
+_ROUNDING = 1 / 12
+# Variance of rounding to whole units.
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -78,6 +82,13 @@ class NoisyMarginal:
     maps: tuple[Map | None, ...] = ()
     composed: bool = False
     fitted: bool = False
+
+    def in_units(self, weight: int) -> NoisyMarginal:
+        """The same where a unit counts one, not ``weight``; in whole units."""
+        if weight == 1:
+            return self
+        values = (2 * self.values + weight) // (2 * weight)
+        return replace(self, values=values, sigma=math.sqrt((self.sigma / weight) ** 2 + _ROUNDING))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ def certificate(
             "neighbours": "add or remove one privacy unit; the number of rows is private",
             "privacy_unit": _unit_in_words(plan),
             "rows_per_unit": unit.max_rows,
+            **({"together": True, "weight_of_a_unit": unit.weight} if unit.together else {}),
         },
         "mechanisms": _mechanisms(plan, events),
         "budget": {

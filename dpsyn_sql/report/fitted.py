@@ -13,6 +13,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
 from dpsyn_sql.report.marginals import total_error
@@ -25,7 +26,8 @@ zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decision
 @dataclass(frozen=True, slots=True)
 class FittedRelease:
     """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
-    columns of text without a stated type. ``variances``: of the model's estimates."""
+    columns of text without a stated type. ``variances``: of the model's estimates. ``families``: of rows that
+    stay together; the model has their domain, and its total are units."""
 
     shape: Shape
     plan: Plan
@@ -34,6 +36,7 @@ class FittedRelease:
     contributions: NoisyContributions | None
     types: Mapping[str, FoundType] = field(default_factory=dict)
     variances: Variances = NO_VARIANCES
+    families: Families | None = None
 
     @property
     def with_values(self) -> FittedRelease:
@@ -43,7 +46,9 @@ class FittedRelease:
         counts = with_estimates(domain, one_way_counts(domain, self.measurements))
         domain = spread_along_tails(filled(domain, counts), counts)
         shape = recoded(replace(self.shape, measured=domain.attributes), counts, self.model.total)
-        return replace(self, shape=shape, plan=replace(self.plan, domain=domain))
+        families = None if self.families is None else self.families.with_attributes(shape.domain)
+        domain = domain if families is None else families.domain
+        return replace(self, shape=shape, plan=replace(self.plan, domain=domain), families=families)
 
 
 def rows_wanted(made: FittedRelease) -> int:

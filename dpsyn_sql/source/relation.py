@@ -88,15 +88,34 @@ ROW_OF_RESULT = "row of result"
 """The unit where one row of a table can give several rows of the result: it protects less than "row"."""
 
 
+WEIGHT = 2**20
+"""What all rows of a unit count together where they stay together: each of n rows counts WEIGHT // n
+(docs/privacy.md, "Weights")."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
     """Whom one group of rows belongs to; ``column=None`` protects single rows.
 
     Neighbouring tables differ by adding or removing one unit with at most ``max_rows`` rows.
+    ``together``: rows have weights, so that each unit counts the same, and the rows of a unit stay a family.
+    ``order``: the column that orders the rows of a unit.
     """
 
     column: str | None = None
     max_rows: int = 1
+    together: bool = False
+    order: str | None = None
+
+    @property
+    def weight(self) -> int:
+        """What one unit of a count stands for: noisy counts are divided by it for people."""
+        return WEIGHT if self.together else 1
+
+    @property
+    def sensitivity(self) -> int:
+        """What a unit adds to a table at most."""
+        return WEIGHT if self.together else self.max_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@
 --      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>),
 --      codes (the names p<i>),
 --      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
---      unit (whose row it is, as bytes)
--- out: p0, p1, ...; one row a row of the relation that is kept
+--      unit (whose row it is, as bytes), families (the unit of a row is kept too)
+-- out: p0, p1, ... and, with families, unit; one row a row of the relation that is kept
 WITH named AS (
     SELECT
 {% if bound %}
@@ -88,6 +88,9 @@ drawn AS (
 -- Rows that tie in lot and codes are identical: the rows kept depend on nothing but the unit's own.
 ranked AS (
     SELECT
+{% if families %}
+        unit,
+{% endif %}
 {% for code in codes %}
         {{ code }},
 {% endfor %}
@@ -104,6 +107,9 @@ ranked AS (
     FROM drawn
 )
 SELECT
+{% if families %}
+    unit,
+{% endif %}
 {% for code in codes %}
     {{ code }}{% if not loop.last %},{% endif %}
 

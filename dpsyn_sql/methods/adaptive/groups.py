@@ -43,7 +43,7 @@ def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | Non
     """The model with a hidden variable, or None; and whether the budget was spent."""
     places = [place for place in range(len(task.plan.domain.names)) if task.working.sizes[place] > 1]
     few = len(places) < task.constants.group_attributes or budget.amount == 0
-    if few or known.sets or task.terms.workload.target:
+    if few or known.sets or task.terms.workload.target or task.working.levels:
         return None, False
     pairs = _pairs(task, known, places)
     mixture = _explaining(task, known, pairs)
@@ -121,7 +121,7 @@ def _rounds(task: Task, known: Known, number: int, places: Sequence[int], budget
         tuple(working.observed[place,] for place in attributes),
         tuple(_shares(task, known)),
     )
-    rows = task.plan.source.unit.max_rows
+    rows = task.plan.source.unit.sensitivity
     return Rounds(task.curator, found, known.total, rows, budget, "em", None, tuple(places), (number,), 1)
 
 

@@ -30,7 +30,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import pooled, total_of
-from dpsyn_sql.fit.graph import Scope, junction_tree
+from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select, target
@@ -87,7 +87,7 @@ class Adaptive(Recipe):
     name = "adaptive"
     model = GraphicalModel
     attributes = 1_000  # it scores every pair of attributes; more were not measured
-    takes_workload = takes_target = True
+    takes_workload = takes_target = takes_families = True
     constants: ClassVar[Settings] = Settings()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
@@ -119,8 +119,9 @@ class Adaptive(Recipe):
                 name += ", then the target with every two other columns where there are rows enough"
             if counted:
                 few = attributes - 1 if terms.workload.target else 0
-                needed = source.unit.max_rows * rows_needed(attributes, budget, few)
-                name += f", if there are about {needed:,.0f} rows or more"
+                needed = source.unit.sensitivity // source.unit.weight * rows_needed(attributes, budget, few)
+                things = "units" if source.unit.together else "rows"
+                name += f", if there are about {needed:,.0f} {things} or more"
             steps.append(ReservedStep(name, pairs, rest, further))
         return self.planned(source, domain, budget, terms, steps)
 
@@ -164,7 +165,7 @@ class Adaptive(Recipe):
         attributes = len(plan.domain.attributes)
         (noisy,) = curator.ask(Marginals(first.queries), first.budget)
         pairs = attributes - 1 if terms.workload.target else 0
-        needed = plan.source.unit.max_rows * rows_needed(attributes, plan.budget, pairs)
+        needed = plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs)
         if float(noisy.values) >= needed:
             return replace(plan, steps=plan.steps[1:])
         left = sum(step.budget.amount for step in plan.steps[1:])
@@ -197,7 +198,7 @@ def _rows_first(budget: Budget, terms: Terms) -> bool:
 
 def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
     """The same plan; if so few rows (noisy) show no other pairs, with the pairs of the target alone."""
-    needed = plan.source.unit.max_rows * rows_needed(len(plan.domain.attributes), plan.budget)
+    needed = plan.source.unit.sensitivity * rows_needed(len(plan.domain.attributes), plan.budget)
     needed *= TARGET_ALONE
     *steps, last = plan.steps
     if rows >= needed or not isinstance(last, ReservedStep):
@@ -221,6 +222,7 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
         told,
         known.sets,
         balance=not known.grouped,
+        families=task.terms.families,
     )
 
 
@@ -373,8 +375,13 @@ def _selected(
     cap = task.cap if last else min(small, task.cap)
     held = [*working.links, *known.tables]
     with phase("select"):
-        law, outside = task.noise_law(budget), beside if last else None
-        return select.selected(scores, twins, weights, working.sizes, held, cap, law, constants, outside)
+        law = task.noise_law(budget)
+        outside = (
+            beside if last and not working.levels else None
+        )  # no exchange of rows meets them in families
+        return select.selected(
+            scores, twins, weights, working.sizes, held, cap, law, constants, outside, working.levels
+        )
 
 
 def _with_pairs(
@@ -393,7 +400,7 @@ def _triples(task: Task, pairs: Sequence[Scope], step: ReservedStep) -> list[Sco
     """Candidates inside the cliques that the model will have with these pairs; none without pairs."""
     if step.further is None or not pairs or not triples_asked(task.plan.domain, task.rho, task.constants):
         return []
-    tree = junction_tree(task.working.sizes, [*pairs, *task.working.links])
+    tree = task.working.tree(pairs)
     return select.candidate_triples(task.working, tree, step.further, task.constants)
 
 

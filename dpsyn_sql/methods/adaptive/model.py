@@ -11,7 +11,7 @@ Post-processing of noisy answers only.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
 from dpsyn_sql.fit.centres import agreeing, centres, target
 from dpsyn_sql.fit.denoise import binned, merged_neighbours
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
-from dpsyn_sql.fit.graph import Scope, cells_of, junction_tree
+from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of, junction_tree
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
@@ -36,6 +36,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     tree_cap,
 )
 from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.planning.families import BEFORE, Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import Curator, MarginalQuery
@@ -67,7 +68,9 @@ class Working:
 
     ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
     the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
-    logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``.
+    logarithms) that tie a twin to its attribute, and say that a moment does not lie before that of the row
+    before. ``within``: as in ``GraphicalModel``. ``levels``: of the variables of families, else empty; what
+    is drawn first is eliminated last.
     """
 
     domain: Domain
@@ -76,6 +79,17 @@ class Working:
     base: Mapping[Scope, FloatArray]
     links: Mapping[Scope, FloatArray]
     within: tuple[FloatArray, ...]
+    levels: tuple[int, ...] = ()
+
+    @property
+    def ties(self) -> dict[Scope, FloatArray]:
+        """The links of twins."""
+        own = len(self.domain.attributes)
+        return {scope: table for scope, table in self.links.items() if scope[-1] >= own}
+
+    def tree(self, scopes: Iterable[Scope]) -> JunctionTree:
+        """A junction tree that holds these scopes and the links."""
+        return junction_tree(self.sizes, [*scopes, *self.links], self.levels)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -103,7 +117,11 @@ class Working:
 
 
 def working_domain(
-    domain: Domain, one_ways: Sequence[Observation], strength: float, settings: Settings
+    domain: Domain,
+    one_ways: Sequence[Observation],
+    strength: float,
+    settings: Settings,
+    families: Families | None = None,
 ) -> Working:
     """Denoise the one-way tables, choose working bins and twins.
 
@@ -112,6 +130,7 @@ def working_domain(
         one_ways: one noisy table per attribute, in domain order.
         strength: N sqrt(rho), how much there is to see.
         settings: of the recipe.
+        families: of a table whose rows stay together; ``domain`` is theirs.
     """
     most = settings.bins * (strength / settings.bins_strength) ** settings.bins_power
     most = float(np.clip(most, *settings.bins_range))
@@ -127,12 +146,40 @@ def working_domain(
         start = np.maximum(shares, _LEAST_PROBABILITY / shares.size)
         base[index,] = np.log(start / start.sum())
     coarse = strength < settings.twin_strength
-    twins, links = _twins(domain.attributes if coarse else (), variables, observed, settings)
-    return Working(domain, (*variables, *twins), observed, base, links, found.within)
+    levels = () if families is None else families.levels
+    twinned = [
+        attribute if coarse and (not levels or levels[place] != BEFORE) else None
+        for place, attribute in enumerate(domain.attributes)
+    ]
+    twins, links = _twins(twinned, variables, observed, settings)
+    if families is not None and families.order:
+        links |= _not_backwards(families, variables)
+    variables += twins
+    levels = tuple(levels[variable.attribute] for variable in variables) if levels else ()
+    return Working(domain, tuple(variables), observed, base, links, found.within, levels)
+
+
+def _not_backwards(families: Families, variables: Sequence[Variable]) -> dict[Scope, FloatArray]:
+    """No row has a moment in a bin before that of the row before."""
+    domain = families.domain
+    (before,) = (hidden for hidden, followed in families.previous if followed == families.order)
+    own, last = domain.index(families.order), domain.index(before)
+    regular = domain.attributes[own].regular
+    tables = np.full((variables[own].size, variables[last].size), 0.0)
+    here, there = variables[own].bins[:regular], variables[last].bins[:regular]
+    np.maximum.at(latest := np.full(variables[own].size, -1), here, np.arange(regular))
+    np.minimum.at(earliest := np.full(variables[last].size, regular), there, np.arange(regular))
+    beyond = variables[own].bins[regular:], variables[last].bins[regular:]
+    latest[beyond[0]], earliest[beyond[1]] = (
+        regular,
+        -1,
+    )  # other values than moments may follow and be followed
+    tables[latest[:, None] < earliest[None, :]] = _FORBIDDEN
+    return {(own, last): tables}
 
 
 def _twins(
-    attributes: Sequence[Attribute],
+    attributes: Sequence[Attribute | None],
     variables: Sequence[Variable],
     observed: Mapping[Scope, Observation],
     settings: Settings,
@@ -141,7 +188,11 @@ def _twins(
     twins = list[Variable]()
     links: dict[Scope, FloatArray] = {}
     for index, (attribute, variable) in enumerate(zip(attributes, variables, strict=False)):
-        if not attribute.ordered or variable.size <= settings.twin_from * settings.twin_bins:
+        if (
+            attribute is None
+            or not attribute.ordered
+            or variable.size <= settings.twin_from * settings.twin_bins
+        ):
             continue
         coarse = merged_neighbours(observed[index,].values, 0.0, settings.twin_bins, finer_tails=True)
         match = coarse[:, None] == np.arange(coarse.max() + 1)
@@ -179,7 +230,7 @@ class Task:
         """Choose the variables by the noisy one-way tables; ``most`` cells of the junction tree."""
         rho = equivalent_rho(plan.source, plan.domain, plan.budget)
         strength = max(total_of(one_ways), 1.0) * math.sqrt(rho)
-        working = working_domain(plan.domain, one_ways, strength, constants)
+        working = working_domain(plan.domain, one_ways, strength, constants, terms.families)
         total = max(total_of(list(working.observed.values())), 1.0)
         cap = min(most, tree_cap(rho, total, constants))
         return cls(plan, curator, terms, constants, working, total, cap)
@@ -221,7 +272,7 @@ class Task:
 
     def noise_law(self, budget: Budget) -> NoiseLaw:
         """Noise of a table measured with a part of a budget."""
-        rows = self.plan.source.unit.max_rows
+        rows = self.plan.source.unit.sensitivity
         if budget.kind == "pure":
             return NoiseLaw(rows / float(budget.fraction), 1.0)
         unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
@@ -254,7 +305,7 @@ class Known:
 def independence(task: Task) -> Known:
     """The first model: the one-way tables alone."""
     fixed = {**task.working.base, **task.working.links}
-    return Known(task.total, calibrate(junction_tree(task.working.sizes, fixed), fixed))
+    return Known(task.total, calibrate(task.working.tree(fixed), fixed))
 
 
 def fitted(
@@ -272,10 +323,10 @@ def fitted(
     outside = {scope: table for scope, table in tables.items() if scope in beside}
     observed = {**working.observed, **inside}
     total = max(total_of(list(observed.values())), 1.0)
-    tree = junction_tree(working.sizes, [*observed, *working.links])
+    tree = working.tree(observed)
     base = {**working.base, **working.links}
     if last:
-        observed = agreeing(observed, working.links, total)
+        observed = agreeing(observed, working.ties, total)
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
@@ -327,7 +378,7 @@ def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) 
     if not refused:
         return frozenset()
     inside = [scope for scope in measured if scope not in refused]
-    tree = junction_tree(working.sizes, [*working.observed, *inside, *working.links])
+    tree = working.tree([*working.observed, *inside])
     return frozenset(pair for pair in refused if tree.home(pair) is None)
 
 

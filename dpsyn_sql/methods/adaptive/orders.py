@@ -98,7 +98,13 @@ def screened(
     """
     sizes, settings = task.working.sizes, task.constants
     alone = isolated(task, known, scores)
-    if task.many or not alone or task.plan.reserved[0].further is None or budget.amount == 0:
+    if (
+        task.working.levels
+        or task.many
+        or not alone
+        or task.plan.reserved[0].further is None
+        or budget.amount == 0
+    ):
         return {}, budget
     others = [
         place for place in range(len(task.plan.domain.names)) if sizes[place] > 1 and place not in alone
@@ -125,7 +131,7 @@ def _share(task: Task, number: int, budget: Budget) -> Fraction:
     """The part of the budget with which ``Settings.visible`` stands out of so many distances, in thousandths;
     not less than ``screen_least``."""
     settings = task.constants
-    whole = cell_deviation(budget, number, task.plan.source.unit.max_rows)  # of distances with all of it
+    whole = cell_deviation(budget, number, task.plan.source.unit.sensitivity)  # of distances with all of it
     visible = settings.visible * task.total / _luck(number, budget, settings)
     share = (whole / visible) ** (1 / task.noise_law(budget).power)
     return Fraction(min(1_000, math.ceil(1_000 * max(settings.screen_least, min(share, 1.0)))), 1_000)
@@ -151,7 +157,7 @@ def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], bu
     noisy = task.curator.ask(Distances(queries, references), budget)
     sampling = [MEAN_ABSOLUTE * float(np.sqrt(np.maximum(table, 0)).sum()) for table in counts]
     rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
-    deviation = cell_deviation(budget, len(sets), task.plan.source.unit.max_rows)
+    deviation = cell_deviation(budget, len(sets), task.plan.source.unit.sensitivity)
     return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)
 
 

@@ -231,6 +231,7 @@ def selected(
     law: NoiseLaw,
     settings: Settings,
     beside: set[Scope] | None = None,
+    levels: Sequence[int] = (),
 ) -> dict[Scope, float]:
     """Pairs to measure, with their weights in the budget.
 
@@ -250,10 +251,11 @@ def selected(
         settings: of the recipe.
         beside: filled with pairs that only the cap keeps out of the tree, if they are worth it nevertheless
             (``Settings.beside``): they are among the pairs to measure. None: there are no such pairs.
+        levels: of the variables of families (``fit/graph.py``).
     """
     fine_of = {twin: fine for fine, twin in twins.items()}
     scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
-    basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, held), 0
+    basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, held, levels), 0
     patience = 4 * len(sizes) + 40
     # A table with a variable of one code says nothing that the others do not.
     wanted = [pair for pair, score in scores.items() if score > 0 and law.factor(pair, sizes) > 0]

@@ -78,7 +78,9 @@ def asked(task: Task, step: ReservedStep) -> tuple[Asked | None, ReservedStep]:
         for share in range(LEAST_SHARE, MOST_SHARE + 1):
             own, left = step.budget.split((share, 100 - share))
             deviation = (
-                cell_deviation(own, len(tables), task.plan.source.unit.max_rows) if own.amount else math.inf
+                cell_deviation(own, len(tables), task.plan.source.unit.sensitivity)
+                if own.amount
+                else math.inf
             )
             if task.total >= CLEAR * deviation * cells:
                 return Asked(tuple(tables), own), replace(step, budget=left)
@@ -89,6 +91,8 @@ def _can_pay(task: Task, step: ReservedStep) -> bool:
     """Whether there is a target of a few working bins, Gaussian noise, and no table over all columns."""
     target = task.terms.workload.target
     if not target or not task.plan.budget.gaussian or task.many or full_table(task, step.budget):
+        return False
+    if task.working.levels:  # rows of a family are not redrawn one by one
         return False
     return 2 <= task.working.sizes[task.plan.domain.index(target)] <= MOST_BINS
 

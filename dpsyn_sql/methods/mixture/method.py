@@ -174,7 +174,7 @@ class Mixture(Recipe):
         self, plan: Plan, curator: Curator, budget: Budget, observed: Sequence[Observation], target: str
     ) -> Task | None:
         """Working bins and numbers of components; None if there is nothing to divide the rows by."""
-        domain, rows = plan.domain, plan.source.unit.max_rows
+        domain, rows = plan.domain, plan.source.unit.sensitivity
         total = float(snapped(np.asarray(total_of(observed)), _GRID))  # it decides on questions
         rounds = self.rounds or (ROUNDS_ALONE if self.by == KMEANS else ROUNDS)
         for_rounds = budget if self.by == KMEANS else budget.split(PAIRS_AND_ROUNDS)[1]

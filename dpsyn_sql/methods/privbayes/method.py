@@ -161,7 +161,7 @@ class PrivBayes(Recipe):
         target: str,
     ) -> Task:
         """Bins, levels, budgets and bounds, from the noisy one-way tables."""
-        domain, rows = plan.domain, plan.source.unit.max_rows
+        domain, rows = plan.domain, plan.source.unit.sensitivity
         planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in step.queries}
         choosing, measuring = step.budget.split(CHOOSING_AND_MEASURING)
         total, active = max(total_of(observed), 1.0), sorted({v for pair in planned for v in pair})

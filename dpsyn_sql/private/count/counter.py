@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
@@ -27,6 +28,7 @@ from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.private.count.products import PairSums
 from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -64,6 +66,7 @@ class SqlCounter:
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
         further: marginals of attributes of ``queries`` that may be asked for as well.
         most: the most cells to keep.
+        families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -80,13 +83,16 @@ class SqlCounter:
         key: int | None = None,
         further: LaterMarginals | None = None,
         most: int = MAX_KEPT_CELLS,
+        families: Families | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._csv = csv
         self._bound = statements.bound_of(unit, key)
-        self._plan = plan_counting(queries, domain, bounded=self._bound is not None, in_parts=engine.in_parts)
+        self._families = families
+        self._carried = () if families is None else (Fragment("w"),)
+        self._plan = self._planned_for(queries, domain, bounded=self._bound is not None)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
@@ -98,6 +104,13 @@ class SqlCounter:
 
     def __repr__(self) -> str:
         return f"SqlCounter({self._plan.strategy})"
+
+    def _planned_for(
+        self, queries: Sequence[MarginalQuery], domain: Domain, *, bounded: bool
+    ) -> CountingPlan:
+        """Products count rows, not weights."""
+        summed = self._engine.in_parts or self._families is not None
+        return plan_counting(queries, domain, bounded=bounded, in_parts=summed)
 
     @property
     def plan(self) -> CountingPlan:
@@ -228,7 +241,8 @@ class SqlCounter:
         self, encoding: Encoding, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
     ) -> Tables:
         """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``."""
-        tallies = [statements.marginal(encoding.table, group.packs) for group in groups]
+        weighted = self._families is not None
+        tallies = [statements.marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
         found: Tables = {}
         with phase("count", len(groups)) as advance:
             sums = self._engine.sums(tallies, step="counting marginals on the codes", over=encoding)
@@ -243,12 +257,20 @@ class SqlCounter:
         domain = labelled(self._domain, labels)
         self._check_further(queries, domain, labels)
         binned = statements.BinnedMarginals.of(queries, domain)
-        plan = plan_counting(binned.queries, binned.domain, bounded=True, in_parts=self._engine.in_parts)
+        plan = self._planned_for(binned.queries, binned.domain, bounded=True)
         engine, encoding = self._engine, self._codes()
         self._keep(encoding)
         table = engine.dialect.temporary(_STEM)
         repacked = statements.repack(
-            table, encoding, self._domain, self._plan.packs, binned, plan.packs, engine.dialect, labels
+            table,
+            encoding,
+            self._domain,
+            self._plan.packs,
+            binned,
+            plan.packs,
+            engine.dialect,
+            labels,
+            self._carried,
         )
         try:
             if not engine.in_parts:
@@ -291,7 +313,11 @@ class SqlCounter:
         """
         if self._encoding is None:
             dialect, bound = self._engine.dialect, self._bound
-            query = encode_query(self._relation, self._domain, self._plan.packs, self._csv, bound, dialect)
+            packs = self._plan.packs
+            if self._families is not None and bound is not None:
+                query = encode_families(self._relation, self._families, packs, bound, self._csv, dialect)
+            else:
+                query = encode_query(self._relation, self._domain, packs, self._csv, bound, dialect)
             unit = None if bound is None else bound.column
             self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit)
         return self._encoding

@@ -88,10 +88,12 @@ def pack_column(pack: int) -> Fragment:
     return Fragment(f"p{pack}")
 
 
-def marginal(table: Fragment, packs: Sequence[int]) -> Tally:
-    """Count the cells of one GROUP BY over ``packs`` of the encoded table."""
+def marginal(table: Fragment, packs: Sequence[int], *, weighted: bool = False) -> Tally:
+    """Count the cells of one GROUP BY over ``packs`` of the encoded table; rows by their weight ``w`` if they
+    have one."""
     columns = [pack_column(pack) for pack in packs]
-    return Tally(render("count/marginal", table=table, columns=columns), tuple(columns))
+    query = render("count/marginal", table=table, columns=columns, weighted=weighted)
+    return Tally(query, tuple(columns))
 
 
 def extent(table: Fragment) -> Fragment:
@@ -114,6 +116,7 @@ def repack(
     packs: Sequence[tuple[int, ...]],
     dialect: Dialect = DUCKDB,
     labels: Sequence[RowLabel] = (),
+    carried: Sequence[Fragment] = (),
 ) -> Encoding:
     """The same rows with bins of their codes and with labels, in other packs.
 
@@ -126,6 +129,7 @@ def repack(
         packs: the wanted packs of ``binned.domain``, in the same form.
         dialect: of the engine that runs the statement.
         labels: the attributes that follow those of ``domain``.
+        carried: further columns of the encoding that stay.
     """
     digits = {
         attribute: _digit(domain, index, pack, attribute)
@@ -149,7 +153,7 @@ def repack(
         for i, pack in enumerate(packs)
     ]
     read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
-    query = render("count/repack", table=encoding.table, digits=read, columns=columns)
+    query = render("count/repack", table=encoding.table, digits=read, carried=list(carried), columns=columns)
     return Encoding(repacked, query, of=encoding)
 
 

@@ -178,6 +178,9 @@ def encode_query(
     csv: bool = False,
     bound: Bound | None = None,
     dialect: Dialect = DUCKDB,
+    *,
+    families: bool = False,
+    order: Fragment | None = None,
 ) -> Fragment:
     """The query that gives the codes of all rows.
 
@@ -195,6 +198,9 @@ def encode_query(
         csv: the relation's columns are text.
         bound: how many rows of one unit are kept; None keeps all rows.
         dialect: of the engine that runs the statement.
+        families: with a bound, ``unit`` (bytes) is one more column.
+        order: with a bound, the moment of a row in neutral names: one more column ``o``, which tells rows
+            apart.
     """
     used = sorted({position for pack in packs for position in pack})
     named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
@@ -210,6 +216,11 @@ def encode_query(
     packed = [
         Fragment(f"{mixed_radix(domain, pack, codes, dialect)} AS p{i}") for i, pack in enumerate(packs)
     ]
+    outputs = [Fragment(f"p{i}") for i in range(len(packs))]
+    if order is not None:
+        coded.append(Fragment(f"{order} AS o"))
+        packed.append(Fragment("o"))
+        outputs.append(Fragment("o"))
     return render(
         "encode/encode",
         dialect=dialect,
@@ -219,8 +230,9 @@ def encode_query(
         coded=coded,
         lookups=lookups,
         packed=packed,
-        codes=[Fragment(f"p{i}") for i in range(len(packs))],
+        codes=outputs,
         bound=bound,
+        families=families,
         unit=None if bound is None else unit_bytes(bound.column, dialect),
     )
 

@@ -45,9 +45,14 @@ class LocalCurator:
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"
 
-    def open(self, counter: Counter, domain: Domain) -> None:
-        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered."""
-        self._private_side = replace(self._private_side, counts=Counts(counter, domain), unknown=None)
+    def open(self, counter: Counter, domain: Domain, rows_per_unit: int | None = None) -> None:
+        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered.
+
+        ``rows_per_unit``: what a unit adds to a table of ``counter`` at most, where it is not as before.
+        """
+        rows = self._private_side.rows_per_unit if rows_per_unit is None else rows_per_unit
+        counts = Counts(counter, domain)
+        self._private_side = replace(self._private_side, rows_per_unit=rows, counts=counts, unknown=None)
 
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:
         """The noisy answer, at a cost of at most ``budget``; in a replay the stored answer.

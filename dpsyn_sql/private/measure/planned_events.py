@@ -64,7 +64,7 @@ def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
 
 
 def _event_of(plan: Plan, step: MeasureStep) -> GaussianEvent | LaplaceEvent:
-    rows = plan.source.unit.max_rows
+    rows = plan.source.unit.sensitivity
     if step.residuals:
         return residuals_event(tuple(query.shape(plan.domain) for query in step.queries), rows, step.budget)
     return marginals_event(len(step.queries), rows, step.budget)
@@ -74,10 +74,10 @@ def explained_noise(plan: Plan) -> list[Noise]:
     """The noise of each step in a cell, to explain the plan. A reserved step counts as if it measured
     ``pairs_assumed`` whole tables and paid for nothing else; a residual stands for the one-way table that it
     makes with the rows in all, in whole rows."""
-    rows, found, of_total = plan.source.unit.max_rows, list[Noise](), 0.0
+    unit, found, of_total = plan.source.unit, list[Noise](), 0.0
     for step in plan.steps:
         if isinstance(step, ReservedStep):
-            event = marginals_event(step.pairs_assumed(plan.domain), rows, step.budget)
+            event = marginals_event(step.pairs_assumed(plan.domain), unit.sensitivity, step.budget)
         else:
             event = _event_of(plan, step)
         noise = Noise(standard_deviation(event), mean_error(event))
@@ -88,5 +88,6 @@ def explained_noise(plan: Plan) -> list[Noise]:
             noise = Noise(deviation, deviation * math.sqrt(2 / math.pi))
         elif isinstance(step, MeasureStep) and step.queries == (MarginalQuery(()),):
             of_total = noise.deviation
-        found.append(noise)
+        thing = "units" if unit.together else "rows"
+        found.append(Noise(noise.deviation / unit.weight, noise.mean / unit.weight, thing))
     return found
