@@ -126,7 +126,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     return FittedRelease(
         shape=found.shape,
         plan=replace(plan, budget=job.plan.budget, discovery=found.asked),
-        model=model if terms.families is None else replace(model, total=model.total / unit.weight),
+        model=model,
         measurements=tuple(table.in_units(unit.weight) for table in shown),
         contributions=found.contributions,
         types=found.types,

@@ -44,8 +44,8 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
     else:
         yield f"Protects    all rows of one {unit.column}; at most {unit.max_rows} of them are counted"
         if unit.together:
-            yield f"            each {unit.column} counts the same, however many rows it has, and its rows stay "
-            yield "            together: how many they are, what they share"
+            yield f"            each {unit.column} counts the same, however many rows it has"
+            yield "            its rows stay together: how many they are, and what they share"
         yield f"            rows without a {unit.column} are left out"
         if relation.kind in ("query", "view"):
             yield f"            owner states: {unit.column} of the result identifies the unit of each row"

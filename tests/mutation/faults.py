@@ -6,6 +6,7 @@ import faults_labels
 import faults_ledger
 import faults_noise
 import faults_sources
+import faults_together
 import faults_trees
 
 FAULTS = (
@@ -15,5 +16,6 @@ FAULTS = (
     *faults_families.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
+    *faults_together.FAULTS,
     *faults_trees.FAULTS,
 )

@@ -214,7 +214,7 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     told = measure.components(task, known)
     return GraphicalModel(
         task.plan.domain,
-        total,
+        total / task.plan.source.unit.weight,
         known.beliefs,
         bins,
         task.working.within,

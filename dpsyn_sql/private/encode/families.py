@@ -129,4 +129,5 @@ class _Columns:
 
 def _place_of() -> str:
     only, first, middle, last = range(len(PLACES))
-    return f"CASE WHEN n = 1 THEN {only} WHEN place = 1 THEN {first} WHEN place = n THEN {last} ELSE {middle} END"
+    ends = f"WHEN place = 1 THEN {first} WHEN place = n THEN {last}"
+    return f"CASE WHEN n = 1 THEN {only} {ends} ELSE {middle} END"
