@@ -67,6 +67,9 @@ class Design:
         plan = self.method.plan(self.source, domain, rest, terms)
         whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
         plan = replace(plan, budget=whole, discovery=steps)
+        if terms.families is not None:
+            own = plan.details
+            plan = replace(plan, details=replace(own, lines=(*own.lines, *terms.families.lines)))
         if self.total is not None:
             own = plan.details
             identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)

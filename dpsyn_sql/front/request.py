@@ -161,7 +161,7 @@ class Request:
     rows: int | None = field(
         default=None,
         metadata=_told(
-            "Rows to write. Default: the noisy total.",
+            "Rows to write; with --together units. Default: the noisy total.",
             "At most a million if that is nothing but noise.",
             reads=int,
         ),

@@ -55,6 +55,17 @@ class Families:
         return replace(self, domain=Domain((*domain.attributes, *hidden)))
 
     @property
+    def lines(self) -> list[str]:
+        """What an explained plan says of them."""
+        shared = [name for name in self.domain.names[: self.written] if name in self.persons]
+        told = f"of one value per unit, the least code of its rows: {', '.join(shared)}" if shared else ""
+        told = told or "no column of one value per unit is declared (per_unit: true)"
+        lines = [f"Together    {told}"]
+        if self.order:
+            lines.append(f"            rows follow each other by {self.order}; rows without one come last")
+        return lines
+
+    @property
     def levels(self) -> tuple[int, ...]:
         """The level of each attribute of ``domain``."""
         before = {self.place, *(name for name, _ in self.previous)}
