@@ -85,7 +85,8 @@ class Triangulation:
 
     Variables of the highest of ``levels`` go first (none: all have one level). Within a level those that
     need no fill edge go first, then the least table (min-weight, Koller and Friedman 9.4.3.2); ties go to the
-    lower number. Given all variables of lower levels, those of a level then are a product of tables within cliques
+    lower number. Given all variables of lower levels, those of a level then are a product of tables within
+    cliques
     (strong triangulation, Jensen, Jensen and Dittmer 1994).
 
     The variables of the highest level that go before any fill edge is needed can go in any order, and a new

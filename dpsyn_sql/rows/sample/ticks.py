@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, edge_ticks
+from dpsyn_sql.domain.positions import tick_pieces, tick_positions
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import IntArray
-from dpsyn_sql.rows.decode.positions import tick_pieces, tick_positions
 
 _MOST = 2**61
 """Ticks below it can be added in int64."""
