@@ -24,6 +24,7 @@ class JunctionTree:
 
     ``parents[i]`` is the parent of clique i or -1 for a root, ``separators[i]`` what it shares with its
     parent, ``order`` lists every clique after its parent. Every variable is in some clique.
+    ``levels``: of each variable, if those of higher levels were eliminated first.
     """
 
     sizes: tuple[int, ...]
@@ -31,6 +32,7 @@ class JunctionTree:
     parents: tuple[int, ...]
     separators: tuple[Scope, ...]
     order: tuple[int, ...]
+    levels: tuple[int, ...] = ()
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -81,17 +83,21 @@ def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
 class Triangulation:
     """Greedy elimination of a graph that is tried with one more scope again and again.
 
-    Variables that need no fill edge go first, then the least table (min-weight, Koller and Friedman 9.4.3.2);
-    ties go to the lower number.
+    Variables of the highest of ``levels`` go first (none: all have one level). Within a level those that
+    need no fill edge go first, then the least table (min-weight, Koller and Friedman 9.4.3.2); ties go to the
+    lower number. Given all variables of lower levels, those of a level then are a product of tables within
+    cliques
+    (strong triangulation, Jensen, Jensen and Dittmer 1994).
 
-    The variables that go before any fill edge is needed can go in any order, and a new edge between others
-    changes nothing about them (a simplicial variable stays so until it goes). They are done once; only the
-    rest is eliminated anew for each trial, with what of them hangs together with the ends of the new edge.
-    Sets of variables are bit masks.
+    The variables of the highest level that go before any fill edge is needed can go in any order, and a new
+    edge between others changes nothing about them (a simplicial variable stays so until it goes). They are
+    done once; only the rest is eliminated anew for each trial, with what of them hangs together with the ends
+    of the new edge. Sets of variables are bit masks.
     """
 
-    def __init__(self, sizes: Sequence[int], scopes: Iterable[Scope]) -> None:
+    def __init__(self, sizes: Sequence[int], scopes: Iterable[Scope], levels: Sequence[int] = ()) -> None:
         self._sizes = sizes
+        self._turns = [-level for level in levels] or [0] * len(sizes)
         self._weight = [round(_LOG_UNITS * math.log(max(size, 2))) for size in sizes]
         self._adjacent = _adjacency(len(sizes), scopes)
         self._masks = self._eliminated(0)
@@ -114,7 +120,7 @@ class Triangulation:
     def grown(self, scope: Scope) -> Triangulation:
         """The triangulation of the graph with one more scope."""
         larger = object.__new__(Triangulation)
-        larger._sizes, larger._weight = self._sizes, self._weight
+        larger._sizes, larger._weight, larger._turns = self._sizes, self._weight, self._turns
         larger._adjacent = [
             old | new for old, new in zip(self._adjacent, _adjacency(len(self._sizes), [scope]), strict=True)
         ]
@@ -123,9 +129,12 @@ class Triangulation:
 
     @cached_property
     def _simplicial(self) -> list[tuple[int, int]]:
-        """Variables in an order in which they go without fill edges, with their neighbours then."""
-        adjacent, waiting = list(self._adjacent), (1 << len(self._sizes)) - 1
-        left, gone = waiting, list[tuple[int, int]]()
+        """Variables of the highest level in an order in which they go without fill edges, with their
+        neighbours then."""
+        first = min(self._turns, default=0)
+        highest = sum(1 << variable for variable, turn in enumerate(self._turns) if turn == first)
+        adjacent, waiting = list(self._adjacent), highest
+        left, gone = (1 << len(self._sizes)) - 1, list[tuple[int, int]]()
         while waiting:
             variable = (waiting & -waiting).bit_length() - 1
             waiting &= waiting - 1
@@ -133,7 +142,7 @@ class Triangulation:
             if not any(around & ~adjacent[other] & ~(1 << other) for other in _members(around)):
                 gone.append((variable, around))
                 left &= ~(1 << variable)
-                waiting |= around
+                waiting |= around & highest
         return gone
 
     def _eliminated(self, kept: int, simplicial: Iterable[tuple[int, int]] = ()) -> list[int]:
@@ -153,14 +162,15 @@ class Triangulation:
                 take(variable, around)
                 left &= ~(1 << variable)
         adjacent = [around & left for around in self._adjacent]
-        prices = {variable: _price(variable, adjacent, self._weight) for variable in _members(left)}
+        turns = self._turns
+        prices = {v: (turns[v], *_price(v, adjacent, self._weight)) for v in _members(left)}
         while prices:
             variable = min(prices, key=prices.__getitem__)
             del prices[variable]
             take(variable, adjacent[variable])
             for changed in _members(_eliminate(variable, adjacent)):
                 if changed in prices:
-                    prices[changed] = _price(changed, adjacent, self._weight)
+                    prices[changed] = (turns[changed], *_price(changed, adjacent, self._weight))
         return cliques
 
 
@@ -205,13 +215,13 @@ def _members(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope]) -> JunctionTree:
-    """A junction tree whose cliques hold all ``scopes``.
+def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope], levels: Sequence[int] = ()) -> JunctionTree:
+    """A junction tree whose cliques hold all ``scopes``; ``levels`` as of a ``Triangulation``.
 
     A maximum spanning forest of the separator sizes has the running intersection property (Koller and
     Friedman, 10.4.2). The largest clique of each tree is its root.
     """
-    cliques = Triangulation(sizes, scopes).cliques
+    cliques = Triangulation(sizes, scopes, levels).cliques
     sets = [set(clique) for clique in cliques]
     edges = _spanning_forest(sets)
     parents, order = [-1] * len(cliques), list[int]()
@@ -231,7 +241,7 @@ def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope]) -> JunctionTree
         () if parent < 0 else tuple(sorted(sets[index] & sets[parent]))
         for index, parent in enumerate(parents)
     )
-    return JunctionTree(tuple(sizes), tuple(cliques), tuple(parents), separators, tuple(order))
+    return JunctionTree(tuple(sizes), tuple(cliques), tuple(parents), separators, tuple(order), tuple(levels))
 
 
 def _spanning_forest(sets: Sequence[set[int]]) -> list[list[int]]:

@@ -14,8 +14,8 @@ smallest table that holds its attributes, divided among the codes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -57,11 +57,17 @@ class Network:
 
     ``sizes`` has the number of values of every variable. A variable without a node has one value, or nothing
     depends on it. ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
+
+    ``levels``: of each node, ascending, if rows of a unit are drawn after the unit (``fit.levelled``); else
+    none. ``evidence``: variables that no node draws because they are known before; of each the bin (int64) of
+    every code of the attribute of the same number.
     """
 
     sizes: tuple[int, ...]
     nodes: tuple[Node, ...]
     codes: tuple[int, ...]
+    levels: tuple[int, ...] = ()
+    evidence: Mapping[int, IntArray] = field(default_factory=dict)
 
 
 def node_of(
@@ -261,13 +267,13 @@ def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequen
     tree, tables = beliefs.tree, beliefs.tables
     clique, separator = tree.cliques[index], tree.separators[index]
     parents = [variable for variable in separator if tree.sizes[variable] > 1]
-    table = _over(tables[index], clique, (*parents, *new))
+    table = over(tables[index], clique, (*parents, *new))
     rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
     reach = rows.sum(axis=1)
     lost = reach <= 0
     if tree.parents[index] >= 0:
         above = tree.parents[index]
-        lost &= _over(tables[above], tree.cliques[above], parents).ravel() > 0
+        lost &= over(tables[above], tree.cliques[above], parents).ravel() > 0
     if lost.any():
         mean = rows.sum(axis=0)
         rows[lost] = mean if mean.sum() > 0 else 1.0
@@ -275,7 +281,7 @@ def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequen
     return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
 
 
-def _over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
+def over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
     """The table of a clique over some of its variables, in this order."""
     gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
     left = [variable for variable in clique if variable in kept]

@@ -11,10 +11,13 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.levelled import levelled_network
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
 
 
@@ -33,6 +36,8 @@ class GraphicalModel(Answering):
     ``components``: of the errors of pairs, by positions of attributes. ``sets``: attributes within one clique
     whose dependence no pairs show; rows keep their joint table.
     ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
+    ``families``: how rows of a unit go together; the tree then has their levels, ``total`` is of units, and
+    rows are drawn unit by unit, never moved.
     """
 
     domain: Domain
@@ -44,6 +49,7 @@ class GraphicalModel(Answering):
     components: Mapping[Scope, Components] = field(default_factory=dict)
     sets: tuple[Scope, ...] = ()
     balance: bool = True
+    families: Families | None = None
 
     def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
@@ -74,7 +80,10 @@ class GraphicalModel(Answering):
         )
 
     def network(self) -> Network:
-        """The junction tree from its roots, and codes after their bins; without ``beside``."""
+        """The junction tree from its roots, and codes after their bins; without ``beside``. With families
+        units before their rows."""
+        if self.families is not None:
+            return levelled_network(self.beliefs, self.bins, self.within, self.domain.names)
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:
@@ -97,8 +106,14 @@ class GraphicalModel(Answering):
                 found[scope] = summed(table, twins)
         return {scope: found[scope] for scope in largest(found)}
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
-        """Rows with low variance, balanced if ``deadline`` leaves the time."""
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
+        """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units."""
+        if self.families is not None:
+            return FamilySampler(self.network(), self.families)
+        return self.row_sampler(deadline)
+
+    def row_sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
+        """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""
         return GraphicalSampler(
             self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline
         )

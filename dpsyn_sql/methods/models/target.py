@@ -105,4 +105,4 @@ class TargetModel(Answering):
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> RedrawnSampler:
         """Rows of the graphical model, with a target of its own law."""
         shares = self.graphical.joint((self.conditional.target,))
-        return RedrawnSampler(self.graphical.sampler(deadline), self.conditional, shares)
+        return RedrawnSampler(self.graphical.row_sampler(deadline), self.conditional, shares)

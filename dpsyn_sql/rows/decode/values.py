@@ -18,8 +18,7 @@ from decimal import Decimal
 import numpy as np
 
 from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Recoding
-from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
-from dpsyn_sql.rows.decode.positions import (
+from dpsyn_sql.domain.positions import (
     Pieces,
     Positions,
     float_pieces,
@@ -28,6 +27,7 @@ from dpsyn_sql.rows.decode.positions import (
     tick_pieces,
     tick_positions,
 )
+from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 

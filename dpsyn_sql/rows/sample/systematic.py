@@ -72,7 +72,7 @@ def systematic(
     ends[last] = size[last]
     ends += (np.cumsum(counts) - counts)[owners]
     drawn = np.empty(groups.size, dtype=np.int64)
-    drawn[_grouped(groups, generator)] = np.repeat(np.arange(owners.size), np.diff(ends, prepend=0))
+    drawn[grouped(groups, generator)] = np.repeat(np.arange(owners.size), np.diff(ends, prepend=0))
     return drawn
 
 
@@ -92,7 +92,7 @@ def stratified(groups: IntArray, weights: FloatArray, generator: np.random.Gener
     return np.asarray(lines % outcomes)
 
 
-def _grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
+def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
     """Rows by group, in a random order within each."""
     order = generator.permutation(groups.size)
     # numpy sorts 16-bit integers by radix, several times faster than wider ones: least significant first.

@@ -1,0 +1,92 @@
+"""Exact values, in ticks, of the attribute that orders the rows of a unit: they never go back.
+
+A first value lies in its bin as any value does (``decode.values``). A later one lies where the bin of the
+time since the row before and its own bin overlap; where they do not, anywhere in what is left of its own bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, edge_ticks
+from dpsyn_sql.domain.positions import tick_pieces, tick_positions
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.arrays import IntArray
+
+_MOST = 2**61
+"""Ticks below it can be added in int64."""
+
+
+def check_ticks(attribute: Attribute) -> None:
+    """Whether rows can be ordered by an attribute; to be asked before the debit.
+
+    Raises:
+        InputError: it has no bins of whole ticks in int64: floats, text, months, HUGEINT beyond 2^61.
+    """
+    kind = attribute.type
+    if attribute.kind == "categorical" or not kind.discrete or attribute.granularity == "month":
+        raise InputError(
+            f"Rows cannot be ordered by column {attribute.name!r}: it takes bins of whole numbers, decimals, "
+            "dates, times or timestamps, not of whole months."
+        )
+    edges = edge_ticks(attribute)
+    if max(abs(edges[0]), abs(edges[-1])) > _MOST:
+        raise InputError(f"Rows cannot be ordered by column {attribute.name!r}: its values are too large.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """Draws values of the attribute ``order``; ``since``: its difference to the row before, in bins of ticks
+    of ``order``'s type, with NULL as its last code. All arrays below are int64 (n,)."""
+
+    order: Attribute
+    since: Attribute | None = None
+
+    @property
+    def step(self) -> int:
+        """Values are whole multiples of so many ticks."""
+        return self.order.granularity if isinstance(self.order.granularity, int) else 1
+
+    def first(self, codes: IntArray, generator: np.random.Generator) -> IntArray:
+        """Values of codes that are bins."""
+        pieces = tick_pieces(self.order)
+        positions = tick_positions(pieces.pieces, self.step)
+        number = np.array(pieces.starts, np.int64)[codes]
+        chosen = generator.integers(0, FILL_PIECES, codes.size)
+        number = number + np.where(number < pieces.single, 0, chosen)
+        counts = np.array(positions.counts, np.int64)[number]
+        return np.asarray(
+            np.array(positions.lows, np.int64)[number] + self.step * generator.integers(0, counts)
+        )
+
+    def later(
+        self, codes: IntArray, before: IntArray, since: IntArray | None, generator: np.random.Generator
+    ) -> IntArray:
+        """Values of codes that are bins, none below that of the value ``before``; ``since``: codes."""
+        edges = np.array(edge_ticks(self.order), np.int64)
+        start, high = edges[codes], edges[codes + 1]
+        found = np.empty(codes.size, np.int64)
+        left = np.ones(codes.size, np.bool_)
+        if since is not None and self.since is not None:
+            spans = np.array(edge_ticks(self.since), np.int64)
+            known = np.minimum(since, spans.size - 2)
+            least = np.maximum(start, before + spans[known])
+            first, number = multiples(least, np.minimum(high, before + spans[known + 1]), self.step)
+            inside = (number > 0) & (since < spans.size - 1)
+            found[inside] = first[inside] + self.step * generator.integers(0, number[inside])
+            left = ~inside
+        fresh = left & (before < start)
+        found[fresh] = self.first(codes[fresh], generator)
+        rest = left & ~fresh
+        first, number = multiples(before[rest], high[rest], self.step)
+        drawn = first + self.step * generator.integers(0, np.maximum(number, 1))
+        found[rest] = np.where(number > 0, drawn, before[rest])
+        return found
+
+
+def multiples(low: IntArray, high: IntArray, step: int) -> tuple[IntArray, IntArray]:
+    """The first multiple of ``step`` from ``low`` on, and how many there are below ``high``, at least 0."""
+    first = -(-low // step) * step
+    return first, np.maximum(-((first - high) // step), 0)

@@ -1,0 +1,106 @@
+"""Small models of rows of a unit that go together."""
+
+from datetime import date, timedelta
+from itertools import combinations
+
+import numpy as np
+from support.domains import attribute
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.planning.families import Families, before, numbers_of_rows
+
+MOST = 6
+
+
+def model_of(families, joint_of_pairs, total=1000.0):
+    """The model whose log-potentials of pairs of names are ``joint_of_pairs``; every code is its own bin."""
+    domain, potentials = families.domain, {}
+    for names, table in joint_of_pairs.items():
+        places = [domain.index(name) for name in names]
+        order = np.argsort(places)
+        potentials[tuple(sorted(places))] = np.transpose(np.asarray(table, float), order)
+    sizes = domain.shape()
+    tree = junction_tree(sizes, potentials, families.levels)
+    own = tuple(np.arange(size) for size in sizes)
+    within = tuple(np.ones(size) for size in sizes)
+    return GraphicalModel(domain, total, calibrate(tree, potentials), own, within, families=families)
+
+
+def plain(seed=1, persons=True):
+    """age (a unit's), color and kind (a row's), and the number of rows; all pairs depend."""
+    domain = Domain(
+        (attribute("age", 3), attribute("color", 2), attribute("kind", 3), numbers_of_rows("n", MOST))
+    )
+    families = Families(domain, 3, frozenset({"age", "n"} if persons else {"n"}), "n")
+    rng = np.random.default_rng(seed)
+    pairs = {
+        names: rng.normal(0, 1, [domain.attributes[domain.index(name)].size for name in names])
+        for names in combinations(domain.names, 2)
+    }
+    return model_of(families, pairs)
+
+
+def chain(place=True):
+    """state (of 3) follows from the state before: a planted Markov chain; its start differs."""
+    state = attribute("state", 3)
+    hidden = [numbers_of_rows("n", MOST), before("state before", state)]
+    if place:
+        hidden.append(attribute("place", 4))
+    families = Families(
+        Domain((state, *hidden)),
+        1,
+        frozenset({"n"}),
+        "n",
+        (("state before", "state"),),
+        "place" if place else "",
+    )
+    return model_of(families, {("state before", "state"): np.log(CHAIN), ("n", "state"): np.zeros((MOST, 3))})
+
+
+CHAIN = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.05, 0.9, 0.05]])
+"""Of the state before (none last): shares of the next state."""
+
+DAYS = tuple(range(0, 361, 30))
+
+
+def dated(granularity=None, nullable=False, since=True):
+    """day (12 bins of 30) orders the rows, a row's day follows from the day before and the time since."""
+    day = Attribute(
+        "day",
+        "DATE",
+        "temporal",
+        edges=_dates(DAYS),
+        nullable=nullable,
+        ordered=True,
+        granularity=granularity,
+    )
+    gap = Attribute("gap", "BIGINT", "numeric", edges=(0, 7, 40, 200), nullable=True, ordered=True)
+    hidden = [numbers_of_rows("n", MOST), before("day before", day), *([gap] if since else [])]
+    families = Families(
+        Domain((attribute("color", 2), day, *hidden)),
+        2,
+        frozenset({"n"}),
+        "n",
+        (("day before", "day"),),
+        since="gap" if since else "",
+        order="day",
+    )
+    size = day.size
+    allowed = np.zeros((before("d", day).size, size))
+    for earlier in range(12):
+        allowed[earlier, :earlier] = -20.0
+    pairs = {("day before", "day"): allowed, ("color", "day"): np.zeros((2, size))}
+    if since:
+        ties = np.zeros((before("d", day).size, 4))
+        ties[:12, 3] = -20.0
+        ties[12:, :3] = -20.0
+        pairs[("day before", "gap")] = ties
+        pairs[("day", "gap")] = np.zeros((size, 4))
+    return model_of(families, pairs)
+
+
+def _dates(days):
+    return tuple(date(2020, 1, 1) + timedelta(days=number) for number in days)

@@ -1,0 +1,135 @@
+"""Trees with levels and their networks: rows given their unit, against the joint distribution."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from support.networks import marginal_of
+
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.graph import Triangulation, junction_tree
+from dpsyn_sql.fit.levelled import levelled_network, perfect_elimination
+
+
+def random_tree(seed, levels, edges=7):
+    """Potentials of random pairs of small variables, and the calibrated tree."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(size) for size in rng.integers(2, 4, len(levels)))
+    every = list(combinations(range(len(levels)), 2))
+    scopes = [every[index] for index in rng.choice(len(every), edges, replace=False)]
+    potentials = {scope: rng.normal(0, 1, [sizes[v] for v in scope]) for scope in scopes}
+    return calibrate(junction_tree(sizes, scopes, levels), potentials), potentials
+
+
+def brute_force(sizes, potentials):
+    table = np.zeros(sizes)
+    for scope, potential in potentials.items():
+        shape = [size if v in scope else 1 for v, size in enumerate(sizes)]
+        table = table + potential.reshape(shape)
+    table = np.exp(table)
+    return table / table.sum()
+
+
+def given(network, values):
+    """The product of all nodes' probabilities of these values of all variables."""
+    probability = 1.0
+    for node in network.nodes:
+        line = (node.given == [values[v] for v in node.parents]).all(axis=1)
+        line &= (node.values == [values[v] for v in node.variables]).all(axis=1)
+        probability *= node.weights[line].sum()
+    return probability
+
+
+LEVELS = [(0, 0, 2, 2, 2, 0), (2, 0, 1, 2, 0, 2), (0, 1, 2, 1, 2, 2), (2, 2, 2, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_network_is_units_times_rows_given_units_and_evidence(levels, seed):
+    beliefs, potentials = random_tree(seed, levels)
+    sizes = beliefs.tree.sizes
+    joint = brute_force(sizes, potentials)
+    own = [np.arange(size) for size in sizes]
+    network = levelled_network(beliefs, own, [np.ones(size) for size in sizes], [f"x{v}" for v in range(6)])
+    assert list(network.levels) == sorted(network.levels)
+    assert set(network.evidence) == {v for v in range(6) if levels[v] == 1}
+    units = [v for v in range(6) if levels[v] == 0]
+    before = [v for v in range(6) if levels[v] < 2]
+    of_units, of_known = marginal_of(joint, units), marginal_of(joint, before)
+    for values in product(*(range(size) for size in sizes)):
+        unit, row = 1.0, 1.0
+        for node, level in zip(network.nodes, network.levels, strict=True):
+            line = (node.given == [values[v] for v in node.parents]).all(axis=1)
+            line &= (node.values == [values[v] for v in node.variables]).all(axis=1)
+            share = node.weights[line].sum()
+            unit, row = (unit * share, row) if level == 0 else (unit, row * share)
+        known = of_known[tuple(values[v] for v in before)]
+        assert unit == pytest.approx(of_units[tuple(values[v] for v in units)], rel=1e-9)
+        assert row == pytest.approx(joint[values] / known, rel=1e-9)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_no_node_draws_what_is_of_another_level(levels):
+    beliefs, _ = random_tree(9, levels)
+    sizes = beliefs.tree.sizes
+    own = [np.arange(size) for size in sizes]
+    network = levelled_network(beliefs, own, [np.ones(size) for size in sizes], [f"x{v}" for v in range(6)])
+    for node, level in zip(network.nodes, network.levels, strict=True):
+        assert {levels[v] for v in node.variables} == {level}
+        assert all(levels[v] <= level for v in node.parents)
+
+
+def test_codes_within_bins_and_twins_are_of_the_level_of_their_attribute():
+    levels = (0, 2, 2)  # x0 of the unit in 2 bins of 4 codes, x1 of the row in 3, and a twin of x1
+    rng = np.random.default_rng(5)
+    link = np.where(np.array([0, 0, 1])[:, None] == np.arange(2), 0.0, -1000.0)
+    potentials = {(1, 2): link, (0, 2): rng.normal(0, 1, (2, 2)), (1,): rng.normal(0, 1, 3)}
+    beliefs = calibrate(junction_tree((2, 3, 2), potentials, levels), potentials)
+    bins = [np.array([0, 1, 1, 0]), np.array([2, 0, 1, 2, 1])]
+    within = [np.array([0.25, 0.5, 0.5, 0.75]), np.array([0.5, 1, 0.1, 0.5, 0.9])]
+    network = levelled_network(beliefs, bins, within, ["x0", "x1"])
+    table = np.zeros((4, 5))
+    for values in product(*(range(size) for size in network.sizes)):
+        probability = given(network, values)
+        drawn = {v for node in network.nodes for v in node.variables}
+        if all(values[v] == 0 for v in range(len(values)) if v not in drawn):
+            table[values[network.codes[0]], values[network.codes[1]]] += probability
+    pair = marginal_of(brute_force((2, 3, 2), potentials), (0, 1))
+    wanted = pair[bins[0]][:, bins[1]] * within[0][:, None] * within[1]
+    np.testing.assert_allclose(table, wanted, atol=1e-12)
+
+
+def test_elimination_of_levels_needs_a_fill_edge_that_a_plain_tree_lacks():
+    sizes, scopes, levels = (2, 2, 2), [(0, 2), (1, 2)], (0, 0, 1)
+    assert sorted(Triangulation(sizes, scopes).cliques) == [(0, 2), (1, 2)]
+    assert Triangulation(sizes, scopes, levels).cliques == [(0, 1, 2)]
+    plain = calibrate(junction_tree(sizes, scopes), {})
+    object.__setattr__(plain.tree, "levels", levels)
+    with pytest.raises(InternalError, match="order of elimination"):
+        perfect_elimination(plain.tree)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_grown_is_the_triangulation_of_the_larger_graph(seed):
+    rng = np.random.default_rng(seed)
+    number = 10
+    levels = tuple(int(level) for level in rng.integers(0, 3, number))
+    sizes = tuple(int(size) for size in rng.integers(2, 6, number))
+    every = list(combinations(range(number), 2))
+    scopes = [every[index] for index in rng.choice(len(every), 9, replace=False)]
+    graph = Triangulation(sizes, scopes[:4], levels)
+    for scope in scopes[4:]:
+        graph = graph.grown(scope)
+        assert graph.holds(scope)
+    whole = Triangulation(sizes, scopes, levels)
+    assert perfect_elimination(junction_tree(sizes, scopes, levels))
+    assert sorted(map(sorted, whole.cliques)) == sorted(map(sorted, graph.cliques))
+
+
+def test_one_level_is_the_same_as_none():
+    rng = np.random.default_rng(2)
+    every = list(combinations(range(12), 2))
+    scopes = [every[index] for index in rng.choice(len(every), 20, replace=False)]
+    sizes = tuple(int(size) for size in rng.integers(2, 6, 12))
+    assert Triangulation(sizes, scopes).cliques == Triangulation(sizes, scopes, (1,) * 12).cliques

@@ -1,0 +1,201 @@
+"""Rows of units that go together: persons, then their rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from support.domains import attribute
+from support.families import CHAIN, MOST, chain, dated, model_of, plain
+
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.planning.families import Families, numbers_of_rows
+from dpsyn_sql.rows.sample import families as sampled_families
+from dpsyn_sql.rows.sample.families import places
+from dpsyn_sql.rows.sample.ticks import check_ticks
+
+
+def drawn(model, units, seed=1):
+    """People, codes, ticks and the unit of each row."""
+    sampler = model.sampler()
+    people = sampler.people(units, seed)
+    batches = list(sampler.rows(people, seed))
+    codes = np.concatenate([batch.codes for batch in batches]).astype(int)
+    ticks = None if batches[0].ticks is None else np.concatenate([batch.ticks for batch in batches])
+    return people, codes, ticks, np.repeat(np.arange(units), people.rows)
+
+
+def shares(model, names):
+    return model.project(names) / model.total
+
+
+def test_families_are_contiguous_and_ascend_and_sizes_say_how_many():
+    people, codes, _, owners = drawn(plain(), 5000)
+    assert (np.diff(people.rows) >= 0).all()
+    assert len(codes) == people.total == owners.size
+    np.testing.assert_array_equal(people.sizes, np.bincount(people.rows, minlength=MOST + 1)[1:])
+    assert people.sizes.dtype == np.int64 and people.sizes.size == MOST
+
+
+def test_every_size_is_drawn_as_often_as_the_model_says():
+    model = plain()
+    people, _, _, _ = drawn(model, 20_000)
+    expected = 20_000 * shares(model, ["n"])
+    assert np.abs(people.sizes - expected).max() < 2
+
+
+def test_numbers_of_rows_are_even_within_the_bins_of_large_sizes():
+    size = numbers_of_rows("n", 100)
+    families = Families(Domain((attribute("x", 2), size)), 1, frozenset({"n"}), "n")
+    model = model_of(families, {("x", "n"): np.zeros((2, size.size))})
+    people, _, _, _ = drawn(model, 60_000)
+    edges = np.array(edge_ticks(size))
+    for code in np.flatnonzero(np.diff(edges) > 1):
+        found = people.sizes[edges[code] - 1 : edges[code + 1] - 1]
+        assert chisquare(found).pvalue > 1e-4
+    assert people.sizes.size == 100 and people.sizes.sum() == 60_000
+
+
+def test_units_share_their_attributes_and_rows_follow_the_model_given_the_unit():
+    model, units = plain(), 200_000
+    people, codes, _, owners = drawn(model, units)
+    assert all(
+        codes[owners == unit, 0].max() == codes[owners == unit, 0].min() for unit in range(0, units, 997)
+    )
+    weights = 1 / people.rows[owners]
+    found = np.zeros((3, MOST, 2))
+    np.add.at(found, (codes[:, 0], people.rows[owners] - 1, codes[:, 1]), weights / units)
+    np.testing.assert_allclose(found, shares(model, ["age", "n", "color"]), atol=2e-3)
+    pair = np.zeros((2, 3))
+    np.add.at(pair, (codes[:, 1], codes[:, 2]), weights / units)
+    np.testing.assert_allclose(pair, shares(model, ["color", "kind"]), atol=4e-3)
+
+
+def test_low_variance_of_each_rank():
+    model = plain(persons=False)
+    people, codes, _, owners = drawn(model, 3000)
+    pair = shares(model, ["n", "color"])
+    given = pair / pair.sum(axis=1, keepdims=True)
+    ranks = np.arange(owners.size) - people.starts[owners]
+    for rows in range(1, MOST + 1):
+        for rank in range(rows):
+            own = codes[(people.rows[owners] == rows) & (ranks == rank), 1]
+            if own.size:
+                assert abs((own == 1).sum() - own.size * given[rows - 1, 1]) < 3.0
+
+
+def agreement(model, seeds, units=8):
+    """How often the two rows of units of two rows agree in a coin: few units, where low variance matters."""
+    agree = [
+        np.equal(*drawn(model, units, seed)[1][:, 0].reshape(units, 2).T).mean() for seed in range(seeds)
+    ]
+    return float(np.mean(agree)), float(np.std(agree) / np.sqrt(seeds))
+
+
+def coins():
+    size = Attribute("n", "BIGINT", "numeric", edges=(2, 3), ordered=True)
+    families = Families(Domain((attribute("coin", 2), size)), 1, frozenset({"n"}), "n")
+    return model_of(families, {("coin", "n"): np.zeros((2, 1))})
+
+
+def test_siblings_are_independent_given_their_unit():
+    mean, error = agreement(coins(), 3000)
+    assert abs(mean - 0.5) < 4 * error
+
+
+def test_low_variance_through_a_unit_would_pull_siblings_apart(monkeypatch):
+    monkeypatch.setattr(
+        sampled_families.People,
+        "owners",
+        lambda self, rows: (np.searchsorted(self.starts, rows, "right") - 1, 0 * rows),
+    )
+    mean, error = agreement(coins(), 3000)
+    assert mean < 0.5 - 8 * error
+
+
+@pytest.mark.parametrize("place", [True, False])
+def test_walks_follow_a_planted_chain(place):
+    people, codes, _, owners = drawn(chain(place), 60_000)
+    state, first = codes[:, 0], np.zeros(owners.size, bool)
+    first[people.starts[:-1]] = True
+    before = np.where(first, 3, np.roll(state, 1))
+    found = np.zeros((4, 3))
+    np.add.at(found, (before, state), 1)
+    np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), CHAIN, atol=0.01)
+
+
+def test_places_of_rows():
+    rows, ranks = np.array([1, 2, 2, 4, 4, 4]), np.array([0, 0, 1, 0, 2, 3])
+    assert places(rows, ranks).tolist() == [0, 1, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("options", [{}, {"since": False}, {"granularity": 7}, {"nullable": True}])
+def test_dates_of_a_unit_never_go_backwards_and_lie_in_their_bins(options):
+    model = dated(**options)
+    day = model.domain.attributes[1]
+    edges = np.array(edge_ticks(day))
+    _, codes, ticks, owners = drawn(model, 4000)
+    known = codes[:, 1] < day.regular
+    ticks, code, owners = ticks[known], codes[known, 1], owners[known]
+    assert (edges[code] <= ticks).all() and (ticks < edges[code + 1]).all()
+    same = owners[1:] == owners[:-1]
+    assert (np.diff(ticks)[same] >= 0).all() and (np.diff(code)[same] >= 0).all()
+    assert same.sum() > 1000
+    if "nullable" in options:
+        assert not known.all()
+    if "granularity" in options:
+        assert np.mean(ticks % 7 == 0) > 0.95
+
+
+def test_time_since_the_row_before_is_met_where_the_day_allows_it():
+    day = Attribute("day", "INTEGER", "numeric", edges=(0, 10**6), ordered=True)
+    gap = Attribute("gap", "BIGINT", "numeric", edges=(0, 7, 40, 200), nullable=True, ordered=True)
+    domain = Domain((day, numbers_of_rows("n", MOST), attribute("place", 4), gap))
+    families = Families(domain, 1, frozenset({"n"}), "n", place="place", since="gap", order="day")
+    wanted = np.array([0.5, 0.2, 0.3])
+    ties = np.full((4, 4), -30.0)
+    ties[:2, 3] = 0.0  # first rows have no row before
+    ties[2:, :3] = np.log(wanted)
+    model = model_of(families, {("place", "gap"): ties, ("n", "day"): np.zeros((MOST, 1))})
+    people, _, ticks, owners = drawn(model, 20_000)
+    gaps = np.diff(ticks)[owners[1:] == owners[:-1]]
+    found = np.histogram(gaps, [0, 7, 40, 200])[0]
+    assert found.sum() > 0.999 * gaps.size > 10_000 and people.total > 10_000
+    np.testing.assert_allclose(found / gaps.size, wanted, atol=0.01)
+
+
+def test_rows_are_the_same_for_a_seed_and_others_for_another():
+    for model in (plain(), chain(), dated()):
+        one, again, other = (drawn(model, 3000, seed) for seed in (5, 5, 6))
+        np.testing.assert_array_equal(one[1], again[1])
+        assert one[1].shape != other[1].shape or (one[1] != other[1]).any()
+
+
+@pytest.mark.parametrize("model", [plain, chain])
+def test_small_batches_hold_whole_units_even_larger_ones(model, monkeypatch):
+    monkeypatch.setattr(sampled_families, "BATCH_ROWS", 4)
+    sampler = model().sampler()
+    people = sampler.people(300, 2)
+    lengths = [len(batch.codes) for batch in sampler.rows(people, 2)]
+    assert sum(lengths) == people.total and max(lengths) == MOST > 4
+    assert set(np.cumsum([0, *lengths])) <= set(people.starts.tolist())
+
+
+def test_no_units():
+    for model in (plain(), dated()):
+        sampler = model.sampler()
+        people = sampler.people(0, 1)
+        assert people.total == 0 and people.sizes.tolist() == [0] * MOST
+        assert list(sampler.rows(people, 1)) == [] and list(sampler.batches(0, 1)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        attribute("x", 3),
+        Attribute("x", "DOUBLE", "numeric", edges=(0.0, 1.0), ordered=True),
+        Attribute("x", "HUGEINT", "numeric", edges=(0, 2**100), ordered=True),
+    ],
+)
+def test_what_cannot_order_rows_is_refused(wrong):
+    with pytest.raises(InputError, match="cannot be ordered by column 'x'"):
+        check_ticks(wrong)
