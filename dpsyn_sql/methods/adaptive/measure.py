@@ -236,7 +236,8 @@ def _compared(
     for scope in candidates:  # each expectation is dropped when its reference is made
         counts = task.working.turned(scope, total * expected.pop(scope))
         references.append(np.rint(counts).astype(np.int64))
-        sampling.append(sampling_distance(counts))
+        grain = task.grain(scope)
+        sampling.append(grain * sampling_distance(counts / grain))
     return [task.working.query(scope) for scope in candidates], references, sampling
 
 
@@ -255,7 +256,10 @@ def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[
     }
     scale = task.constants.sampling * MEAN_ABSOLUTE * math.sqrt(total)
     chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}
-    return [scale * math.prod(chance[variable] for variable in scope) for scope in scopes]
+    return [
+        scale * math.sqrt(task.grain(scope)) * math.prod(chance[variable] for variable in scope)
+        for scope in scopes
+    ]
 
 
 def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
@@ -286,7 +290,7 @@ def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, O
     for pair, table in tables.items():
         variance = _cell_deviation(table) ** 2
         squares = float(((table.values - known.total * expected[pair]) ** 2).sum())
-        excess = (squares - variance * table.values.size) / known.total - 1
+        excess = (squares - variance * table.values.size) / (known.total * task.grain(pair)) - 1
         attributes = _attributes(task, pair)
         found[attributes] = max(0.0, excess, found.get(attributes, 0.0))
     return replace(known, dispersions=(*known.dispersions, Dispersions(found, 0.0)))
@@ -324,7 +328,7 @@ def components(task: Task, known: Known) -> dict[Scope, Components]:
             dispersion = max(told) if pair in precisions else told[-1]
             if pair in noises and precisions[pair] == 0:
                 dispersion = noises[pair] + max(one.within.get(pair, dispersion) for one in rounds)
-            found[pair] = Components(dispersion, precisions.get(pair, 0.0))
+            found[pair] = Components(dispersion, precisions.get(pair, 0.0) * task.plan.source.unit.weight**2)
     return found
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
 from dpsyn_sql.fit.centres import agreeing, centres, target
@@ -36,7 +36,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     tree_cap,
 )
 from dpsyn_sql.methods.marginals import over_bins
-from dpsyn_sql.planning.families import BEFORE, Families
+from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import Curator, MarginalQuery
@@ -239,6 +239,23 @@ class Task:
     def rho(self) -> float:
         """The rho of the release, for units of one row."""
         return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget)
+
+    def grain(self, scope: Scope) -> float:
+        """What one independent observation counts in a table: a row, or where rows stay together a unit. A
+        table that tells the rows of a unit apart has as many as their weights make independent: W times the
+        mean of 1 / n over units."""
+        families = self.terms.families
+        if families is None:
+            return 1.0
+        weight = float(self.plan.source.unit.weight)
+        if all(self.working.levels[variable] == UNIT for variable in scope):
+            return weight
+        place = families.domain.index(families.size)
+        edges = np.array(edge_ticks(families.domain.attributes[place]), dtype=np.float64)
+        rows = (edges[:-1] + edges[1:] - 1) / 2
+        shares = np.exp(self.working.base[place,])[self.working.variables[place].bins]
+        shares = shares * self.working.within[place]
+        return weight * float((shares / rows).sum() / shares.sum())
 
     @property
     def many(self) -> bool:
