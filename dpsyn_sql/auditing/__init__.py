@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Kind, Number
@@ -31,6 +31,7 @@ from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.methods import method_of, method_of_fewest_cells, static_default
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
@@ -96,6 +97,7 @@ def audit(
     method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
+    together: bool = False,
     runs: int | None = None,
 ) -> Audit:
     """Measure a lower bound of the privacy loss of a configuration, on toy data.
@@ -109,13 +111,20 @@ def audit(
         method: as in ``release``; default: the most accurate method whose questions are all known beforehand.
         domain: file or mapping that declares every column; default: three attributes of three codes.
         rows_per_unit: identical rows of the added unit.
+        together: as in ``release``: rows have weights, so that each unit counts the same.
         runs: on each side; default: enough to detect noise of half the scale with probability 0.99.
 
     Raises:
         InputError: an argument is out of range, or the audit would take too long.
     """
     return prepared(
-        epsilon=epsilon, delta=delta, method=method, domain=domain, rows_per_unit=rows_per_unit, runs=runs
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        domain=domain,
+        rows_per_unit=rows_per_unit,
+        together=together,
+        runs=runs,
     ).run()
 
 
@@ -126,6 +135,7 @@ def prepared(
     method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
     rows_per_unit: int = 1,
+    together: bool = False,
     runs: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Prepared:
@@ -137,7 +147,7 @@ def prepared(
     _check_integer("rows_per_unit", rows_per_unit, _MOST_ROWS)
     if runs is not None:
         _check_integer("runs", runs, MOST_RUNS)
-    plan, run = _planned(epsilon, delta, method, domain, rows_per_unit)
+    plan, run = _planned(epsilon, delta, method, domain, _unit(rows_per_unit, together=together))
     with closing(Door(plan, toy(plan))) as door:
         rehearsal = door.run(run, within=False)
         static = rehearsal.questions == _known(plan) and len(rehearsal.answered) == len(plan.steps)
@@ -169,7 +179,7 @@ def _planned(
     delta: Number,
     method: str | Recipe | Mapping[str, Any] | None,
     domain: DomainSpec,
-    rows: int,
+    unit: PrivacyUnit,
 ) -> tuple[Plan, Ask]:
     """The real method's plan for a table that does not exist, and its run; the fit after the last question
     may stop."""
@@ -177,7 +187,6 @@ def _planned(
     budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
     columns = () if domain is None else tuple(Column(name, "VARCHAR") for name in read_domain(domain).columns)
     relation = Relation("toy", "csv", ident("toy"), columns)
-    unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
     given = static_default() if method is None else method_of(method)
     shape = toy_domain() if domain is None else _declared(domain, relation)
     recipe = given.chosen(shape, terms)
@@ -186,8 +195,21 @@ def _planned(
             f"method={recipe.name!r} asks questions of discovery only, which an audit does not attack: audit "
             f"one that asks for marginals, such as method={static_default().name!r}"
         )
+    families = families_of(shape, unit, ())
+    if families is not None:
+        if not recipe.takes_families:
+            raise InputError(f"method={recipe.name!r} does not keep the rows of a unit together")
+        shape, terms = families.domain, replace(terms, families=families)
     plan = recipe.plan(Source(relation, unit), shape, budget, terms)
     return plan, lambda plan, curator: recipe.run(plan, curator, terms)
+
+
+def _unit(rows: int, *, together: bool) -> PrivacyUnit:
+    if not isinstance(together, bool):
+        raise InputError(f"together={said(together)}: give True or False")
+    if together and rows == 1:
+        raise InputError("together=True is for units of several rows: give rows_per_unit=2 or more")
+    return PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows, together)
 
 
 def _declared(spec: DomainSpec, relation: Relation) -> Domain:

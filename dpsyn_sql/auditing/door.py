@@ -72,7 +72,7 @@ class Door:
             self._ledger = MemoryLedger()
         key = ReleaseKey(f"audit {self._opened}", "audit", None, {})
         with self._ledger.open_release(key, self._plan.budget) as entry:
-            domain, limit = self._plan.domain, self._plan.source.unit.max_rows
+            domain, limit = self._plan.domain, self._plan.source.unit.sensitivity
             yield LocalCurator(self._counters[within], domain, limit, entry, ExactNoise()), entry
 
 

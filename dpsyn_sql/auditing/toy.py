@@ -31,14 +31,17 @@ def toy(plan: Plan) -> Toy:
     if plan.static:
         return Toy(plan, 0)
     rho = equivalent_rho(plan.source, plan.domain, plan.budget)
-    return Toy(plan, min(_MOST_ROWS, math.ceil(_STRENGTH / math.sqrt(rho))))
+    rows = _STRENGTH / math.sqrt(rho) / plan.source.unit.weight
+    return Toy(plan, min(_MOST_ROWS, math.ceil(rows)))
 
 
 class Toy:
-    """``rows`` rows, and a unit of identical rows, all of code 0, that may be added."""
+    """``rows`` rows, and a unit of identical rows, all of code 0, that may be added. Where rows have weights,
+    each of the rows is a unit."""
 
     def __init__(self, plan: Plan, rows: int) -> None:
-        self.domain, self.rows, self.unit_rows = plan.domain, rows, plan.source.unit.max_rows
+        self.domain, self.rows, self.unit_rows = plan.domain, rows, plan.source.unit.sensitivity
+        self._weight = plan.source.unit.weight
         self._codes = _codes(plan.domain, rows)
         self._of_unit = [0] * len(self._codes)
         self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
@@ -86,9 +89,9 @@ class Toy:
         if attrs not in self._known:
             table = np.zeros(self.domain.shape(attrs), dtype=np.int64)
             if attrs:
-                np.add.at(table, tuple(self._codes[self.domain.index(name)] for name in attrs), 1)
+                np.add.at(table, tuple(self._codes[self.domain.index(name)] for name in attrs), self._weight)
             else:
-                table[()] = self.rows
+                table[()] = self.rows * self._weight
             table.flags.writeable = False
             self._known[attrs] = table
         return self._known[attrs]

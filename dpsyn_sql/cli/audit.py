@@ -27,6 +27,9 @@ def audit_command(
     rows_per_unit: Annotated[
         int, typer.Option("--rows-per-unit", help="Number of identical rows of the added unit.")
     ] = 1,
+    together: Annotated[
+        bool, typer.Option("--together", help="Rows have weights, so that each unit counts the same.")
+    ] = False,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -53,6 +56,7 @@ def audit_command(
             method=chosen,
             domain=domain,
             rows_per_unit=rows_per_unit,
+            together=together,
             runs=runs,
         )
         out.aside(_expected(ready))
