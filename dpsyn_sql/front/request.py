@@ -434,8 +434,10 @@ class Request:
                 "together=True keeps several rows of a unit together, and max_rows_per_unit=1 leaves one: "
                 "give max_rows_per_unit=16 or more (noise does not grow with it), or leave out together="
             )
-        if self.slice is not None or self.asks_total:
-            raise InputError("together=True is for whole tables: no slice and no running total keeps units")
+        if self.asks_total:
+            raise InputError(
+                "together=True is not for running totals: sums of windows do not tell which rows are of one unit"
+            )
 
 
 OPTIONS: Mapping[str, Option] = {
