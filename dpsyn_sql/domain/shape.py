@@ -130,7 +130,9 @@ class Shape:
     ``measured``: the attributes in source order. ``roles``: the other columns that are written.
     ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
     no row of the output (the owner's ``never:`` and the catalog's CHECK constraints). ``not_null``: columns
-    that the catalog declares NOT NULL; no row has NULL in them.
+    that the catalog declares NOT NULL; no row has NULL in them. ``together``: rows of a unit are drawn one
+    after another, units by their number of rows. ``ticks``: the attribute that orders them, whose values are
+    drawn; none if empty.
     """
 
     measured: tuple[Attribute | Undiscovered, ...]
@@ -138,6 +140,8 @@ class Shape:
     order: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
+    together: bool = False
+    ticks: str = ""
 
     @property
     def undiscovered(self) -> tuple[Undiscovered, ...]:
