@@ -131,7 +131,8 @@ class Shape:
     ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
     no row of the output (the owner's ``never:`` and the catalog's CHECK constraints). ``not_null``: columns
     that the catalog declares NOT NULL; no row has NULL in them. ``per_unit``: the attributes that, as the
-    owner says, all rows of a unit share.
+    owner says, all rows of a unit share. ``together``: rows of a unit are drawn one after another, units by
+    their number of rows. ``ticks``: the attribute that orders them, whose values are drawn; none if empty.
     """
 
     measured: tuple[Attribute | Undiscovered, ...]
@@ -140,6 +141,8 @@ class Shape:
     never: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
     per_unit: frozenset[str] = frozenset()
+    together: bool = False
+    ticks: str = ""
 
     @property
     def undiscovered(self) -> tuple[Undiscovered, ...]:

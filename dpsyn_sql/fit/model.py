@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.network import ModelTables, Network
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.families import Families
 
 
 class MarginalModel(Protocol):
@@ -46,6 +47,12 @@ class Model(MarginalModel, Protocol):
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """What draws its rows; ``deadline`` says how much time there is."""
+
+
+def families_of(model: Model) -> Families | None:
+    """How rows of a unit go together in a model; None if every row is by itself."""
+    found = getattr(model, "families", None)
+    return found if isinstance(found, Families) else None
 
 
 class Sampler(Protocol):

@@ -18,6 +18,8 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, PublishError
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.model import families_of
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.ledger.entries import SqliteEntry
@@ -26,8 +28,10 @@ from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, ty
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
+from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.quotas import unit_sizes
 from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
+from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
@@ -49,7 +53,8 @@ def write_rows(
 ) -> tuple[int, dict[str, Any]]:
     """Sample codes, decode them by SQL, and publish them with the model in one transaction.
 
-    ``lost``: of ``facts_of_losses``. Returns the number of rows and the certificate.
+    ``rows``: how many; of a model with families how many units. ``lost``: of ``facts_of_losses``. Returns the
+    number of rows and the certificate.
 
     Raises:
         PublishError: something else has appeared in place of the output, Spark cannot write it, or the noisy
@@ -60,10 +65,12 @@ def write_rows(
     if rows == 0 and rows_wanted(fitted) == 0:  # not because the caller asks for none
         warn("The noisy total is not above zero: the synthetic table is empty.")
     engine, problem = job.target.open(), ""
+    fitted = replace(fitted, shape=together(fitted.shape, families_of(fitted.model)))
     try:
-        plan, drawn, how = _staged(job, engine, fitted, rows, seed)
+        plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
         written = plan.kept
-        sizes = None if fitted.contributions is None else unit_sizes(fitted.contributions.values, written)
+        if sizes is None and fitted.contributions is not None:
+            sizes = unit_sizes(fitted.contributions.values, written)
         facts = {**_facts(job, entry, fitted, written, seed, how), "losses": lost}
         kept = _kept(job, entry, fitted, drawn, facts)
         try:
@@ -107,19 +114,20 @@ def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
 
 def _staged(
     job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int
-) -> tuple[PartRows, NetworkTables, str]:
+) -> tuple[PartRows, NetworkTables, str, IntArray | None]:
     """Draw rows of codes and stage them, or prepare tasks to do so.
 
-    Returns the rows, the network that SQL draws rows from, and a word for how the rows are drawn.
+    Returns the rows, the network that SQL draws rows from, a word for how the rows are drawn, and the numbers
+    of units by rows if units are drawn.
     """
     network, publisher = independent_rows(fitted.model, rows, job.deadline), job.target.publisher
     with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
         drawn = beside.submit(drawn_from, fitted.model)
         if network is not None and publisher is not None:
             plan = _planned(engine, publisher, fitted.shape, network, rows, seed)
-            return plan, drawn.result(), INDEPENDENTLY
-        plan, how = _drawn(job, engine, fitted, rows, seed, network)
-    return plan, drawn.result(), how
+            return plan, drawn.result(), INDEPENDENTLY, None
+        plan, how, sizes = _drawn(job, engine, fitted, rows, seed, network)
+    return plan, drawn.result(), how, sizes
 
 
 def _planned(
@@ -139,9 +147,14 @@ def _planned(
 
 def _drawn(
     job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int, network: Network | None
-) -> tuple[PartRows, str]:
-    """Rows that are staged in the session that writes, and how they were drawn."""
+) -> tuple[PartRows, str, IntArray | None]:
+    """Rows that are staged in the session that writes, how they were drawn, and units by their rows."""
     staged, sampler = _temporary("staged"), fitted.model.sampler(job.deadline)
+    if isinstance(sampler, FamilySampler):
+        with job.deadline.running(), phase("sample", rows) as advance:
+            sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
+        written = int(sizes @ np.arange(1, sizes.size + 1))
+        return part_rows(fitted.shape, written, seed, staged=staged), sampler.drawn, sizes
     with job.deadline.running(), phase("sample", rows) as advance:
 
         def draw(number: int, other: int, first: int) -> int:
@@ -153,7 +166,7 @@ def _drawn(
         in_parts = network is not None
         written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)
     plan = part_rows(fitted.shape, written, seed, staged=staged)
-    return plan, sampler.drawn if network is None else INDEPENDENTLY
+    return plan, sampler.drawn if network is None else INDEPENDENTLY, None
 
 
 def _temporary(what: str) -> Fragment:

@@ -30,7 +30,8 @@ round{{ loop.index }} AS (
 {% endfor %}
 ordered AS (
     SELECT *
-    FROM round{{ last }}
+    FROM {% if last %}round{{ last }}{% else %}numbered{% endif %}
+
     ORDER BY "row"
 )
 {%- else %}

@@ -4,6 +4,7 @@ A template that prints no variable needs no entry. Values are those of ``render`
 values is one that the package itself makes, where expressions go into it that are worth keeping an eye on.
 """
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered
+from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
@@ -25,7 +26,7 @@ from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.rows.decode.leaves import with_leaves
-from dpsyn_sql.rows.decode.output import output_statement, reject_statement, units_of
+from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
@@ -420,12 +421,33 @@ EXAMPLES = {
     "write/decode": {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
+        "together": output_statement(
+            Shape((NUMBER,), (UnitId("u", "BIGINT"),), ("u", "a"), together=True, ticks="a"),
+            STAGED,
+            7,
+            units_of(np.array([1, 3]), 7),
+            9,
+        ),
     },
     "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
     "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
+    "write/impossible": {"": impossible_rows(replace(NEVER, together=True, ticks="a"), STAGED, 7, 9)[1]},
+    "write/listed": {"": {"table": F("listed")}},
+    "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},
+    "write/copied": {"": {"staged": STAGED, "listed": F("listed")}},
+    "write/before": {
+        "": {
+            "staged": STAGED,
+            "listed": F("listed"),
+            "columns": [F("a0"), F("a1")],
+            "code": F("a1"),
+            "regular": 5,
+            "tick": F("t"),
+        }
+    },
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
     "write/trim": {"": {"staged": STAGED, "first": 0, "rows": 5}},
 }

@@ -72,7 +72,7 @@ def dated(granularity=None, nullable=False, since=True):
         "day",
         "DATE",
         "temporal",
-        edges=_dates(DAYS),
+        edges=dates(DAYS),
         nullable=nullable,
         ordered=True,
         granularity=granularity,
@@ -102,5 +102,5 @@ def dated(granularity=None, nullable=False, since=True):
     return model_of(families, pairs)
 
 
-def _dates(days):
+def dates(days):
     return tuple(date(2020, 1, 1) + timedelta(days=number) for number in days)

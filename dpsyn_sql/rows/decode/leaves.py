@@ -24,7 +24,7 @@ from dpsyn_sql.domain.hierarchies.points import Axis, Points
 from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.decode.values import decode_expression, from_ticks, written_code
+from dpsyn_sql.rows.decode.values import decode_expression, from_ticks, ticked_expression, written_code
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -76,23 +76,26 @@ class _Column:
     ids: Sequence[str] = ()
 
 
-def measured_columns(domain: Domain, bits: Bits) -> dict[str, Fragment]:
+def measured_columns(domain: Domain, bits: Bits, ticks: str = "") -> dict[str, Fragment]:
     """The value of every measured column of the output by name, over the rows of ``with_leaves``.
 
     Args:
         domain: attribute i has the code ``a<i>``.
         bits: 64 random bits of a row for an attribute, as UBIGINT.
+        ticks: name of the attribute whose values are in the column ``t``; none if empty.
     """
     found: dict[str, Fragment] = {}
     for place, attribute in enumerate(domain.attributes):
         own = bits(attribute)
-        if attribute.leaves is None:
+        if attribute.name == ticks:
+            found[ticks] = ticked_expression(attribute, Fragment(f"a{place}"), Fragment("t"))
+        elif attribute.leaves is None:
             found[attribute.name] = decode_expression(attribute, Fragment(f"a{place}"), own)
-            continue
-        for number, (name, made) in enumerate(
-            zip((one.name for one in attribute.columns), _columns(attribute), strict=True)
-        ):
-            found[name] = made.value(f"v{place}_", _drawn(own, _VALUE + number))
+        else:
+            for number, (name, made) in enumerate(
+                zip((one.name for one in attribute.columns), _columns(attribute), strict=True)
+            ):
+                found[name] = made.value(f"v{place}_", _drawn(own, _VALUE + number))
     return found
 
 

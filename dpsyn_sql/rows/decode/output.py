@@ -72,7 +72,8 @@ def output_statement(
 
     Args:
         shape: complete and with checked expressions.
-        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``; of the
+        staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``, and
+            ``beside_codes``; of the
             output's rows all, or a part that follows the parts before it. Without conditions
             (``shape.never``) rows are numbered from 0 over all parts.
         rows: number of rows of the output.
@@ -80,18 +81,22 @@ def output_statement(
         seed: of positions inside bins, of keys and of the division.
         first: how many rows the parts before have; read only if there are conditions, which leave gaps.
     """
-    bits = _bits(seed)
-    measured = measured_columns(shape.domain, bits)
+    bits = _bits(shape, seed)
+    measured = measured_columns(shape.domain, bits, shape.ticks)
     roles = {role.name: role for role in shape.roles}
     columns: list[Fragment] = []
     shuffles: list[_Shuffle] = []
+    numbers: list[Fragment] = []
+    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if shape.never else '"row"')
     for name in shape.order:
         role = roles.get(name)
         if isinstance(role, Derived):
             continue
         if isinstance(role, Key | UnitId):
-            number = Fragment(f"n{len(shuffles)}")
-            shuffles.append(_Shuffle(number, role.name, rows, seed))
+            number = Fragment(f"n{len(numbers)}")
+            numbers.append(Fragment(f"{place} AS {number}"))
+            if isinstance(role, Key) or not shape.together:
+                shuffles.append(_Shuffle(number, role.name, rows, seed))
             value = _fresh(role, number, rows, units, seed)
         elif isinstance(role, Constant):
             value = constant_expression(role)
@@ -102,13 +107,12 @@ def output_statement(
     computed = {role.name: _derived_column(role) for role in derived}
     written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
     rows_sql = with_leaves(staged, shape.domain, bits)
-    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if shape.never else '"row"')
     return render(
         "write/decode",
         staged=rows_sql,
-        numbers=[Fragment(f"{place} AS {one.number}") for one in shuffles],
-        rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS)],
-        last=_ROUNDS,
+        numbers=numbers,
+        rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS if shuffles else 0)],
+        last=_ROUNDS if shuffles else 0,
         columns=columns,
         written=written,
     )
@@ -116,23 +120,45 @@ def output_statement(
 
 def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
     """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
-    measured = measured_columns(shape.domain, _bits(seed))
+    _, impossible = impossible_rows(shape, staged, first, seed)
+    return render("write/reject", staged=staged, impossible=impossible)
+
+
+def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> tuple[str, Fragment]:
+    """The query of the numbers of staged rows that meet one of ``shape.never``, and the name of its column.
+
+    ``first``: only rows from this number on are looked at; of a shape whose rows go together, from this draw.
+    """
+    bits = _bits(shape, seed)
+    measured = measured_columns(shape.domain, bits, shape.ticks)
     columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
     constants = [role for role in shape.roles if isinstance(role, Constant)]
     columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
     derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
 
-    number = ident(_unused("dpsyn_row", shape.order))
-    return render(
-        "write/reject",
-        staged=staged,
-        placed=with_leaves(staged, shape.domain, _bits(seed)),
+    number = _unused("dpsyn_row", shape.order)
+    query = render(
+        "write/impossible",
+        placed=with_leaves(staged, shape.domain, bits),
+        looked=_drawn(shape),
         first=first,
-        number=number,
+        number=ident(number),
         columns=columns,
         derived=derived,
         conditions=conditions(shape),
     )
+    return number, query
+
+
+def beside_codes(shape: Shape) -> tuple[str, ...]:
+    """The BIGINT columns of staged rows after the codes: the value ``t`` of what orders rows; and where rows
+    of a unit may be drawn again, the number ``drawn`` of the draw, which random bits come from."""
+    return ("t",) * bool(shape.ticks) + ("drawn",) * (shape.together and bool(shape.never))
+
+
+def _drawn(shape: Shape) -> Fragment:
+    """What random bits of a row come from."""
+    return Fragment("drawn") if "drawn" in beside_codes(shape) else ident("row")
 
 
 def constant_expression(role: Constant) -> Fragment:
@@ -171,8 +197,8 @@ def written_type(kind: SqlType | None) -> Fragment:
     return kind.sql
 
 
-def _bits(seed: int) -> Callable[[Attribute], Fragment]:
-    return lambda attribute: position_bits(attribute, ident("row"), seed)
+def _bits(shape: Shape, seed: int) -> Callable[[Attribute], Fragment]:
+    return lambda attribute: position_bits(attribute, _drawn(shape), seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,13 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
     return from_ticks(kind, _position(positions, number, bits))
 
 
+def ticked_expression(attribute: Attribute, code: Fragment, tick: Fragment) -> Fragment:
+    """The value of a tick (BIGINT) in the exact type of a binned attribute of a discrete type; NULL for the
+    code of NULL."""
+    value = from_ticks(attribute.type, tick)
+    return Fragment(f"CASE WHEN {code} < {attribute.regular} THEN {value} END")
+
+
 def _number(pieces: Pieces[int] | Pieces[float], code: Fragment, bits: Fragment) -> Fragment:
     """The number of the piece that a row of a code falls into; NULL or past the last one for other codes."""
     if pieces.single == len(pieces.starts):

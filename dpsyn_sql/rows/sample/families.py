@@ -54,7 +54,7 @@ class People:
     @property
     def sizes(self) -> IntArray:
         """int64 (most,): entry i is the number of units with i+1 rows."""
-        return np.bincount(self.rows, minlength=self.most + 1)[1:]
+        return np.asarray(np.bincount(self.rows, minlength=self.most + 1)[1:])
 
     @cached_property
     def starts(self) -> IntArray:
@@ -69,7 +69,17 @@ class People:
     def owners(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         """The unit of each of these rows, and their rank in it."""
         units = np.searchsorted(self.starts, rows, side="right") - 1
-        return units, rows - self.starts[units]
+        return np.asarray(units), np.asarray(rows - self.starts[units])
+
+    def firsts(self, rows: IntArray) -> IntArray:
+        """Which (places) of these rows, ascending, are the first ones of their unit among them."""
+        return np.asarray(np.unique(self.owners(rows)[0], return_index=True)[1])
+
+    def until_end(self, rows: IntArray) -> IntArray:
+        """These rows, each of another unit, and all that come after them in their units."""
+        counts = self.starts[self.owners(rows)[0] + 1] - rows
+        before = np.cumsum(counts) - counts - rows
+        return np.asarray(np.arange(counts.sum()) - np.repeat(before, counts), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +212,10 @@ class FamilySampler:
             people, units, np.zeros_like(units), Before.nothing(rows.size, self.families.written), generator
         )
 
+    def generator_of_round(self, seed: int, attempt: int) -> np.random.Generator:
+        """The stream of rows that are drawn again."""
+        return generator_of(seed, _ROUNDS + attempt)
+
     def independent(self, people: People, numbers: IntArray, generator: np.random.Generator) -> FamilyRows:
         """The rows of these numbers, given their units."""
         units, ranks = people.owners(numbers)
@@ -288,6 +302,9 @@ class FamilySampler:
         if ticks is None:
             return Before(codes, before.code, before.tick)
         own, found = self._place(self.families.order), before.tick.copy()
+        if (recoding := ticks.order.recoding) is not None:  # NULL, where it is but noise
+            lost = np.flatnonzero(np.isin(codes[:, own], recoding.codes))
+            codes[lost, own] = generator.choice(recoding.instead, lost.size)
         known = codes[:, own] < ticks.order.regular
         codes[known, own] = np.maximum(codes[known, own], before.code[known])
         fresh, later = known & (before.code < 0), known & (before.code >= 0)

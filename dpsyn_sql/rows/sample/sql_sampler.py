@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.model import Model, families_of
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS
@@ -122,13 +122,14 @@ _LOW_VARIANCE_PER_SECOND = 1e7
 
 def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) -> Network | None:
     """The network from which SQL draws so many rows, each independently. None if the sampler of the model
-    draws them: few rows, a model that is not a network, one of too many variables, or one whose counts are to
-    be met (``exact``)."""
+    draws them: few rows, a model that is not a network, one of too many variables, one whose counts are to be
+    met (``exact``), or one of units."""
     seconds = rows * len(model.domain.attributes) / _LOW_VARIANCE_PER_SECOND
     # One batch takes no longer than to plan a query.
     if (
         rows <= BATCH_ROWS
         or getattr(model, "exact", False)
+        or families_of(model) is not None
         or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left)
     ):
         return None

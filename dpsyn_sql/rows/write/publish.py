@@ -24,7 +24,14 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, UnitId
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.rows.decode.output import Units, capacity, output_statement, reject_statement, units_of
+from dpsyn_sql.rows.decode.output import (
+    Units,
+    beside_codes,
+    capacity,
+    output_statement,
+    reject_statement,
+    units_of,
+)
 from dpsyn_sql.rows.sample.sql_sampler import check_statement
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
@@ -285,7 +292,7 @@ def _statements(shape: Shape, network: Network | None, seed: int) -> PartStateme
         if shape.never:
             reject = reject_statement(shape, _STAGED, _FIRST, seed)
     return PartStatements(
-        room=room_statement(shape.domain, _STAGED),
+        room=room_statement(shape.domain, _STAGED, beside_codes(shape)),
         staged=_STAGED,
         draw=draw,
         check=check_statement(_STAGED, len(shape.domain.attributes), _FIRST),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,17 @@ one: of 1,000 columns a fifth of the processor time."""
 _DTYPES = {"UTINYINT": np.uint8, "USMALLINT": np.uint16, "UINTEGER": np.uint32, "UBIGINT": np.uint64}
 
 
-def make_room(engine: Engine, domain: Domain, table: Fragment) -> None:
-    """Create a temporary table of codes with the columns row (from 0), a0, a1, ..."""
-    engine.execute(room_statement(domain, table), step="making room for sampled rows")
+def make_room(engine: Engine, domain: Domain, table: Fragment, beside: Sequence[str] = ()) -> None:
+    """Create a temporary table of codes with the columns row (from 0), a0, a1, ..., then BIGINT ones of the
+    names ``beside``."""
+    engine.execute(room_statement(domain, table, beside), step="making room for sampled rows")
 
 
-def room_statement(domain: Domain, table: Fragment) -> Fragment:
+def room_statement(domain: Domain, table: Fragment, beside: Sequence[str] = ()) -> Fragment:
     """The statement that creates the temporary table."""
     types = [DUCKDB.code_type(attribute.size) for attribute in domain.attributes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
+    columns += [Fragment(f"{name} BIGINT") for name in beside]
     return render("write/stage", table=table, columns=columns)
 
 
@@ -55,24 +57,35 @@ def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, fi
         InternalError: a batch has another number of columns, or a code outside the domain.
         EngineFailure: the database failed.
     """
-    types = [DUCKDB.code_type(attribute.size) for attribute in domain.attributes]
     rows = 0
     for held in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
         start, count = first + rows, sum(map(len, held))
-        loaded: dict[str, NDArray[Any]] = {"row": np.arange(start, start + count, dtype=np.int64)}
-        for position, name in enumerate(types):
-            column = np.concatenate([batch[:, position] for batch in held])
-            loaded[f"a{position}"] = column.astype(_DTYPES[name], copy=False)
-        engine.load(table, loaded, step="loading sampled rows")
+        load_codes(engine, domain, held, table, np.arange(start, start + count, dtype=np.int64))
         rows += count
     return rows
+
+
+def load_codes(
+    engine: Engine,
+    domain: Domain,
+    held: Sequence[NDArray[np.integer[Any]]],
+    table: Fragment,
+    numbers: NDArray[np.int64],
+    beside: Mapping[str, NDArray[np.int64]] | None = None,
+) -> None:
+    """Load checked batches of codes as the rows of these numbers (n,); ``beside``: their further columns."""
+    loaded: dict[str, NDArray[Any]] = {"row": numbers}
+    for position, attribute in enumerate(domain.attributes):
+        column = np.concatenate([batch[:, position] for batch in held])
+        loaded[f"a{position}"] = column.astype(_DTYPES[DUCKDB.code_type(attribute.size)], copy=False)
+    engine.load(table, {**loaded, **(beside or {})}, step="loading sampled rows")
 
 
 def _row_groups(batches: Batches, sizes: list[int]) -> Iterator[list[NDArray[np.integer[Any]]]]:
     """Checked batches, together a row group or more; the last ones may be fewer rows."""
     held: list[NDArray[np.integer[Any]]] = []
     for batch in batches:
-        _check(batch, sizes)
+        check_codes(batch, sizes)
         if len(batch):
             held.append(batch)
         if sum(map(len, held)) >= ROW_GROUP:
@@ -151,7 +164,7 @@ def staged_rows(engine: Engine, table: Fragment, first: int = 0) -> int:
     return int(engine.fetch(sql, step="counting sampled rows")["staged_rows"][0])
 
 
-def _check(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
+def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
     """A narrowing cast would wrap a wrong code silently into another valid one."""
     if batch.ndim != 2 or batch.shape[1] != len(sizes):
         raise InternalError(f"a batch of codes has shape {batch.shape}, expected (rows, {len(sizes)})")

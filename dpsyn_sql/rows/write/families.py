@@ -1,0 +1,209 @@
+"""Rows of units that go together, staged unit by unit.
+
+A row that meets a condition of ``shape.never`` is drawn again, its unit is not. Where rows follow from the
+row before, so is the rest of its unit: the rows before it stay. What is still impossible after some rounds
+becomes like another row of its unit, the nearest one before it that is possible or else the nearest one after
+it; a unit without a possible row is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.decode.output import beside_codes, impossible_rows
+from dpsyn_sql.rows.sample.families import Before, FamilyRows, FamilySampler, People
+from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
+from dpsyn_sql.source.engine import Engine
+from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.render import render
+
+ROUNDS = 100
+"""Times that rows are drawn again: one row in 17 that a unit can have is found with probability .998."""
+
+_MOST_DRAWN, _SPARE = 10, 10**6
+# Rows drawn for each row wanted, at most, and beyond.
+
+_STEP = "drawing rows that cannot be again"
+
+
+def together(shape: Shape, families: Families | None) -> Shape:
+    """The shape of a table whose rows are drawn unit by unit; as it is without ``families``.
+
+    Raises:
+        InternalError: it has other attributes.
+    """
+    if families is None:
+        return shape
+    if shape.domain.names != families.domain.names[: families.written]:
+        raise InternalError("units are drawn of other attributes than are written")
+    return replace(shape, together=True, ticks=families.order)
+
+
+def _as_written(sampler: FamilySampler, shape: Shape) -> FamilySampler:
+    """The sampler with attributes whose bins are filled as they are written."""
+    families = sampler.families
+    hidden = families.domain.attributes[families.written :]
+    return replace(sampler, families=replace(families, domain=Domain((*shape.domain.attributes, *hidden))))
+
+
+def stage_families(
+    engine: Engine,
+    shape: Shape,
+    sampler: FamilySampler,
+    units: int,
+    table: Fragment,
+    seed: int,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> IntArray:
+    """Load the rows of ``units`` units, of which none meets a condition.
+
+    Args:
+        engine: the session that writes; it cannot reach the source.
+        shape: of ``together``, with checked expressions.
+        sampler: of the units and rows.
+        units: how many.
+        table: quoted name of the table to create.
+        seed: of the units and, together with the round, of rows that are drawn again; of positions in bins.
+        advance: is told the number of rows after each batch.
+
+    Returns:
+        int64; entry i is the number of units with i+1 rows that are staged.
+    """
+    make_room(engine, shape.domain, table, beside_codes(shape))
+    sampler = _as_written(sampler, shape)
+    staged = _Staged(engine, shape, sampler, sampler.people(units, seed), table, seed)
+    first = 0
+    for rows in sampler.rows(staged.people, seed):
+        numbers = np.arange(first, first + len(rows.codes), dtype=np.int64)
+        staged.load(rows, numbers, numbers)
+        first += numbers.size
+        advance(numbers.size)
+    return staged.meet_conditions() if shape.never else staged.people.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Staged rows of all units: row i of ``people`` has the number i."""
+
+    engine: Engine
+    shape: Shape
+    sampler: FamilySampler
+    people: People
+    table: Fragment
+    seed: int
+
+    def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
+        """Stage rows of these numbers, of the draws of these numbers."""
+        beside = dict[str, IntArray]()
+        if self.shape.ticks and rows.ticks is not None:
+            beside["t"] = rows.ticks
+        if "drawn" in beside_codes(self.shape):
+            beside["drawn"] = draws
+        domain = self.shape.domain
+        check_codes(rows.codes, [attribute.size for attribute in domain.attributes])
+        if numbers.size:
+            load_codes(self.engine, domain, [rows.codes], self.table, numbers, beside)
+
+    def meet_conditions(self) -> IntArray:
+        """Draw rows that cannot be again; the numbers of units by their rows that are left."""
+        people, drawn = self.people, self.people.total
+        bad = self._impossible(0)
+        for attempt in range(1, ROUNDS + 1):
+            if not bad.size or drawn > _MOST_DRAWN * people.total + _SPARE:
+                break
+            if self.sampler.walks:
+                bad = bad[people.firsts(bad)]
+            numbers, rows = self._again(bad, attempt)
+            draws = np.arange(drawn, drawn + numbers.size)
+            self._unstage(numbers)
+            self.load(rows, numbers, draws)
+            bad, drawn = self._impossible(drawn), drawn + numbers.size
+        return self._made_like_others(bad)
+
+    def _impossible(self, first: int) -> IntArray:
+        """The numbers of rows, of those from a draw on, that meet a condition; ascending."""
+        name, query = impossible_rows(self.shape, self.table, first, self.seed)
+        return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
+
+    def _again(self, bad: IntArray, attempt: int) -> tuple[IntArray, FamilyRows]:
+        """The rows of these numbers, drawn again; of a walk one a unit, with all after it."""
+        people, generator = self.people, self.sampler.generator_of_round(self.seed, attempt)
+        if not self.sampler.walks:
+            return bad, self.sampler.independent(people, bad, generator)
+        units, ranks = people.owners(bad)
+        rows = self.sampler.walk(people, units, ranks, self._before(bad, units, ranks), generator)
+        return people.until_end(bad), rows
+
+    def _before(self, bad: IntArray, units: IntArray, ranks: IntArray) -> Before:
+        """What came before these rows."""
+        written, domain = self.sampler.families.written, self.shape.domain
+        codes, code = np.full((bad.size, written), -1, np.int64), np.full(bad.size, -1, np.int64)
+        tick, later = np.zeros(bad.size, np.int64), np.flatnonzero(ranks > 0)
+        if not later.size:
+            return Before(codes, code, tick)
+        orders = self.shape.ticks or domain.names[0]
+        listed = self._listed(bad[later], self.people.starts[units[later]], bad[later])
+        columns = [Fragment(f"a{place}") for place in range(written)]
+        query = render(
+            "write/before",
+            staged=self.table,
+            listed=listed,
+            columns=columns,
+            code=columns[domain.index(orders)],
+            regular=domain.attributes[domain.index(orders)].regular,
+            tick=Fragment("t" if self.shape.ticks else '"row"'),
+        )
+        found = self.engine.fetch(query, step=_STEP)
+        self._drop(listed)
+        for place, name in enumerate(columns):
+            codes[later, place] = found[name]
+        if self.shape.ticks:
+            code[later] = np.ma.filled(np.ma.asarray(found["code"]).astype(np.int64), -1)
+            tick[later] = np.ma.filled(np.ma.asarray(found["tick"]).astype(np.int64), 0)
+        return Before(codes, code, tick)
+
+    def _made_like_others(self, bad: IntArray) -> IntArray:
+        """Rows that cannot be become like others of their unit; units without any are left out."""
+        people = self.people
+        if not bad.size:
+            return people.sizes
+        units = np.unique(people.owners(bad)[0])
+        numbers = people.until_end(people.starts[units])
+        possible, begins = ~np.isin(numbers, bad), np.repeat(people.starts[units], people.rows[units])
+        donors = np.maximum.accumulate(np.where(possible, numbers, -1))
+        following = np.minimum.accumulate(np.where(possible, numbers, people.total)[::-1])[::-1]
+        donors = np.where(donors >= begins, donors, following)
+        found = donors < begins + people.rows[people.owners(begins)[0]]
+        self._unstage(bad)
+        copied = ~possible & found
+        if copied.any():
+            listed = self._listed(numbers[copied], begins[copied], donors[copied])
+            self.engine.execute(render("write/copied", staged=self.table, listed=listed), step=_STEP)
+            self._drop(listed)
+        lost = people.rows[np.unique(people.owners(numbers[~found])[0])]
+        warn_of_few_rows(people.total - int(lost.sum()), people.total)
+        return np.asarray(people.sizes - np.bincount(lost, minlength=people.most + 1)[1:])
+
+    def _unstage(self, numbers: IntArray) -> None:
+        listed = self._listed(numbers, numbers, numbers)
+        self.engine.execute(render("write/unstage", staged=self.table, listed=listed), step=_STEP)
+        self._drop(listed)
+
+    def _listed(self, numbers: IntArray, begins: IntArray, donors: IntArray) -> Fragment:
+        """A temporary table of rows."""
+        table = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+        self.engine.execute(render("write/listed", table=table), step=_STEP)
+        self.engine.load(table, {"row": numbers, "begin": begins, "donor": donors}, step=_STEP)
+        return table
+
+    def _drop(self, table: Fragment) -> None:
+        self.engine.execute(render("sample/drop", table=table), step=_STEP)

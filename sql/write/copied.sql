@@ -1,0 +1,9 @@
+-- Rows that are like others of their unit, in everything but their number.
+-- in:  staged (table with the columns row, a0, a1, ...), listed (table with the columns row and donor)
+-- out: one row a listed row
+INSERT INTO {{ staged }}
+SELECT
+    s.* REPLACE (l."row" AS "row")
+FROM {{ listed }} AS l
+INNER JOIN {{ staged }} AS s
+    ON s."row" = l.donor

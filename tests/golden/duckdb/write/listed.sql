@@ -1,0 +1,5 @@
+CREATE TEMP TABLE listed (
+    "row" BIGINT NOT NULL,
+    begin BIGINT NOT NULL,
+    donor BIGINT NOT NULL
+)

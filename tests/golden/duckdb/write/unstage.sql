@@ -1,0 +1,6 @@
+DELETE FROM staged
+WHERE "row" IN (
+    SELECT
+        "row"
+    FROM listed
+)
