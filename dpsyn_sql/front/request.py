@@ -436,7 +436,8 @@ class Request:
             )
         if self.asks_total:
             raise InputError(
-                "together=True is not for running totals: sums of windows do not tell which rows are of one unit"
+                "together=True is not for running totals: sums of windows do not tell which rows are of one "
+                "unit"
             )
 
 

@@ -151,7 +151,8 @@ def losses_of(made: FittedRelease, hidden: Mapping[str, float], before: Shape) -
     domain, tables = made.shape.domain, made.measurements
     counts = one_way_counts(domain, tables)
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
-    total, joining = made.model.total, _joining(tables, sizes)
+    measured = dict(zip(made.plan.domain.names, made.plan.domain.shape(), strict=True))
+    total, joining = made.model.total, _joining(tables, measured)
     columns = tuple(
         _column(
             attribute,
