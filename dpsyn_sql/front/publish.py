@@ -210,6 +210,8 @@ def _kept(
     job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: NetworkTables, facts: dict[str, Any]
 ) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""
+    written = fitted.shape.domain.attributes
+    hidden = fitted.model.domain.attributes[len(written) :]
     return StoredRelease(
         name=job.stored_name,
         release_id=entry.release_id,
@@ -219,6 +221,6 @@ def _kept(
         model=fitted.model,
         drawn=drawn,
         measurements=fitted.measurements,
-        labels=[code_labels(attribute) for attribute in fitted.shape.domain.attributes],
+        labels=[code_labels(attribute) for attribute in (*written, *hidden)],
         variances=fitted.variances,
     )

@@ -62,6 +62,15 @@ def decode_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> F
     return from_ticks(kind, _position(positions, number, bits))
 
 
+def tick_expression(attribute: Attribute, code: Fragment, bits: Fragment) -> Fragment:
+    """The tick (BIGINT) of a code that is a bin of whole ticks, other than months; arguments as of
+    ``decode_expression``."""
+    pieces = tick_pieces(attribute)
+    step = attribute.granularity if isinstance(attribute.granularity, int) else 1
+    position = _position(tick_positions(pieces.pieces, step), _number(pieces, code, bits), bits)
+    return Fragment(f"CAST({position} AS BIGINT)")
+
+
 def ticked_expression(attribute: Attribute, code: Fragment, tick: Fragment) -> Fragment:
     """The value of a tick (BIGINT) in the exact type of a binned attribute of a discrete type; NULL for the
     code of NULL."""

@@ -65,13 +65,13 @@ def layout(network: Network) -> Layout:
     """
     places: list[Place | None] = [None] * len(network.sizes)
     word, shift = 0, 0
-    for node in network.nodes:
-        widths = [(network.sizes[variable] - 1).bit_length() for variable in node.variables]
+    for variables in (*((known,) for known in network.evidence), *(node.variables for node in network.nodes)):
+        widths = [(network.sizes[variable] - 1).bit_length() for variable in variables]
         if sum(widths) > WORD:
             raise InternalError("more variables are drawn together than can be packed")
         if shift + sum(widths) > WORD:
             word, shift = word + 1, 0
-        for variable, bits in zip(node.variables, widths, strict=True):
+        for variable, bits in zip(variables, widths, strict=True):
             places[variable] = Place(word, shift, bits)
             shift += bits
     return tuple(places)
@@ -253,20 +253,26 @@ class Script:
         """The codes of the attributes in domain order, unpacked, as a0, a1, ..."""
         sizes = self.network.sizes
         return [
-            Fragment(f"CAST({self._value(v)} AS {DUCKDB.code_type(sizes[v])}) AS a{i}")
+            Fragment(f"CAST({self.value(v)} AS {DUCKDB.code_type(sizes[v])}) AS a{i}")
             for i, v in enumerate(self.network.codes)
         ]
 
+    def value(self, variable: int) -> str:
+        """SQL: the value of a variable, unpacked."""
+        place = self.places[variable]
+        return "0" if place is None else f"(w{place.word} >> {place.shift}) & {2**place.bits - 1}"
+
     def steps(self, tables: Tables) -> list[Step]:
         """One step a node."""
-        return [self._step(number, node, tables) for number, node in enumerate(self.network.nodes)]
+        return [self.step(number, node, tables) for number, node in enumerate(self.network.nodes)]
 
-    def _step(self, number: int, node: Node, tables: Tables) -> Step:
+    def step(self, number: int, node: Node, tables: Tables, first: int = 0) -> Step:
+        """The step of a node; that of node ``first`` comes first in its query."""
         place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
         bits = sum(place_of(variable, self.places).bits for variable in node.variables)
         return Step(
             Fragment(f"step{number}"),
-            Fragment(f"step{number - 1}" if number else "started"),
+            Fragment(f"step{number - 1}" if number > first else "started"),
             self._parent(node),
             tuple(
                 Fragment(f"{word} | (CAST(d.value AS UBIGINT) << {place.shift}) AS {word}")
@@ -309,14 +315,10 @@ class Script:
         """One query a node: its alias table, with the columns node, position, threshold, value, alias."""
         return [self._slots(number, node, tables) for number, node in enumerate(self.network.nodes)]
 
-    def _value(self, variable: int) -> str:
-        place = self.places[variable]
-        return "0" if place is None else f"(w{place.word} >> {place.shift}) & {2**place.bits - 1}"
-
     def _parent(self, node: Node) -> Fragment:
         """The number of the parents' configuration."""
         terms = [
-            f"({self._value(parent)}) * {stride}"
+            f"({self.value(parent)}) * {stride}"
             for parent, stride in zip(node.parents, strides(node, self.network.sizes), strict=True)
         ]
         return Fragment(f"({' + '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")

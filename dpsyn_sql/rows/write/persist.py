@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.model import Model, families_of
 from dpsyn_sql.fit.network import Network, Table
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
@@ -179,7 +179,10 @@ def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
 
 def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:
     """The rows of every table, without the release they belong to."""
-    domain, tables = kept.shape.domain, kept.model.tables()
+    written, tables = kept.shape.domain.attributes, kept.model.tables()
+    domain = Domain(
+        (*written, *kept.model.domain.attributes[len(written) :])
+    )  # those that only tie rows last
     yield (
         "releases",
         {
@@ -339,7 +342,8 @@ def _macros(
 ) -> Iterator[Fragment]:
     """``names`` are those of all releases in the database, this one included."""
     home = ident(database)
-    low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number)
+    families = families_of(kept.model)
+    low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number, families)
     rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")

@@ -1,0 +1,132 @@
+"""``dpsyn_sample`` of releases whose rows go together: units, then their rows, by SQL alone."""
+
+import subprocess
+import sys
+
+import duckdb
+import numpy as np
+import pytest
+from support.families import CHAIN, MOST, chain, dated, plain
+
+from dpsyn_sql.domain.attributes import edge_ticks
+from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.rows.write.families import together
+from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
+
+MODELS = {"plain": plain, "chain": chain, "dated": dated}
+
+
+def kept(name, model):
+    families = model.families
+    measured = model.domain.attributes[: families.written]
+    roles = (UnitId("person", "BIGINT"), Key("id", "BIGINT"))
+    order = ("person", "id", *(one.name for one in measured))
+    shape = together(Shape(measured, roles, order), families)
+    labels = [code_labels(attribute) for attribute in model.domain.attributes]
+    return StoredRelease(name, "id-1", "2026-11-01", {}, shape, model, drawn_from(model), (), labels)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A database with the three releases; nothing of it is attached any more."""
+    file = tmp_path_factory.mktemp("families") / "out.duckdb"
+    with duckdb.connect(str(file)) as con:
+        engine = DuckDBEngine(con)
+        for name, model in MODELS.items():
+            with engine.transaction():
+                persist(engine, "out", kept(name, model()))
+    return file
+
+
+@pytest.fixture
+def con(path):
+    with duckdb.connect(str(path), read_only=True) as connection:
+        connection.execute("SET threads = 2")
+        yield connection
+
+
+def sampled(con, name, units=20_000, seed=1):
+    return con.execute(f"FROM dpsyn_sample('{name}', {units}, {seed})").df()
+
+
+def of_macro(con, kind, name, units, seed=1):
+    return con.execute(f"FROM dpsyn.{kind}_{name}({units}, {seed})").df()
+
+
+@pytest.mark.parametrize("kind", ["sample", "iid"])
+def test_rows_of_units_follow_the_model(con, kind):
+    frame, model, units = of_macro(con, kind, "plain", 60_000), plain(), 60_000
+    assert frame.id.isna().all() and frame.person.nunique() == units
+    assert (frame.groupby("person").age.nunique() == 1).all()
+    rows = frame.groupby("person").person.transform("size")
+    found = np.zeros((3, MOST, 2))
+    np.add.at(found, (frame.age, rows - 1, frame.color), 1 / (rows * units))
+    np.testing.assert_allclose(found, model.project(["age", "n", "color"]) / model.total, atol=6e-3)
+    pair = np.zeros((2, 3))
+    np.add.at(pair, (frame.color, frame.kind), 1 / (rows * units))
+    np.testing.assert_allclose(pair, model.project(["color", "kind"]) / model.total, atol=6e-3)
+
+
+def test_siblings_are_independent_given_their_unit(con):
+    frame = sampled(con, "plain", 100_000)
+    place = frame.groupby("person").cumcount()
+    rows = frame.groupby("person").person.transform("size")
+    wide = frame[(rows == 2)].assign(place=place).pivot(index="person", columns="place", values="color")
+    age = frame[rows == 2].groupby("person").age.first()
+    for code in range(3):
+        pairs = wide[age == code].to_numpy()
+        share = pairs.mean()
+        agree = (pairs[:, 0] == pairs[:, 1]).mean()
+        expected = share**2 + (1 - share) ** 2
+        assert abs(agree - expected) < 4 * np.sqrt(0.25 / len(pairs))
+
+
+def test_walks_follow_a_planted_chain(con):
+    frame = sampled(con, "chain")
+    before = frame.groupby("person", sort=False).state.shift().fillna(3).astype(int)
+    found = np.zeros((4, 3))
+    np.add.at(found, (before, frame.state), 1)
+    np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), CHAIN, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["sample", "iid"])
+def test_dates_never_go_backwards(con, kind):
+    frame = of_macro(con, kind, "dated", 5000)
+    steps = frame.groupby("person", sort=False).day.diff().dropna().dt.days
+    assert (steps >= 0).all() and len(steps) > 5000 and (steps > 0).mean() > 0.5
+    days = (frame.day - np.datetime64("1970-01-01")).dt.days
+    edges = edge_ticks(dated().domain.attributes[1])
+    assert days.min() >= edges[0] and days.max() < edges[-1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_depend_on_units_and_seed_alone(con, name):
+    one, again, other = (sampled(con, name, 3000, seed) for seed in (4, 4, 5))
+    con.execute("SET threads = 1")
+    alone = sampled(con, name, 3000, 4)
+    assert one.equals(again) and one.equals(alone) and not one.equals(other)
+    assert sampled(con, name, 0).empty
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_exported_database_draws_the_same_rows(path, name, tmp_path):
+    with duckdb.connect(str(path), read_only=True) as con:
+        expected = sampled(con, name, 1000)
+        con.execute(f"EXPORT DATABASE '{tmp_path / 'dump'}'")
+    with duckdb.connect(str(tmp_path / "again.duckdb")) as con:
+        con.execute(f"IMPORT DATABASE '{tmp_path / 'dump'}'")
+        assert sampled(con, name, 1000).equals(expected)
+
+
+def test_marginals_of_what_ties_rows_together_are_stored_too(con):
+    model = plain()
+    found = con.execute("SELECT estimate FROM dpsyn.marginal('plain', ['age', 'n']) ORDER BY cell").df()
+    np.testing.assert_allclose(found.estimate, model.project(["age", "n"]).ravel(), rtol=1e-5)
+
+
+def test_a_file_needs_no_package_of_ours(path):
+    code = f"import duckdb; print(len(duckdb.connect({str(path)!r}, read_only=True).sql(\"FROM dpsyn_sample('dated', 9)\").fetchall()))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 9
