@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,8 @@ Pairs = Mapping[tuple[int, int], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """``shares``: float64[K], of the classes, sum 1. ``laws``: for each attribute float64[K, bins], the law of
-    its bin in each class; rows sum to 1, no entry is 0."""
+    """``shares``: float64[K], of the classes, sum 1. ``laws``: for each attribute float64[K, bins], the law
+    of its bin in each class; rows sum to 1, no entry is 0."""
 
     shares: NDArray[np.float64]
     laws: tuple[NDArray[np.float64], ...]
@@ -63,6 +64,7 @@ def found_classes(tables: Pairs, sizes: Sequence[int], sigma: float, most: int =
         tables: of all pairs of attributes, each with itself too, shape (sizes[a], sizes[b]).
         sizes: bins of each attribute.
         sigma: standard deviation of the noise in a cell, in families.
+        most: of the classes.
     """
     matrix = _matrix(tables, sizes, sigma)
     best, least = _one_class(matrix), np.inf
@@ -84,7 +86,7 @@ def found_classes(tables: Pairs, sizes: Sequence[int], sigma: float, most: int =
 
 def _matrix(tables: Pairs, sizes: Sequence[int], sigma: float) -> _Matrix:
     ends = np.cumsum([0, *sizes]).tolist()
-    blocks = tuple(slice(low, high) for low, high in zip(ends[:-1], ends[1:], strict=True))
+    blocks = tuple(slice(low, high) for low, high in pairwise(ends))
     noisy, cells, variance = (np.zeros((ends[-1], ends[-1])) for _ in range(3))
     families = max(float(np.mean([table.sum() for table in tables.values()])), 1.0)
     margins = _margins(tables, sizes)

@@ -1,5 +1,6 @@
 -- Ordered pairs of distinct rows of one unit, by a code of the first and a code of the second.
--- A unit counts at most `weight` in all: each of its cells counts weight * pairs // (n * (n - 1)).
+-- A unit counts at most `weight` in all: each of its cells counts weight * pairs // (n * (n - 1)). One of more
+-- rows than that counts nothing, so that no product passes BIGINT.
 -- in:  table (the encoded source: u, which unit a row is of, and n, the rows of the unit), first and second (the
 --      codes of a row: BIGINT expressions of its columns), weight
 -- out: one row per cell that occurs: a BIGINT, b BIGINT, n BIGINT (the sum of the weights)
@@ -11,6 +12,7 @@ WITH coded AS (
         {{ second }} AS b
     FROM {{ table }}
     WHERE n > 1
+    AND n <= {{ weight }}
 ),
 firsts AS (
     SELECT

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.planning.families import WEIGHT
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.private.count.marginalise import scatter
 from dpsyn_sql.private.count.statements import digit
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
