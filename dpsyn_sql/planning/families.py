@@ -49,6 +49,10 @@ class Families:
     since: str = ""
     order: str = ""
 
+    def hidden_name(self, wanted: str) -> str:
+        """A name that no attribute has."""
+        return _Names(set(self.domain.names)).free(wanted)
+
     def with_attributes(self, domain: Domain) -> Families:
         """The same families, with other values of the codes of the table's attributes."""
         hidden = self.domain.attributes[self.written :]
