@@ -37,7 +37,7 @@ FALSE_POSITIVES = 1e-3
 LEAST_EXCESS = 0.002
 """Families that agree by less are left alone: a class would cost more than it tells."""
 
-_SHARES = (1, 5, 6, 24)
+_BINS, _OWN, _PERSONS, _CLASSES = 1, 5, 6, 24
 # Of the budget: bins; each attribute with itself; with attributes of persons; classes. The first three are
 # the test.
 
@@ -71,7 +71,7 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[Fam
     Args:
         door: answers about ``families.domain``; pairs of rows may be asked for.
         families: without a class.
-        budget: of the whole stage, a ninth to an eighth of the release's; a third is for the test.
+        budget: of the whole stage, an eighth of the release's; a third of it is for the test.
     """
     rows = [
         name
@@ -80,17 +80,23 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[Fam
     ]
     if not rows or budget.amount == 0:
         return None, budget
-    shares = list(budget.split(_SHARES))
     persons = [name for name in families.domain.names if name in families.persons]
     many = [name for name in (*rows, *persons) if families.domain[name].size > MOST_BINS]
-    maps = _bins(door, families.domain, many, shares.pop(0)) if many else {}
+    # Nothing here has a threshold: its delta is left whole.
+    for_bins, of_own, of_persons, of_classes = Budget(budget.kind, budget.amount).split(
+        (_BINS if many else 0, _OWN, _PERSONS, _CLASSES)
+    )
+    maps = _bins(door, families.domain, many, for_bins) if many else {}
     stage = _Stage(door, families.domain, maps)
-    out = _standing_out(stage, rows, shares.pop(0))
-    beyond = _beyond_persons(stage, out, persons, shares.pop(0), len(rows)) if out else []
+    out = _standing_out(stage, rows, of_own)
+    if not out:
+        left = of_persons.amount + of_classes.amount
+        return None, Budget(budget.kind, left, budget.delta)
+    beyond = _beyond_persons(stage, out, persons, of_persons, len(rows))
     if not beyond:
-        return None, Budget(budget.kind, sum(share.amount for share in shares), budget.delta)
-    classes = _classes(stage, beyond, families.hidden_name("group"), shares.pop(0))
-    return classes, Budget(budget.kind, sum(share.amount for share in shares), budget.delta)
+        return None, Budget(budget.kind, of_classes.amount, budget.delta)
+    classes = _classes(stage, beyond, families.hidden_name("group"), of_classes)
+    return classes, Budget(budget.kind, 0, budget.delta)
 
 
 def _standing_out(stage: _Stage, rows: Sequence[str], budget: Budget) -> dict[str, Excess]:
@@ -148,7 +154,7 @@ def _few(attribute: Attribute, table: NoisyMarginal) -> Map:
     """Neighbours together with about equally many families in each bin, where codes have an order; else the
     largest codes each alone, and all others in one bin."""
     counts = np.maximum(table.values.astype(np.float64), 0.0) + 1.0
-    if attribute.ordered:
+    if attribute.ordered or attribute.kind == "numeric":
         middles = (np.cumsum(counts) - counts / 2) / counts.sum()
         wanted = np.minimum((middles * MOST_BINS).astype(np.int64), MOST_BINS - 1)
     else:
