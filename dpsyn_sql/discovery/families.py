@@ -18,8 +18,8 @@ from scipy.special import ndtri
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.classes import found_classes
-from dpsyn_sql.fit.siblings import Excess, excess, explained
+from dpsyn_sql.fit.classes import Classes, found_classes
+from dpsyn_sql.fit.siblings import Excess, excess, explained, hanging_together
 from dpsyn_sql.planning.families import ROW, Families
 from dpsyn_sql.planning.family_classes import FamilyClass, class_costs
 from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
@@ -65,8 +65,9 @@ class _Stage:
         return max(self.maps[name]) + 1 if name in self.maps else self.domain[name].size
 
 
-def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[FamilyClass | None, Budget]:
-    """The class of a family, or None where nothing stands out, and what is left of the budget.
+def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[list[FamilyClass], Budget]:
+    """The classes of a family, none where nothing stands out, and what is left of the budget. Attributes that
+    do not hang together across the rows of a family have classes of their own.
 
     Args:
         door: answers about ``families.domain``; pairs of rows may be asked for.
@@ -76,10 +77,10 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[Fam
     rows = [
         name
         for name, level in zip(families.domain.names, families.levels, strict=True)
-        if level == ROW and name != families.since and families.domain[name].size > 1
+        if level == ROW and name not in (families.since, families.order) and families.domain[name].size > 1
     ]
     if not rows or budget.amount == 0:
-        return None, budget
+        return [], budget
     persons = [name for name in families.domain.names if name in families.persons]
     many = [name for name in (*rows, *persons) if families.domain[name].size > MOST_BINS]
     # Nothing here has a threshold: its delta is left whole.
@@ -91,11 +92,11 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[Fam
     out = _standing_out(stage, rows, of_own)
     if not out:
         left = of_persons.amount + of_classes.amount
-        return None, Budget(budget.kind, left, budget.delta)
+        return [], Budget(budget.kind, left, budget.delta)
     beyond = _beyond_persons(stage, out, persons, of_persons, len(rows))
     if not beyond:
-        return None, Budget(budget.kind, of_classes.amount, budget.delta)
-    classes = _classes(stage, beyond, families.hidden_name("group"), of_classes)
+        return [], Budget(budget.kind, of_classes.amount, budget.delta)
+    classes = _classes(stage, families, beyond, of_classes)
     return classes, Budget(budget.kind, 0, budget.delta)
 
 
@@ -129,19 +130,32 @@ def _beyond_persons(
     return [name for name in out if name in clearest[:MOST_OUT]]
 
 
-def _classes(stage: _Stage, names: Sequence[str], group: str, budget: Budget) -> FamilyClass | None:
-    """The class that explains the pairs of some attributes; None if one class does."""
+def _classes(stage: _Stage, families: Families, names: Sequence[str], budget: Budget) -> list[FamilyClass]:
+    """The classes that explain the pairs of some attributes, one for those that hang together; none if there
+    is only one of each."""
     places = list(combinations_with_replacement(range(len(names)), 2))
-    tables, sigma = stage.pairs([(names[a], names[b]) for a, b in places], budget)
-    sizes = [stage.bins(name) for name in names]
-    found = found_classes(dict(zip(places, tables, strict=True)), sizes, sigma)
-    if len(found.shares) == 1:
-        return None
-    laws = [
-        (name, law[:, list(stage.maps[name])] if name in stage.maps else law)
-        for name, law in zip(names, found.laws, strict=True)
+    found, sigma = stage.pairs([(names[a], names[b]) for a, b in places], budget)
+    tables, made = dict(zip(places, found, strict=True)), list[tuple[Classes, list[str]]]()
+    for members in hanging_together(tables, len(names), sigma):
+        own = {
+            (i, j): tables[members[i], members[j]]
+            for i, j in combinations_with_replacement(range(len(members)), 2)
+        }
+        classes = found_classes(own, [stage.bins(names[place]) for place in members], sigma)
+        if len(classes.shares) > 1:
+            made.append((classes, [names[place] for place in members]))
+    hidden = families.hidden_names("group", len(made))
+    return [
+        class_costs(
+            group,
+            classes.shares,
+            [
+                (name, law[:, list(stage.maps[name])] if name in stage.maps else law)
+                for name, law in zip(own_names, classes.laws, strict=True)
+            ],
+        )
+        for group, (classes, own_names) in zip(hidden, made, strict=True)
     ]
-    return class_costs(group, found.shares, laws)
 
 
 def _bins(door: Curator, domain: Domain, names: Sequence[str], budget: Budget) -> dict[str, Map]:

@@ -6,6 +6,7 @@ Shares are of families of two rows or more, each of which weighs the same. Noise
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 _CLEAR = 10.0
 # Deviations of noise that the number of families must have: shares of a total that may be none say nothing.
+
+_LEAST_SHARE = 1e-3
+# Of a bin: the noise of rarer ones would drown all others.
 
 _SMALL = 3.0
 # Groups of fewer deviations of the noise of their sum are taken together.
@@ -87,3 +91,43 @@ def explained(table: NDArray[np.float64], sigma: float) -> Excess | None:
     noise = float((variances[:, None] * slopes**2).sum()) / seen**2
     squared = 2 * bins * float(((variances / sums) ** 2).sum()) / seen**2
     return Excess(share, math.sqrt(noise + squared))
+
+
+LEAST_RV = 0.1
+"""Attributes hang together from this RV coefficient on (Robert and Escoufier 1976): 1 if one class of the
+family is all that their rows share, 0 if they share nothing."""
+
+
+def hanging_together(
+    tables: Mapping[tuple[int, int], NDArray[np.float64]], number: int, sigma: float
+) -> list[list[int]]:
+    """The attributes in sets, ascending: those of different sets tell nothing of each other across the rows
+    of a family.
+
+    With R_ab the noisy table of pairs of rows beyond independence, over the roots of its margins, one class
+    of the family makes R_ab = X_a X_b'. The RV coefficient |R_ab|^2 / (|R_aa| |R_bb|) says how alike X_a and
+    X_b are. What noise adds to |R|^2 is taken off.
+
+    Args:
+        tables: for positions a <= b the noisy numbers of families.
+        number: of attributes.
+        sigma: of the noise in a cell, in families.
+    """
+    squares = {places: _beyond_independence(table, sigma) for places, table in tables.items()}
+    leader = list(range(number))
+    for (a, b), (square, deviation) in squares.items():
+        own = math.sqrt(max(squares[a, a][0], 0.0) * max(squares[b, b][0], 0.0))
+        if a < b and square > max(LEAST_RV * own, _SMALL * deviation):
+            old, new = max(leader[a], leader[b]), min(leader[a], leader[b])
+            leader = [new if one == old else one for one in leader]
+    return [[place for place in range(number) if leader[place] == first] for first in sorted(set(leader))]
+
+
+def _beyond_independence(table: NDArray[np.float64], sigma: float) -> tuple[float, float]:
+    """|R|^2 without what noise adds to it, and the deviation of that."""
+    total = max(float(table.sum()), 1.0)
+    rows, columns = (np.maximum(table.sum(axis=axis) / total, _LEAST_SHARE) for axis in (1, 0))
+    expected = rows[:, None] * columns[None, :]
+    noise = (sigma / total) ** 2 / expected
+    square = float(((table / total - expected) ** 2 / expected).sum() - noise.sum())
+    return square, math.sqrt(2 * float((noise**2).sum()))

@@ -144,7 +144,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
 def _with_groups(
     job: Job, door: LocalCurator, families: Families, budget: Budget
 ) -> tuple[Families, Budget, SiblingStage]:
-    """The families, with a class of each if its rows agree more than its own attributes explain; what is left
+    """The families, with classes of each if its rows agree more than its own attributes explain; what is left
     of the budget; and what was asked."""
     own, rest = job.divided(budget)
     queries = tuple(MarginalQuery((name,)) for name in families.domain.names)
@@ -153,10 +153,9 @@ def _with_groups(
     with opened_counter(job.session.engine, plan, families, siblings=True) as counter:
         door.open(counter, families.domain, job.source.unit.sensitivity)
         before = door.questions
-        group, left = found_groups(door, families, own)
+        groups, left = found_groups(door, families, own)
         stage = SiblingStage(own, door.questions - before)
-    families = families if group is None else families.grouped(group)
-    return families, replace(rest, amount=rest.amount + left.amount), stage
+    return families.grouped(groups), replace(rest, amount=rest.amount + left.amount), stage
 
 
 def opened_counter(

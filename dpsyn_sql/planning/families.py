@@ -10,7 +10,7 @@ measured and drawn like the others, and not written.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from dpsyn_sql.accounting.budget import Budget
@@ -39,7 +39,7 @@ class Families:
     ``persons``: those of ``domain`` that all rows of a unit share. ``size``: the number of rows of the unit.
     ``previous``: names of hidden attributes and the attributes of which they hold the code in the row before,
     NULL in a first row. ``place``: one of ``PLACES``. ``since``: bins of the time since the row before, NULL
-    in a first row. ``order``: the attribute that orders the rows. ``group``: a class of the unit, drawn from
+    in a first row. ``order``: the attribute that orders the rows. ``groups``: classes of the unit, drawn from
     its rows. All but ``size`` may be missing.
     """
 
@@ -51,16 +51,19 @@ class Families:
     place: str = ""
     since: str = ""
     order: str = ""
-    group: FamilyClass | None = None
+    groups: tuple[FamilyClass, ...] = ()
 
-    def grouped(self, group: FamilyClass) -> Families:
-        """The same families with a class, one more attribute of the unit; its rows are those of the table."""
-        domain = Domain((*self.domain.attributes, group.attribute))
-        return replace(self, domain=domain, persons=self.persons | {group.attribute.name}, group=group)
+    def grouped(self, groups: Sequence[FamilyClass]) -> Families:
+        """The same families with classes, further attributes of the unit; its rows are those of the table."""
+        added = [group.attribute for group in groups]
+        domain = Domain((*self.domain.attributes, *added))
+        persons = self.persons.union(one.name for one in added)
+        return replace(self, domain=domain, persons=persons, groups=tuple(groups))
 
-    def hidden_name(self, wanted: str) -> str:
-        """A name that no attribute has."""
-        return _Names(set(self.domain.names)).free(wanted)
+    def hidden_names(self, wanted: str, number: int) -> list[str]:
+        """Names that no attribute has."""
+        names = _Names(set(self.domain.names))
+        return [names.free(wanted) for _ in range(number)]
 
     def with_attributes(self, domain: Domain) -> Families:
         """The same families, with other values of the codes of the table's attributes."""

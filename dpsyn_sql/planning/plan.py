@@ -122,8 +122,8 @@ class SiblingStage:
 class Plan:
     """Everything that a release will do with private data.
 
-    ``discovery`` comes before ``steps``; ``budget`` pays for both. ``siblings`` are asked in between, where rows
-    of a unit stay together. Before discovery, ``domain`` has every
+    ``discovery`` comes before ``steps``; ``budget`` pays for both. ``siblings`` are asked in between, where
+    rows of a unit stay together. Before discovery, ``domain`` has every
     undiscovered attribute at its largest possible size. ``counted``: of a table that is one key, once
     discovery is over. ``known_tables``: one-way tables that discovery has, with the noise taken out; nobody
     asks for them again. ``seen``: noisy counts of the labels that discovery found, without those of

@@ -4,7 +4,7 @@
 --      codes (the names p<i>, o if there is one last),
 --      ordered (whether there is o),
 --      shared (aggregates over all rows of a unit: <expression> AS <name>, where unit_rows is the window),
---      class_ (of a unit, an aggregate of all its rows, as z; none: units have no class),
+--      classes (of a unit, aggregates of all its rows: <expression> AS z<i>; often none),
 --      before (of the row before: <expression> AS <name>, where unit_order is the window; none without an order),
 --      packed (mixed-radix codes: <expression> AS p<i>), weight (of all rows of a unit together),
 --      numbered (whether the number of the unit and of its rows are kept too)
@@ -13,11 +13,14 @@
 WITH kept AS (
 {{ kept }}
 ),
-{% if class_ %}
+{% if classes %}
 classes AS (
     SELECT
         unit,
-        {{ class_ }} AS z
+{% for column in classes %}
+        {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
     FROM kept
     GROUP BY
         unit
@@ -37,7 +40,7 @@ family AS (
 {% endif %}
         count(*) OVER unit_rows AS n
     FROM kept
-{% if class_ %}
+{% if classes %}
     JOIN classes USING (unit)
 {% endif %}
     WINDOW

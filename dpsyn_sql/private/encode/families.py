@@ -24,7 +24,6 @@ _LAST = MAX_TICK
 # The moment of a row without one, after all others: such rows come last.
 
 _MOMENT = Fragment("o")
-_CLASS = Fragment("z")
 
 
 def encode_families(
@@ -55,8 +54,8 @@ def encode_families(
         relation_sql, families.domain, singles, csv, bound, dialect, families=True, order=order
     )
     used = {place for pack in packs for place in pack}
-    if families.group is not None:
-        families.group.check(Domain(families.domain.attributes[: families.written]), bound.max_rows)
+    for group in families.groups:
+        group.check(Domain(families.domain.attributes[: families.written]), bound.max_rows)
     columns = _Columns(families, dialect, bound.key)
     codes = {place: columns.code(place) for place in sorted(used)}
     return render(
@@ -65,7 +64,7 @@ def encode_families(
         codes=[Fragment(f"p{place}") for place in rows],
         ordered=order is not None,
         shared=list(columns.shared(used)),
-        class_=columns.drawn(used),
+        classes=list(columns.drawn(used)),
         before=list(columns.before(used)),
         packed=[
             Fragment(f"{mixed_radix(families.domain, pack, codes, dialect)} AS p{i}")
@@ -102,8 +101,8 @@ class _Columns:
             return Fragment(f"{'m' if name in families.persons else 'p'}{place}")
         if name == families.size:
             return encode_expression(attribute, Fragment("n"), dialect=self.dialect)
-        if families.group is not None and name == families.group.attribute.name:
-            return _CLASS
+        if name in self._groups:
+            return Fragment(f"z{self._groups[name]}")
         if name == families.place:
             return Fragment(_place_of())
         if name == families.since:
@@ -119,13 +118,18 @@ class _Columns:
             if place < self.families.written and self.families.domain.names[place] in self.families.persons:
                 yield Fragment(f"min(p{place}) OVER unit_rows AS m{place}")
 
-    def drawn(self, used: set[int]) -> Fragment | None:
-        """The class of a unit, if it is wanted."""
-        group, index = self.families.group, self.families.domain.index
-        if group is None or index(group.attribute.name) not in used:
-            return None
-        codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
-        return class_expression(group, codes, Fragment("unit"), self.key, self.dialect)
+    @property
+    def _groups(self) -> dict[str, int]:
+        return {group.attribute.name: number for number, group in enumerate(self.families.groups)}
+
+    def drawn(self, used: set[int]) -> Iterator[Fragment]:
+        """The classes of a unit that are wanted."""
+        index = self.families.domain.index
+        for number, group in enumerate(self.families.groups):
+            if index(group.attribute.name) in used:
+                codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
+                drawn = class_expression(group, codes, Fragment("unit"), self.key, self.dialect, number)
+                yield Fragment(f"{drawn} AS z{number}")
 
     def before(self, used: set[int]) -> Iterator[Fragment]:
         """What is known of the row before, NULL in a first row."""
