@@ -118,6 +118,7 @@ SAMPLER = {
     "last": F("step0"),
 }
 QUERY = F("SELECT 1 AS a")
+UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
 BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 LABELS = (
@@ -351,6 +352,16 @@ EXAMPLES = {
     },
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
     "sample/drop": {"": {"table": F("model")}},
+    "sample/family_rows": {"": UNITS},
+    "sample/walk": {
+        "": {
+            **UNITS,
+            "lists": [(F("lists0"), F("lists"))],
+            "drawn": QUERY,
+            "kept": [F("own AS code"), F("own AS highest"), F("tick")],
+            "codes": [F("w0 AS a0"), F("0 AS a1")],
+        }
+    },
     "sample/iid": {"": SAMPLER},
     "sample/insert": {"": {"staged": STAGED, "query": QUERY}},
     "sample/lines": {
