@@ -8,6 +8,7 @@ import faults_noise
 import faults_sources
 import faults_together
 import faults_trees
+import faults_units
 
 FAULTS = (
     *faults_noise.FAULTS,
@@ -18,4 +19,5 @@ FAULTS = (
     *faults_labels.FAULTS,
     *faults_together.FAULTS,
     *faults_trees.FAULTS,
+    *faults_units.FAULTS,
 )
