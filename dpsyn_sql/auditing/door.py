@@ -29,6 +29,7 @@ from dpsyn_sql.planning.queries import (
     NoisyResidual,
     Question,
     Residuals,
+    Siblings,
 )
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
@@ -100,6 +101,8 @@ class Witness:
         if isinstance(question, Marginals):
             self.questions.append((tuple(question.queries), budget))
             return _cells(self._rows.with_labels(question.labels), question.queries, answer)
+        if isinstance(question, Siblings):
+            return _pairs(self._rows, question.queries, answer)
         if isinstance(question, Residuals):
             self.questions.append((tuple(question.queries), budget))
             return _residuals(self._rows, question.queries, answer)
@@ -133,6 +136,16 @@ def _cells(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMa
     without = _whole(rows.table(query)[place] for query, place in zip(queries, places, strict=True))
     answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
     return without, without + rows.unit_rows, answer
+
+
+def _pairs(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
+    """Of each table only the cell of the unit's pairs differs."""
+    places = [rows.place(query) for query in queries]
+    without, within = (
+        _whole(rows.siblings(query, within=one)[place] for query, place in zip(queries, places, strict=True))
+        for one in (False, True)
+    )
+    return without, within, _whole(table.values[place] for table, place in zip(tables, places, strict=True))
 
 
 def _residuals(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyResidual]) -> _Noted:

@@ -13,6 +13,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.source.relation import WEIGHT
 
 _STRENGTH = 120.0
 """Rows times sqrt(rho): with it which pairs stand out of the noise differs from run to run."""
@@ -75,6 +76,13 @@ class Toy:
         maps = query.maps or (None,) * len(codes)
         return tuple(code if bins is None else bins[code] for code, bins in zip(codes, maps, strict=True))
 
+    def siblings(self, query: MarginalQuery, *, within: bool) -> NDArray[np.int64]:
+        """Weights of pairs of rows of one unit: each of the rows is a unit of its own."""
+        table = np.zeros(query.shape(self.domain), dtype=np.int64)
+        if within and self.unit_rows > 1:
+            table[self.place(query)] = WEIGHT
+        return table
+
     def distances(self, query: MarginalQuery, reference: NDArray[np.int64]) -> tuple[int, int]:
         """|counts - reference|_1 without the unit and within it."""
         missed = self.table(query) - reference
@@ -119,6 +127,10 @@ class ToyCounter:
             if query.attrs not in self._known:
                 self._known[query.attrs] = self._table(self._rows, query)
         return [self._known[query.attrs] for query in queries]
+
+    def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Full int64 tables."""
+        return [self._rows.siblings(query, within=self._added > 0) for query in queries]
 
     def _table(self, rows: Toy, query: MarginalQuery) -> NDArray[np.int64]:
         table = rows.table(query.original).copy()

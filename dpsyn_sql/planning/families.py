@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.source.relation import PrivacyUnit
 
 UNIT, BEFORE, ROW = 0, 1, 2
@@ -37,7 +38,8 @@ class Families:
     ``persons``: those of ``domain`` that all rows of a unit share. ``size``: the number of rows of the unit.
     ``previous``: names of hidden attributes and the attributes of which they hold the code in the row before,
     NULL in a first row. ``place``: one of ``PLACES``. ``since``: bins of the time since the row before, NULL
-    in a first row. ``order``: the attribute that orders the rows. All but ``size`` may be missing.
+    in a first row. ``order``: the attribute that orders the rows. ``group``: a class of the unit, drawn from
+    its rows. All but ``size`` may be missing.
     """
 
     domain: Domain
@@ -48,6 +50,16 @@ class Families:
     place: str = ""
     since: str = ""
     order: str = ""
+    group: FamilyClass | None = None
+
+    def grouped(self, group: FamilyClass) -> Families:
+        """The same families with a class, one more attribute of the unit; its rows are those of the table."""
+        domain = Domain((*self.domain.attributes, group.attribute))
+        return replace(self, domain=domain, persons=self.persons | {group.attribute.name}, group=group)
+
+    def hidden_name(self, wanted: str) -> str:
+        """A name that no attribute has."""
+        return _Names(set(self.domain.names)).free(wanted)
 
     def with_attributes(self, domain: Domain) -> Families:
         """The same families, with other values of the codes of the table's attributes."""

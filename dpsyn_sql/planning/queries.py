@@ -117,6 +117,19 @@ class Marginals(Question[list[NoisyMarginal]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Siblings(Question[list[NoisyMarginal]]):
+    """Noisy tables of ordered pairs of distinct rows of one unit, all at the same noise; a repeated one
+    counts each time.
+
+    Each query has two attributes, which may be the same one: that of the first row of a pair, and that of
+    the second. A unit of n >= 2 rows counts ``WEIGHT`` in each table, spread evenly over its n (n - 1) pairs,
+    less what is rounded off; other units count nothing. Values and noise are in these weights.
+    """
+
+    queries: Sequence[MarginalQuery]
+
+
+@dataclass(frozen=True, slots=True)
 class Residuals(Question[list[NoisyResidual]]):
     """Noisy residuals of marginals, all at noise of the same scale; a repeated one counts each time.
 

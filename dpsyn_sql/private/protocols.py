@@ -35,6 +35,10 @@ class Counter(Protocol):
     ) -> list[NDArray[np.int64]]:
         """One int64 array of the marginal's full shape per query; ``labels`` are further attributes."""
 
+    def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """For each query of two attributes the weights of ordered pairs of distinct rows of one unit, at most
+        ``WEIGHT`` of a unit: int64 arrays of full shape."""
+
 
 class DiscoveryCounter(Protocol):
     """PRIVATE: exact counts for discovery; each unit counts for at most k keys or cells."""

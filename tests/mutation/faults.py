@@ -5,6 +5,7 @@ import faults_families
 import faults_labels
 import faults_ledger
 import faults_noise
+import faults_siblings
 import faults_sources
 import faults_together
 import faults_trees
@@ -18,6 +19,7 @@ FAULTS = (
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
     *faults_together.FAULTS,
+    *faults_siblings.FAULTS,
     *faults_trees.FAULTS,
     *faults_units.FAULTS,
 )

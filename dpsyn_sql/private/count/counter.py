@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
 from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
 from dpsyn_sql.private.count.products import PairSums
+from dpsyn_sql.private.count.siblings import sibling_tables
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.source.engine import SourceEngine
@@ -67,6 +69,7 @@ class SqlCounter:
         further: marginals of attributes of ``queries`` that may be asked for as well.
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
+        siblings: whether pairs of rows of one unit may be asked for.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -84,6 +87,7 @@ class SqlCounter:
         further: LaterMarginals | None = None,
         most: int = MAX_KEPT_CELLS,
         families: Families | None = None,
+        siblings: bool = False,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
@@ -91,6 +95,7 @@ class SqlCounter:
         self._csv = csv
         self._bound = statements.bound_of(unit, key)
         self._families = families
+        self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
         self._plan = self._planned_for(queries, domain, bounded=self._bound is not None)
         self._planned = dict.fromkeys(queries)
@@ -172,6 +177,28 @@ class SqlCounter:
         for query in own:
             found[query].setflags(write=False)
         return [found[query] for query in queries]
+
+    def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Exact weights of ordered pairs of distinct rows of one unit. PRIVATE.
+
+        ``queries``: two attributes each, which may be the same. Nothing is kept but the codes.
+
+        Returns:
+            For each query an int64 array of its full shape; a unit of two rows or more adds up to ``WEIGHT``.
+
+        Raises:
+            InternalError: siblings or attributes that were not announced, or a wrong code.
+            EngineFailure: a statement failed.
+        """
+        held = {self._domain.names[attribute] for pack in self._plan.packs for attribute in pack}
+        if not self._siblings or not held.issuperset(name for query in queries for name in query.attrs):
+            raise InternalError("pairs of rows are counted that were not planned")
+        encoding = self._codes()
+        if self._engine.in_parts:  # parts of codes that were kept may be any rows
+            encoding = replace(encoding, table=self._engine.dialect.temporary(_STEM))
+        else:
+            self._keep(encoding)
+        return sibling_tables(self._engine, encoding, self._domain, self._plan.packs, queries)
 
     def close(self) -> None:
         """Forget the counts and drop the codes; may be called twice."""
@@ -315,7 +342,15 @@ class SqlCounter:
             dialect, bound = self._engine.dialect, self._bound
             packs = self._plan.packs
             if self._families is not None and bound is not None:
-                query = encode_families(self._relation, self._families, packs, bound, self._csv, dialect)
+                query = encode_families(
+                    self._relation,
+                    self._families,
+                    packs,
+                    bound,
+                    self._csv,
+                    dialect,
+                    numbered=self._siblings,
+                )
             else:
                 query = encode_query(self._relation, self._domain, packs, self._csv, bound, dialect)
             unit = None if bound is None else bound.column

@@ -132,7 +132,7 @@ def repack(
         carried: further columns of the encoding that stay.
     """
     digits = {
-        attribute: _digit(domain, index, pack, attribute)
+        attribute: digit(domain, index, pack, attribute)
         for index, pack in enumerate(stored)
         for attribute in pack
     }
@@ -157,7 +157,7 @@ def repack(
     return Encoding(repacked, query, of=encoding)
 
 
-def _digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
+def digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
     """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
     place = pack.index(attribute)
     below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])

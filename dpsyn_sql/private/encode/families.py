@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
 from dpsyn_sql.domain.types import MAX_TICK, tick_expression, tick_literal
 from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.private.encode.codes import Bound, encode_expression, encode_query, mixed_radix
+from dpsyn_sql.private.encode.family_classes import class_expression
 from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -23,6 +24,7 @@ _LAST = MAX_TICK
 # The moment of a row without one, after all others: such rows come last.
 
 _MOMENT = Fragment("o")
+_CLASS = Fragment("z")
 
 
 def encode_families(
@@ -41,6 +43,8 @@ def encode_families(
     of a row, BIGINT. ``numbered``: there are also ``u``, a number that all rows of a unit share, and ``n``,
     how many they are.
 
+    A class of the unit is drawn by ``bound.key`` too.
+
     The rows that are kept are those of ``encode_query``; with an order, rows are equal only if their moments
     are equal too.
     """
@@ -51,7 +55,9 @@ def encode_families(
         relation_sql, families.domain, singles, csv, bound, dialect, families=True, order=order
     )
     used = {place for pack in packs for place in pack}
-    columns = _Columns(families, dialect)
+    if families.group is not None:
+        families.group.check(Domain(families.domain.attributes[: families.written]), bound.max_rows)
+    columns = _Columns(families, dialect, bound.key)
     codes = {place: columns.code(place) for place in sorted(used)}
     return render(
         "encode/families",
@@ -85,6 +91,7 @@ class _Columns:
 
     families: Families
     dialect: Dialect
+    key: int
 
     def code(self, place: int) -> Fragment:
         """The code of an attribute, from the columns of the template."""
@@ -94,6 +101,8 @@ class _Columns:
             return Fragment(f"{'m' if name in families.persons else 'p'}{place}")
         if name == families.size:
             return encode_expression(attribute, Fragment("n"), dialect=self.dialect)
+        if families.group is not None and name == families.group.attribute.name:
+            return _CLASS
         if name == families.place:
             return Fragment(_place_of())
         if name == families.since:
@@ -104,10 +113,18 @@ class _Columns:
         return Fragment(f"COALESCE(b{self._followed(place)}, {attribute.null_code})")
 
     def shared(self, used: set[int]) -> Iterator[Fragment]:
-        """Aggregates over all rows of a unit: the least code where all rows have one."""
+        """Aggregates over all rows of a unit: the least code where all rows have one, and the class."""
         for place in sorted(used):
             if place < self.families.written and self.families.domain.names[place] in self.families.persons:
                 yield Fragment(f"min(p{place}) OVER unit_rows AS m{place}")
+        group = self.families.group
+        if group is not None and self.families.domain.index(group.attribute.name) in used:
+            index = self.families.domain.index
+            codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
+            drawn = class_expression(
+                group, codes, Fragment("unit"), Fragment("unit_rows"), self.key, self.dialect
+            )
+            yield Fragment(f"{drawn} AS {_CLASS}")
 
     def before(self, used: set[int]) -> Iterator[Fragment]:
         """What is known of the row before, NULL in a first row."""

@@ -57,6 +57,13 @@ class Counts:
             for query in queries
         )
 
+    def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """Exact tables of pairs of rows of one unit, int64; ``check_pairs`` has accepted the queries."""
+        tables = self.counter.siblings(queries)
+        for query, table in zip(queries, tables, strict=True):
+            check_counts(table, query.shape(self.domain))
+        return tables
+
     def distances(
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
@@ -83,6 +90,17 @@ class Counts:
                     len(bins) != self.domain[name].size or set(bins) != set(range(max(bins, default=0) + 1))
                 ):
                     raise InternalError("a map needs one bin for every code, and a code for every bin")
+
+    def check_pairs(self, queries: Sequence[MarginalQuery]) -> None:
+        """A table of pairs of rows has an attribute of either row.
+
+        Raises:
+            InternalError: no query, or one of other than two attributes, or of an unknown one.
+        """
+        if not queries or any(len(query.attrs) != 2 for query in queries):
+            raise InternalError("pairs of rows are counted by an attribute of either row")
+        if any(name not in self.domain for query in queries for name in query.attrs):
+            raise InternalError("pairs of rows are counted by attributes of the domain")
 
     def check_cells(self, queries: Sequence[MarginalQuery]) -> None:
         """The price of noise on a lattice holds for so many cells (``gdp.MOST_CELLS``).

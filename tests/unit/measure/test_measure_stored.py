@@ -22,6 +22,7 @@ from dpsyn_sql.planning.queries import (
     MarginalQuery,
     Marginals,
     Residuals,
+    Siblings,
     StepQuery,
     TreeQuery,
     TypesQuery,
@@ -73,6 +74,15 @@ STORED = [
         [[1, 2, 3, 4], [[1, 2, 3]] * 4],
         lambda tables: [(table.values.tolist(), table.scale) for table in tables],
         [([1, 2, 3, 4], 185.6742477179364), ([[1, 2, 3]] * 4, 185.6742477179364)],
+    ),
+    (
+        Siblings([MarginalQuery(("n", "n")), BINS]),
+        GDP,
+        '{"ask":"siblings","event":"gaussian","l2_squared":2199023255552,"lattice":16,'
+        f'"maps":"{MAPS}","sigma":10013375.215136042,"tables":[["n","n"],["n","b"]]}}',
+        [[[1, 2, 3, 4]] * 4, [[1, 2, 3]] * 4],
+        lambda tables: [(table.values.tolist(), table.sigma) for table in tables],
+        [([[1, 2, 3, 4]] * 4, 10013375.215136046), ([[1, 2, 3]] * 4, 10013375.215136046)],
     ),
     (
         Distances([N, BINS], REFERENCES),

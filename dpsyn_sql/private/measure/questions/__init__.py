@@ -21,6 +21,7 @@ from dpsyn_sql.private.measure.questions import (
     leaves,
     marginals,
     residuals,
+    siblings,
     steps,
     tree,
     types,
@@ -28,6 +29,7 @@ from dpsyn_sql.private.measure.questions import (
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, PrivateSide], QuestionParts[Any]]] = {
     queries.Marginals: marginals.question_parts,
+    queries.Siblings: siblings.question_parts,
     queries.Residuals: residuals.question_parts,
     queries.Distances: distances.question_parts,
     queries.Choice: choice.question_parts,

@@ -1,0 +1,164 @@
+"""Whether rows of a family agree more than its own attributes explain, and the class that they share; public.
+
+Everything follows from noisy answers. The test asks how often two rows of a family agree, attribute by
+attribute. Where nothing stands out nothing more is asked. Where something does, the pairs of the attributes
+that stand out give classes (``fit/classes.py``), and the class of each family is drawn behind the door from
+its own rows (docs/privacy.md, "Siblings" and "Classes of a family").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.classes import found_classes
+from dpsyn_sql.fit.siblings import Excess, excess, explained
+from dpsyn_sql.planning.families import ROW, Families
+from dpsyn_sql.planning.family_classes import FamilyClass, class_costs
+from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
+from dpsyn_sql.source.relation import WEIGHT
+
+MOST_BINS = 12
+"""Of an attribute in tables of pairs."""
+
+MOST_OUT = 6
+"""Attributes that classes are learnt from: those that stand out most."""
+
+FALSE_POSITIVES = 1e-3
+"""How often something stands out in all where rows of a family are strangers."""
+
+LEAST_EXCESS = 0.002
+"""Families that agree by less are left alone: a class would cost more than it tells."""
+
+_BINS, _OWN, _PERSONS, _CLASSES = 1, 5, 6, 24
+# Of the budget: bins; each attribute with itself; with attributes of persons; classes. The first three are
+# the test.
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What is asked of whom: ``maps`` has the bins of attributes that have more codes than are paired."""
+
+    door: Curator
+    domain: Domain
+    maps: dict[str, Map]
+
+    def query(self, first: str, second: str) -> MarginalQuery:
+        maps = (self.maps.get(first), self.maps.get(second))
+        return MarginalQuery((first, second), maps if any(maps) else ())
+
+    def pairs(
+        self, names: Sequence[tuple[str, str]], budget: Budget
+    ) -> tuple[list[NDArray[np.float64]], float]:
+        """Noisy tables of pairs of rows, and the deviation of their noise, in families."""
+        tables = self.door.ask(Siblings([self.query(*pair) for pair in names]), budget)
+        return [table.values / WEIGHT for table in tables], tables[0].sigma / WEIGHT
+
+    def bins(self, name: str) -> int:
+        return max(self.maps[name]) + 1 if name in self.maps else self.domain[name].size
+
+
+def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[FamilyClass | None, Budget]:
+    """The class of a family, or None where nothing stands out, and what is left of the budget.
+
+    Args:
+        door: answers about ``families.domain``; pairs of rows may be asked for.
+        families: without a class.
+        budget: of the whole stage, an eighth of the release's; a third of it is for the test.
+    """
+    rows = [
+        name
+        for name, level in zip(families.domain.names, families.levels, strict=True)
+        if level == ROW and name != families.since and families.domain[name].size > 1
+    ]
+    if not rows or budget.amount == 0:
+        return None, budget
+    persons = [name for name in families.domain.names if name in families.persons]
+    many = [name for name in (*rows, *persons) if families.domain[name].size > MOST_BINS]
+    # Nothing here has a threshold: its delta is left whole.
+    for_bins, of_own, of_persons, of_classes = Budget(budget.kind, budget.amount).split(
+        (_BINS if many else 0, _OWN, _PERSONS, _CLASSES)
+    )
+    maps = _bins(door, families.domain, many, for_bins) if many else {}
+    stage = _Stage(door, families.domain, maps)
+    out = _standing_out(stage, rows, of_own)
+    if not out:
+        left = of_persons.amount + of_classes.amount
+        return None, Budget(budget.kind, left, budget.delta)
+    beyond = _beyond_persons(stage, out, persons, of_persons, len(rows))
+    if not beyond:
+        return None, Budget(budget.kind, of_classes.amount, budget.delta)
+    classes = _classes(stage, beyond, families.hidden_name("group"), of_classes)
+    return classes, Budget(budget.kind, 0, budget.delta)
+
+
+def _standing_out(stage: _Stage, rows: Sequence[str], budget: Budget) -> dict[str, Excess]:
+    """The attributes whose rows of a family agree more than strangers."""
+    tables, sigma = stage.pairs([(name, name) for name in rows], budget)
+    found = {name: excess(table, sigma) for name, table in zip(rows, tables, strict=True)}
+    return {name: one for name, one in found.items() if one is not None and _stands_out(one, len(rows))}
+
+
+def _stands_out(found: Excess, tests: int) -> bool:
+    limit = -float(ndtri(FALSE_POSITIVES / tests))
+    return found.share > max(LEAST_EXCESS, limit * found.deviation)
+
+
+def _beyond_persons(
+    stage: _Stage, out: dict[str, Excess], persons: Sequence[str], budget: Budget, tests: int
+) -> list[str]:
+    """Those that agree more than the attribute of persons that explains most of it; at most ``MOST_OUT``."""
+    asked = [(person, name) for person in persons if stage.bins(person) > 1 for name in out]
+    beyond = dict(out)
+    if asked:
+        tables, sigma = stage.pairs(asked, budget)
+        for (_, name), table in zip(asked, tables, strict=True):
+            share, whole = explained(table, sigma), out[name]
+            left = beyond[name].share if share is None else whole.share - share.share
+            if share is not None and left < beyond[name].share:
+                beyond[name] = Excess(left, float(np.hypot(whole.deviation, share.deviation)))
+    left_over = {name: one for name, one in beyond.items() if _stands_out(one, tests)}
+    clearest = sorted(left_over, key=lambda name: -left_over[name].share / left_over[name].deviation)
+    return [name for name in out if name in clearest[:MOST_OUT]]
+
+
+def _classes(stage: _Stage, names: Sequence[str], group: str, budget: Budget) -> FamilyClass | None:
+    """The class that explains the pairs of some attributes; None if one class does."""
+    places = list(combinations_with_replacement(range(len(names)), 2))
+    tables, sigma = stage.pairs([(names[a], names[b]) for a, b in places], budget)
+    sizes = [stage.bins(name) for name in names]
+    found = found_classes(dict(zip(places, tables, strict=True)), sizes, sigma)
+    if len(found.shares) == 1:
+        return None
+    laws = [
+        (name, law[:, list(stage.maps[name])] if name in stage.maps else law)
+        for name, law in zip(names, found.laws, strict=True)
+    ]
+    return class_costs(group, found.shares, laws)
+
+
+def _bins(door: Curator, domain: Domain, names: Sequence[str], budget: Budget) -> dict[str, Map]:
+    """Few bins of attributes of many codes, by their noisy counts."""
+    tables = door.ask(Marginals([MarginalQuery((name,)) for name in names]), budget)
+    return {name: _few(domain[name], table) for name, table in zip(names, tables, strict=True)}
+
+
+def _few(attribute: Attribute, table: NoisyMarginal) -> Map:
+    """Neighbours together with about equally many families in each bin, where codes have an order; else the
+    largest codes each alone, and all others in one bin."""
+    counts = np.maximum(table.values.astype(np.float64), 0.0) + 1.0
+    if attribute.ordered or attribute.kind == "numeric":
+        middles = (np.cumsum(counts) - counts / 2) / counts.sum()
+        wanted = np.minimum((middles * MOST_BINS).astype(np.int64), MOST_BINS - 1)
+    else:
+        wanted = np.full(len(counts), MOST_BINS, dtype=np.int64)
+        largest = np.sort(np.argsort(-counts, kind="stable")[: MOST_BINS - 1])
+        wanted[largest] = np.arange(len(largest))
+    return tuple(int(code) for code in np.unique(wanted, return_inverse=True)[1])

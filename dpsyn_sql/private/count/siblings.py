@@ -1,0 +1,80 @@
+"""PRIVATE: exact tables of pairs of rows of one unit, by generated SQL over the encoded source.
+
+The rows of a unit are counted by bin first, so that a unit of many rows costs as much as its bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.private.count.marginalise import scatter
+from dpsyn_sql.private.count.statements import digit
+from dpsyn_sql.source.engine import SourceEngine
+from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.relation import WEIGHT
+from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.render import render
+
+_KEYS = ("a", "b")
+
+
+def sibling_tables(
+    engine: SourceEngine,
+    encoding: Encoding,
+    domain: Domain,
+    packs: Sequence[tuple[int, ...]],
+    queries: Sequence[MarginalQuery],
+) -> list[NDArray[np.int64]]:
+    """Full int64 tables of ordered pairs of distinct rows of one unit, at most ``WEIGHT`` for each unit.
+
+    Args:
+        engine: holds the codes.
+        encoding: with the columns p0, p1, ... of ``packs``, u and n, of the kept rows; all rows of a unit are
+            in one part.
+        domain: the public domain.
+        packs: positions of attributes, each pack from the most significant digit down.
+        queries: two attributes each, which may be the same; maps were checked.
+
+    Raises:
+        EngineFailure: a statement failed.
+        InternalError: a code is wrong.
+    """
+    tallies = [_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
+    found = []
+    with phase("count", len(queries)) as advance:
+        sums = engine.sums(tallies, step="counting pairs of rows", over=encoding)
+        for query, result in zip(queries, sums, strict=True):
+            found.append(scatter([result[key] for key in _KEYS], result["n"], query.shape(domain)))
+            advance(1)
+    return found
+
+
+def _tally(
+    encoding: Encoding,
+    domain: Domain,
+    packs: Sequence[tuple[int, ...]],
+    query: MarginalQuery,
+    dialect: Dialect,
+) -> Tally:
+    maps = query.maps or (None, None)
+    first, second = (
+        _code(domain, packs, name, bins, dialect) for name, bins in zip(query.attrs, maps, strict=True)
+    )
+    text = render("count/siblings", table=encoding.table, first=first, second=second, weight=WEIGHT)
+    return Tally(text, _KEYS)
+
+
+def _code(
+    domain: Domain, packs: Sequence[tuple[int, ...]], name: str, bins: Map | None, dialect: Dialect
+) -> Fragment:
+    attribute = domain.index(name)
+    (held,) = (pack for pack in range(len(packs)) if attribute in packs[pack])
+    code = f"CAST({digit(domain, held, packs[held], attribute)} AS BIGINT)"
+    return Fragment(code if bins is None else f"CAST({dialect.of_places(bins, code)} AS BIGINT)")

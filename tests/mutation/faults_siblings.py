@@ -1,0 +1,91 @@
+"""Faults of pairs of rows and of classes: rows paired with themselves, other units, and draws that are none."""
+
+from planted import fault
+
+PAIRS = "tests/unit/count/test_count_siblings.py"
+DOOR = "tests/unit/measure/test_measure_siblings.py"
+CLASSES = "tests/unit/count/test_family_classes.py"
+ENCODED = "tests/unit/count/test_encoded_classes.py"
+SQL = "sql/count/siblings.sql"
+DRAW = "dpsyn_sql/private/encode/family_classes.py"
+ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
+SHARE = "// (firsts.n * (firsts.n - 1))"
+
+FAULTS = (
+    fault(
+        "a row is a sibling of itself",
+        f"{PAIRS}::test_a_row_is_no_sibling_of_itself",
+        (SQL, "firsts.c * seconds.c - COALESCE(same.c, 0)", "firsts.c * seconds.c"),
+    ),
+    fault(
+        "weights of pairs round up",
+        ADDS,
+        (SQL, f") {SHARE}", f" + firsts.n * (firsts.n - 1) - 1) {SHARE}"),
+    ),
+    fault(
+        "pairs of any two rows",
+        f"{PAIRS}::test_equal_rows_reach_the_sensitivity",
+        (SQL, SHARE, "// 1"),
+    ),
+    fault(
+        "pairs of rows of different units",
+        ADDS,
+        (SQL, "JOIN seconds ON firsts.u = seconds.u", "JOIN seconds ON TRUE"),
+    ),
+    fault(
+        "parts of kept codes tear units",
+        f"{PAIRS}::test_rows_in_parts_are_paired_as_in_one_database",
+        (
+            "dpsyn_sql/private/count/counter.py",
+            "if self._engine.in_parts:  # parts of codes that were kept may be any rows",
+            "if False:",
+        ),
+    ),
+    fault(
+        "one table of pairs is charged",
+        f"{DOOR}::test_a_unit_is_charged_for_its_weight_in_each_table",
+        (
+            "dpsyn_sql/private/measure/questions/siblings.py",
+            "marginals_event(len(queries), WEIGHT, budget)",
+            "marginals_event(1, WEIGHT, budget)",
+        ),
+    ),
+    fault(
+        "pairs are charged as rows",
+        f"{DOOR}::test_a_unit_is_charged_for_its_weight_in_each_table",
+        (
+            "dpsyn_sql/private/measure/questions/siblings.py",
+            "marginals_event(len(queries), WEIGHT, budget)",
+            "marginals_event(len(queries), private_side.rows_per_unit, budget)",
+        ),
+    ),
+    fault(
+        "the class looks at rows of other units",
+        f"{CLASSES}::test_neither_other_units_nor_the_order_of_rows_have_a_say",
+        (DRAW, "OVER {window} + {draw}", "OVER () + {draw}"),
+    ),
+    fault(
+        "classes depend on how many rows there are",
+        f"{ENCODED}::test_a_unit_changes_tables_with_its_class_by_its_weight_and_no_other_cell",
+        (
+            "dpsyn_sql/private/encode/families.py",
+            'yield Fragment(f"{drawn} AS {_CLASS}")',
+            'yield Fragment(f"({drawn} + count(*) OVER ()) % 4 AS {_CLASS}")',
+        ),
+    ),
+    fault(
+        "the most likely class",
+        f"{CLASSES}::test_a_class_that_says_little_does_not_tie_independent_coins",
+        (DRAW, " + {draw}", ""),
+    ),
+    fault(
+        "all classes of a unit draw one number",
+        f"{CLASSES}::test_a_class_is_drawn_with_its_probability",
+        (DRAW, "CAST({j} AS BIGINT)", "CAST(0 AS BIGINT)"),
+    ),
+    fault(
+        "sums of a class may overflow",
+        f"{CLASSES}::test_many_rows_of_largest_costs_do_not_overflow",
+        ("dpsyn_sql/planning/family_classes.py", "rows * most + max", "most + max"),
+    ),
+)

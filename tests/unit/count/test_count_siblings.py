@@ -1,0 +1,178 @@
+"""Tables of pairs of rows of one unit: brute force agrees, and a unit changes them by at most its weight."""
+
+from collections import defaultdict
+from itertools import permutations
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.parts import PartedEngine
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.families import families_of
+from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
+from dpsyn_sql.sqltext.fragments import Fragment
+
+SIZES = (2, 3, 7)
+NAMES = ("x0", "x1", "x2")
+DOMAIN = Domain(
+    tuple(
+        Attribute(name, "INTEGER", "categorical", labels=tuple(range(size)))
+        for name, size in zip(NAMES, SIZES, strict=True)
+    )
+)
+HALVES = (0, 1, 0, 1, 2, 2, 0)
+ASKED = [
+    MarginalQuery(("x0", "x0")),
+    MarginalQuery(("x1", "x2")),
+    MarginalQuery(("x2", "x1")),
+    MarginalQuery(("x2", "x2"), (HALVES, HALVES)),
+    MarginalQuery(("x2", "x2"), (HALVES, None)),
+    MarginalQuery(("x0", "x2"), (None, HALVES)),
+]
+MOST = 8
+
+
+def counter_over(engine, most=MOST, siblings=True):
+    unit = PrivacyUnit("who", most, together=True)
+    families = families_of(DOMAIN, unit, ())
+    planned = [MarginalQuery((name,)) for name in families.domain.names]
+    return SqlCounter(
+        engine,
+        Fragment("visits"),
+        families.domain,
+        planned,
+        unit=unit,
+        key=5,
+        families=families,
+        siblings=siblings,
+    )
+
+
+def filled(con, rows):
+    con.execute("CREATE TABLE visits (who VARCHAR, x0 INTEGER, x1 INTEGER, x2 INTEGER)")
+    con.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
+
+
+def tables(rows, most=MOST, asked=ASKED):
+    with duckdb.connect() as con:
+        filled(con, rows)
+        counter = counter_over(DuckDBEngine(con), most)
+        found = counter.siblings(asked)
+        counter.close()
+    return found
+
+
+def by_hand(rows, query):
+    """One pair after the other: exact shares of the weight of each unit, each cell rounded down."""
+    families = defaultdict(list)
+    for who, *codes in rows:
+        families[who].append(codes)
+    maps = [
+        range(SIZES[NAMES.index(name)]) if bins is None else bins
+        for name, bins in zip(query.attrs, query.maps or (None, None), strict=True)
+    ]
+    places = [NAMES.index(name) for name in query.attrs]
+    total = np.zeros(query.shape(DOMAIN), dtype=np.int64)
+    for family in families.values():
+        own = np.zeros_like(total)
+        for pair in permutations(family, 2):
+            own[tuple(bins[row[at]] for row, at, bins in zip(pair, places, maps, strict=True))] += 1
+        n = len(family)
+        total += own * WEIGHT // max(1, n * (n - 1))
+    return total
+
+
+def some_rows(seed, units=9, most=MOST):
+    random = np.random.default_rng(seed)
+    return [
+        [f"u{who}", *map(int, random.integers(0, SIZES))]
+        for who in range(units)
+        for _ in range(random.integers(1, most + 1))
+    ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_pairs_are_those_of_brute_force(seed, units):
+    rows = some_rows(seed, units)
+    for query, table in zip(ASKED, tables(rows), strict=True):
+        np.testing.assert_array_equal(table, by_hand(rows, query))
+        assert table.dtype == np.int64
+
+
+def test_a_row_is_no_sibling_of_itself():
+    """Two rows that differ: no pair agrees."""
+    found = tables([["a", 0, 0, 0], ["a", 1, 2, 6]])
+    assert found[0].tolist() == [[0, WEIGHT // 2], [WEIGHT // 2, 0]]
+    assert np.trace(tables([["a", 0, 0, 1]])[0]) == 0
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 30, 1_500])
+def test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others(rows):
+    random = np.random.default_rng(rows)
+    others = some_rows(1, units=6)
+    own = [["new", *map(int, random.integers(0, SIZES))] for _ in range(rows)]
+    before, after = tables(others, 2_000), tables([*own, *others], 2_000)
+    alone = tables(own, 2_000)
+    for without, within, unit in zip(before, after, alone, strict=True):
+        change = within - without
+        np.testing.assert_array_equal(change, unit)
+        assert change.min() >= 0
+        cells = change.size
+        assert (0 if rows == 1 else WEIGHT - cells) <= change.sum() <= WEIGHT
+
+
+def test_equal_rows_reach_the_sensitivity():
+    assert tables([["a", 0, 0, 0]] * 4)[0].tolist() == [[WEIGHT, 0], [0, 0]]
+
+
+def test_only_kept_rows_are_paired():
+    """More rows than are kept: all pairs of those that are, and no more than the weight."""
+    rows = [["a", 0, 1, place % 7] for place in range(50)]
+    found = tables(rows, 3)
+    assert found[0].tolist() == [[WEIGHT, 0], [0, 0]]
+    kept = tables(rows, 3, [MarginalQuery(("x0", "x2"))])[0]
+    assert WEIGHT - 7 <= kept.sum() <= WEIGHT
+
+
+def test_the_order_of_rows_has_no_say():
+    rows = some_rows(3, units=20, most=20)
+    for one, other in zip(tables(rows, 4), tables(rows[::-1], 4), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_in_parts_are_paired_as_in_one_database():
+    rows = some_rows(4, units=20)
+    with duckdb.connect() as store:
+        filled(store, rows)
+        engine = PartedEngine(store, "visits", 3, unit="who")
+        found = counter_over(engine).siblings(ASKED)
+    for query, table in zip(ASKED, found, strict=True):
+        np.testing.assert_array_equal(table, by_hand(rows, query))
+
+
+def test_a_unit_of_many_rows_costs_as_much_as_its_bins():
+    """Pairs of 200,000 rows would not end."""
+    with duckdb.connect() as con:
+        con.execute(
+            "CREATE TABLE visits AS SELECT 'a' AS who, CAST(i % 2 AS INTEGER) AS x0, "
+            "CAST(i % 3 AS INTEGER) AS x1, CAST(i % 7 AS INTEGER) AS x2 FROM range(200000) AS r(i)"
+        )
+        (table,) = counter_over(DuckDBEngine(con), 10**6).siblings([MarginalQuery(("x0", "x0"))])
+    half, n = 100_000, 200_000
+    same, other = (WEIGHT * pairs // (n * (n - 1)) for pairs in (half * (half - 1), half * half))
+    assert table.tolist() == [[same, other], [other, same]]
+
+
+def test_what_was_not_announced_is_refused():
+    with duckdb.connect() as con:
+        filled(con, some_rows(5))
+        with pytest.raises(InternalError, match="not planned"):
+            counter_over(DuckDBEngine(con), siblings=False).siblings(ASKED)
