@@ -38,6 +38,7 @@ SRC, CODED, STAGED = F("src"), F("coded"), F("staged")
 PLACE = {"catalog": literal("m"), "schema": literal("s"), "name": literal("it's {{ x }}")}
 SCHEMA = {"schema": F('"d".dpsyn')}
 NUMBER = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2, 3))
+WIDE = Attribute("w", "INTEGER", "numeric", edges=(0, 10, 30))
 TEXT = Attribute('b"', "VARCHAR", "categorical", labels=("x", "it's"), other=True)
 REAL = Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True)
 CODE = Attribute("d", "SMALLINT", "categorical", labels=(1, 2, 5, 9), other=True)
@@ -433,7 +434,14 @@ EXAMPLES = {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
         "together": output_statement(
-            Shape((NUMBER,), (UnitId("u", "BIGINT"),), ("u", "a"), together=True, ticks="a"),
+            Shape(
+                (NUMBER, WIDE),
+                (UnitId("u", "BIGINT"),),
+                ("u", "a", "w"),
+                together=True,
+                ticks="a",
+                per_unit=frozenset({"w"}),
+            ),
             STAGED,
             7,
             units_of(np.array([1, 3]), 7),

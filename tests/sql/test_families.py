@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.domains import attribute
-from support.families import DAYS, MOST, chain, dated, dates, model_of, plain
+from support.families import DAYS, MOST, born, chain, dated, dates, model_of, plain
 from test_publish import Session, table
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -68,6 +68,14 @@ def test_a_unit_has_one_id_its_rows_lie_together_and_share_its_attributes(sessio
     assert (frame.groupby("person").age.nunique() == 1).all()
     codes = np.concatenate(list(model.sampler().batches(2000, 3)))
     np.testing.assert_array_equal(frame[["age", "color", "kind"]], codes)
+
+
+@pytest.mark.parametrize("never", [[], ["color = 1 AND born % 2 = 0"]])
+def test_rows_of_a_unit_share_values_within_bins(session, never):
+    frame, _ = staged(session, born(), never=never)
+    assert (frame.groupby("person").born.nunique() == 1).all()
+    assert frame.born.nunique() == 60
+    assert not ((frame.color == 1) & (frame.born % 2 == 0)).any() or not never
 
 
 @pytest.mark.parametrize("model", [plain, chain, dated])
