@@ -19,10 +19,10 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
-from dpsyn_sql.planning.families import families_of
+from dpsyn_sql.planning.families import divided, families_of
 from dpsyn_sql.planning.growth import planned_growth
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.plan import Plan, ReleaseKey
+from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.private.count.planner import check_size
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
@@ -64,12 +64,13 @@ class Design:
         """
         steps, rest = ((), budget) if self.total is not None else self._discovery(budget)
         domain, terms = self.of_families(self.shape.planned(), self.terms)
-        plan = self.method.plan(self.source, domain, rest, terms)
+        plan = self.method.plan(self.source, domain, self.divided(rest)[1], terms)
         whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
         plan = replace(plan, budget=whole, discovery=steps)
         if terms.families is not None:
             own = plan.details
-            plan = replace(plan, details=replace(own, lines=(*own.lines, *terms.families.lines)))
+            details = replace(own, lines=(*own.lines, *terms.families.lines))
+            plan = replace(plan, details=details, siblings=SiblingStage(self.divided(rest)[0]))
         if self.total is not None:
             own = plan.details
             identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
@@ -84,6 +85,10 @@ class Design:
         """The domain with what the rows of a unit decide together, if they stay together; and the terms."""
         families = families_of(domain, self.source.unit, self.shape.per_unit)
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
+
+    def divided(self, budget: Budget) -> tuple[Budget, Budget]:
+        """What pays for the question whether rows of a unit are alike, and what is left to the method."""
+        return divided(budget) if self.source.unit.together else (replace(budget, amount=0), budget)
 
     def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
         if self.method.growth is None:

@@ -19,7 +19,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import discovered
+from dpsyn_sql.discovery.families import found_groups
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.engines.written_rows import reading
@@ -35,7 +37,8 @@ from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.plan import MeasureStep, Plan, SiblingStage
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.curator import LocalCurator
@@ -116,8 +119,12 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         rest = found.once.rest
         known = frozenset(name for table in found.tables for name in table.attrs)
         terms = replace(terms, alone=found.once.alone, known=known)
+    siblings = None
+    if terms.families is not None:
+        families, rest, siblings = _with_groups(job, door, terms.families, rest)
+        domain, terms = families.domain, replace(terms, families=families)
     plan = job.method.plan(source, domain, rest, terms)
-    plan = replace(plan, counted=found.counted, known_tables=found.tables, seen=found.seen)
+    plan = replace(plan, siblings=siblings, counted=found.counted, known_tables=found.tables, seen=found.seen)
     with opened_counter(engine, plan, terms.families) as counter:
         door.open(counter, domain, unit.sensitivity)
         model = job.method.run(plan, door, terms)
@@ -134,8 +141,28 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     )
 
 
-def opened_counter(engine: SourceEngine, plan: Plan, families: Families | None = None) -> closing[SqlCounter]:
-    """PRIVATE: what counts the marginals of a plan, for the door alone."""
+def _with_groups(
+    job: Job, door: LocalCurator, families: Families, budget: Budget
+) -> tuple[Families, Budget, SiblingStage]:
+    """The families, with a class of each if its rows agree more than its own attributes explain; what is left
+    of the budget; and what was asked."""
+    own, rest = job.divided(budget)
+    queries = tuple(MarginalQuery((name,)) for name in families.domain.names)
+    step = MeasureStep("pairs of rows of a unit", queries, own)
+    plan = Plan(job.source, families.domain, job.method.name, (step,), own)
+    with opened_counter(job.session.engine, plan, families, siblings=True) as counter:
+        door.open(counter, families.domain, job.source.unit.sensitivity)
+        before = door.questions
+        group, left = found_groups(door, families, own)
+        stage = SiblingStage(own, door.questions - before)
+    families = families if group is None else families.grouped(group)
+    return families, replace(rest, amount=rest.amount + left.amount), stage
+
+
+def opened_counter(
+    engine: SourceEngine, plan: Plan, families: Families | None = None, *, siblings: bool = False
+) -> closing[SqlCounter]:
+    """PRIVATE: what counts the marginals of a plan, for the door alone; ``siblings``: and pairs of rows."""
     relation, unit, csv = plan.source.relation, plan.source.unit, plan.source.relation.read_as_text
     return closing(
         SqlCounter(
@@ -147,6 +174,7 @@ def opened_counter(engine: SourceEngine, plan: Plan, families: Families | None =
             unit=unit,
             further=plan.further,
             families=families,
+            siblings=siblings,
         )
     )
 

@@ -172,6 +172,12 @@ def _shortened(name: str, width: int = 60) -> str:
 
 def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     yield "Questions"
+    if plan.siblings is not None:
+        share = plan.siblings.budget.amount / plan.budget.amount
+        yield (
+            f"  pairs of rows of a unit: {share:.1%} of the budget, a third of it for whether they agree more "
+            "than strangers; what is left of it goes to the questions below"
+        )
     for step, own in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
         if isinstance(step, ReservedStep):

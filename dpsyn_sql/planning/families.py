@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
 from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -139,6 +140,17 @@ def _since(name: str, order: Attribute) -> Attribute:
 
 def _places(name: str) -> Attribute:
     return Attribute(name, "VARCHAR", "categorical", labels=PLACES)
+
+
+SIBLINGS_SHARE = 8
+"""One part of the budget in so many is for the classes of families: a third of it for the test whether there
+are any. What they do not need goes to the method."""
+
+
+def divided(budget: Budget) -> tuple[Budget, Budget]:
+    """What pays for classes of families, and what is left to the method."""
+    own = budget.amount // SIBLINGS_SHARE
+    return Budget(budget.kind, own), replace(budget, amount=budget.amount - own)
 
 
 def numbers_of_rows(name: str, most: int) -> Attribute:

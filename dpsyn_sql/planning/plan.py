@@ -107,10 +107,23 @@ class CountedKey:
 
 
 @dataclass(frozen=True, slots=True)
+class SiblingStage:
+    """Questions about pairs of rows of one unit, between discovery and the steps (``discovery/families.py``).
+
+    ``budget`` pays for all of them; what they leave of it goes to the steps. ``questions``: how many were
+    asked, once they are.
+    """
+
+    budget: Budget
+    questions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that a release will do with private data.
 
-    ``discovery`` comes before ``steps``; ``budget`` pays for both. Before discovery, ``domain`` has every
+    ``discovery`` comes before ``steps``; ``budget`` pays for both. ``siblings`` are asked in between, where rows
+    of a unit stay together. Before discovery, ``domain`` has every
     undiscovered attribute at its largest possible size. ``counted``: of a table that is one key, once
     discovery is over. ``known_tables``: one-way tables that discovery has, with the noise taken out; nobody
     asks for them again. ``seen``: noisy counts of the labels that discovery found, without those of
@@ -127,6 +140,7 @@ class Plan:
     counted: CountedKey | None = None
     known_tables: tuple[NoisyMarginal, ...] = ()
     seen: tuple[NoisyMarginal, ...] = ()
+    siblings: SiblingStage | None = None
 
     @property
     def queries(self) -> tuple[MarginalQuery, ...]:

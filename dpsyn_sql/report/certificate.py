@@ -201,6 +201,8 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
         }
         for step in plan.discovery
     ]
+    if plan.siblings is not None:
+        steps += [{"step": "pairs of rows of a unit"}] * plan.siblings.questions
     places = [place for place, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
     first, after = (places[0], places[-1] + 1) if places else (len(plan.steps), len(plan.steps))
     between = {"step": "; ".join(step.name for step in plan.steps[first:after])}

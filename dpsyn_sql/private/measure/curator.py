@@ -81,6 +81,11 @@ class LocalCurator:
         return question_parts.read(stored)
 
     @property
+    def questions(self) -> int:
+        """How many were asked so far."""
+        return self._asked
+
+    @property
     def measurements(self) -> tuple[NoisyMarginal | NoisyResidual, ...]:
         """The tables of all answers so far of which a release shows its reader something, in order."""
         return tuple(self._measured)
