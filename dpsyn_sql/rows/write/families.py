@@ -154,7 +154,8 @@ class _Staged:
         if not later.size:
             return Before(codes, code, tick)
         orders = self.shape.ticks or domain.names[0]
-        listed = self._listed(bad[later], self.people.starts[units[later]], bad[later])
+        begins = self.people.starts[units] if self.shape.ticks else bad - 1
+        listed = self._listed(bad[later], begins[later], bad[later])
         columns = [Fragment(f"a{place}") for place in range(written)]
         query = render(
             "write/before",
