@@ -1,65 +1,69 @@
 -- Ordered pairs of distinct rows of one unit, by a code of the first and a code of the second.
--- A unit counts at most `weight` in all: each of its cells counts weight * pairs // (n * (n - 1)). One of more
--- rows than that counts nothing, so that no product passes BIGINT.
--- in:  table (the encoded source: u, which unit a row is of, and n, the rows of the unit), first and second (the
---      codes of a row: BIGINT expressions of its columns), weight
--- out: one row per cell that occurs: a BIGINT, b BIGINT, n BIGINT (the sum of the weights)
+-- Each of the n * (n - 1) pairs of a unit counts weight // (n * (n - 1)): a unit counts at most `weight` in all,
+-- and no product passes BIGINT. The rows of a unit are counted by code, never pair by pair.
+-- in:  table (the encoded source: u, which unit a row is of, and n, the rows of the unit), weight,
+--      first and second (the codes of a row: BIGINT expressions of its columns),
+--      counted (of a unit its rows with one code: <expression> AS a<code> or b<code>),
+--      cells (of the result: a, b, and product: the columns of their rows)
+-- out: one row per cell: a BIGINT, b BIGINT, n BIGINT (the sum of the weights)
 WITH coded AS (
     SELECT
         u,
-        n,
+        CAST({{ weight }} // (n * (n - 1)) AS BIGINT) AS v,
         {{ first }} AS a,
         {{ second }} AS b
     FROM {{ table }}
     WHERE n > 1
     AND n <= {{ weight }}
 ),
-firsts AS (
+families AS (
     SELECT
-        u,
-        n,
-        a,
-        CAST(count(*) AS BIGINT) AS c
+{% for column in counted %}
+        {{ column }},
+{% endfor %}
+        v
     FROM coded
     GROUP BY
         u,
-        n,
-        a
+        v
 ),
-seconds AS (
+-- A row with both codes is paired with itself: that is taken out again.
+pairs AS (
     SELECT
-        u,
-        b,
-        CAST(count(*) AS BIGINT) AS c
-    FROM coded
-    GROUP BY
-        u,
-        b
-),
--- A row with both codes would be paired with itself.
-same AS (
+        unnest([
+{% for cell in cells %}
+            CAST({{ cell.a }} AS BIGINT){% if not loop.last %},{% endif %}
+
+{% endfor %}
+        ]) AS a,
+        unnest([
+{% for cell in cells %}
+            CAST({{ cell.b }} AS BIGINT){% if not loop.last %},{% endif %}
+
+{% endfor %}
+        ]) AS b,
+        unnest([
+{% for cell in cells %}
+            COALESCE(sum(v * {{ cell.product }}), 0){% if not loop.last %},{% endif %}
+
+{% endfor %}
+        ]) AS n
+    FROM families
+    UNION ALL
     SELECT
-        u,
         a,
         b,
-        CAST(count(*) AS BIGINT) AS c
+        -sum(v) AS n
     FROM coded
     GROUP BY
-        u,
         a,
         b
 )
 SELECT
-    firsts.a AS a,
-    seconds.b AS b,
-    CAST(
-        sum(
-            {{ weight }} * (firsts.c * seconds.c - COALESCE(same.c, 0)) // (firsts.n * (firsts.n - 1))
-        ) AS BIGINT
-    ) AS n
-FROM firsts
-JOIN seconds ON firsts.u = seconds.u
-LEFT JOIN same ON firsts.u = same.u AND firsts.a = same.a AND seconds.b = same.b
+    a,
+    b,
+    CAST(sum(n) AS BIGINT) AS n
+FROM pairs
 GROUP BY
-    firsts.a,
-    seconds.b
+    a,
+    b

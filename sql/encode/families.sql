@@ -4,6 +4,7 @@
 --      codes (the names p<i>, o if there is one last),
 --      ordered (whether there is o),
 --      shared (aggregates over all rows of a unit: <expression> AS <name>, where unit_rows is the window),
+--      class_ (of a unit, an aggregate of all its rows, as z; none: units have no class),
 --      before (of the row before: <expression> AS <name>, where unit_order is the window; none without an order),
 --      packed (mixed-radix codes: <expression> AS p<i>), weight (of all rows of a unit together),
 --      numbered (whether the number of the unit and of its rows are kept too)
@@ -12,6 +13,16 @@
 WITH kept AS (
 {{ kept }}
 ),
+{% if class_ %}
+classes AS (
+    SELECT
+        unit,
+        {{ class_ }} AS z
+    FROM kept
+    GROUP BY
+        unit
+),
+{% endif %}
 family AS (
     SELECT
         *,
@@ -26,6 +37,9 @@ family AS (
 {% endif %}
         count(*) OVER unit_rows AS n
     FROM kept
+{% if class_ %}
+    JOIN classes USING (unit)
+{% endif %}
     WINDOW
         unit_rows AS (PARTITION BY unit){% if ordered %},
         -- Rows that tie are equal: their order makes no difference.

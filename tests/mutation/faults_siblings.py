@@ -9,28 +9,28 @@ ENCODED = "tests/unit/count/test_encoded_classes.py"
 SQL = "sql/count/siblings.sql"
 DRAW = "dpsyn_sql/private/encode/family_classes.py"
 ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
-SHARE = "// (firsts.n * (firsts.n - 1))"
+SHARE = "{{ weight }} // (n * (n - 1))"
 
 FAULTS = (
     fault(
         "a row is a sibling of itself",
         f"{PAIRS}::test_a_row_is_no_sibling_of_itself",
-        (SQL, "firsts.c * seconds.c - COALESCE(same.c, 0)", "firsts.c * seconds.c"),
+        (SQL, "-sum(v) AS n", "0 AS n"),
     ),
     fault(
         "weights of pairs round up",
         ADDS,
-        (SQL, f") {SHARE}", f" + firsts.n * (firsts.n - 1) - 1) {SHARE}"),
+        (SQL, SHARE, "({{ weight }} + n * (n - 1) - 1) // (n * (n - 1))"),
     ),
     fault(
         "pairs of any two rows",
         f"{PAIRS}::test_equal_rows_reach_the_sensitivity",
-        (SQL, SHARE, "// 1"),
+        (SQL, SHARE, "{{ weight }} // 1"),
     ),
     fault(
         "pairs of rows of different units",
         ADDS,
-        (SQL, "JOIN seconds ON firsts.u = seconds.u", "JOIN seconds ON TRUE"),
+        (SQL, "    GROUP BY\n        u,\n        v", "    GROUP BY\n        v"),
     ),
     fault(
         "parts of kept codes tear units",
@@ -62,15 +62,15 @@ FAULTS = (
     fault(
         "the class looks at rows of other units",
         f"{CLASSES}::test_neither_other_units_nor_the_order_of_rows_have_a_say",
-        (DRAW, "OVER {window} + {draw}", "OVER () + {draw}"),
+        (DRAW, "sum(CAST({row} AS BIGINT))", "sum(sum(CAST({row} AS BIGINT))) OVER ()"),
     ),
     fault(
         "classes depend on how many rows there are",
         f"{ENCODED}::test_a_unit_changes_tables_with_its_class_by_its_weight_and_no_other_cell",
         (
-            "dpsyn_sql/private/encode/families.py",
-            'yield Fragment(f"{drawn} AS {_CLASS}")',
-            'yield Fragment(f"({drawn} + count(*) OVER ()) % 4 AS {_CLASS}")',
+            "sql/encode/families.sql",
+            "        {{ class_ }} AS z",
+            "        ({{ class_ }} + count(*) OVER ()) % 4 AS z",
         ),
     ),
     fault(

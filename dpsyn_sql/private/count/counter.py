@@ -161,7 +161,7 @@ class SqlCounter:
         known = self._tables | found
         if self._keeps:
             self._tables = known
-            if self._further is None:
+            if self._further is None and not self._siblings:
                 self._drop_codes()
         return [known[query] for query in queries]
 

@@ -6,6 +6,7 @@ The rows of a unit are counted by bin first, so that a unit of many rows costs a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,15 @@ from dpsyn_sql.sqltext.render import render
 _KEYS = ("a", "b")
 
 
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell of the result: pairs of its rows are a product of two columns."""
+
+    a: int
+    b: int
+    product: Fragment
+
+
 def sibling_tables(
     engine: SourceEngine,
     encoding: Encoding,
@@ -40,7 +50,7 @@ def sibling_tables(
             in one part.
         domain: the public domain.
         packs: positions of attributes, each pack from the most significant digit down.
-        queries: two attributes each, which may be the same; maps were checked.
+        queries: two attributes each, which may be the same, of few bins; they were checked.
 
     Raises:
         EngineFailure: a statement failed.
@@ -67,8 +77,29 @@ def _tally(
     first, second = (
         _code(domain, packs, name, bins, dialect) for name, bins in zip(query.attrs, maps, strict=True)
     )
-    text = render("count/siblings", table=encoding.table, first=first, second=second, weight=WEIGHT)
+    firsts, seconds = query.shape(domain)
+    own = first == second  # half of the products are the others again
+    counted = [_counted("a", code) for code in range(firsts)]
+    counted += [_counted("b", code) for code in range(0 if own else seconds)]
+    cells = [_Cell(a, b, _product(a, b, own=own)) for a in range(firsts) for b in range(seconds)]
+    text = render(
+        "count/siblings",
+        table=encoding.table,
+        weight=WEIGHT,
+        first=first,
+        second=second,
+        counted=counted,
+        cells=cells,
+    )
     return Tally(text, _KEYS)
+
+
+def _counted(column: str, code: int) -> Fragment:
+    return Fragment(f"count(*) FILTER (WHERE {column} = {code}) AS {column}{code}")
+
+
+def _product(a: int, b: int, *, own: bool) -> Fragment:
+    return Fragment(f"a{min(a, b)} * a{max(a, b)}" if own else f"a{a} * b{b}")
 
 
 def _code(

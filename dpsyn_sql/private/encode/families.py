@@ -65,6 +65,7 @@ def encode_families(
         codes=[Fragment(f"p{place}") for place in rows],
         ordered=order is not None,
         shared=list(columns.shared(used)),
+        class_=columns.drawn(used),
         before=list(columns.before(used)),
         packed=[
             Fragment(f"{mixed_radix(families.domain, pack, codes, dialect)} AS p{i}")
@@ -113,18 +114,18 @@ class _Columns:
         return Fragment(f"COALESCE(b{self._followed(place)}, {attribute.null_code})")
 
     def shared(self, used: set[int]) -> Iterator[Fragment]:
-        """Aggregates over all rows of a unit: the least code where all rows have one, and the class."""
+        """Aggregates over all rows of a unit: the least code where all rows have one."""
         for place in sorted(used):
             if place < self.families.written and self.families.domain.names[place] in self.families.persons:
                 yield Fragment(f"min(p{place}) OVER unit_rows AS m{place}")
-        group = self.families.group
-        if group is not None and self.families.domain.index(group.attribute.name) in used:
-            index = self.families.domain.index
-            codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
-            drawn = class_expression(
-                group, codes, Fragment("unit"), Fragment("unit_rows"), self.key, self.dialect
-            )
-            yield Fragment(f"{drawn} AS {_CLASS}")
+
+    def drawn(self, used: set[int]) -> Fragment | None:
+        """The class of a unit, if it is wanted."""
+        group, index = self.families.group, self.families.domain.index
+        if group is None or index(group.attribute.name) not in used:
+            return None
+        codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
+        return class_expression(group, codes, Fragment("unit"), self.key, self.dialect)
 
     def before(self, used: set[int]) -> Iterator[Fragment]:
         """What is known of the row before, NULL in a first row."""

@@ -10,20 +10,15 @@ from dpsyn_sql.sqltext.fragments import Fragment
 
 
 def class_expression(
-    family: FamilyClass,
-    codes: Mapping[str, Fragment],
-    unit: Fragment,
-    window: Fragment,
-    key: int,
-    dialect: Dialect,
+    family: FamilyClass, codes: Mapping[str, Fragment], unit: Fragment, key: int, dialect: Dialect
 ) -> Fragment:
-    """The code of a class that ``FamilyClass.check`` has accepted, BIGINT, the same in all rows of a unit.
+    """The code of a class that ``FamilyClass.check`` has accepted, BIGINT: an aggregate of the kept rows of a
+    unit, in a statement that groups them by ``unit``.
 
     Args:
         family: the class.
         codes: of each of its attributes an expression of the row's code, BIGINT and never NULL.
         unit: whose row it is, as bytes; a plain reference.
-        window: the name of a window of the statement that holds all kept rows of the unit, in no order.
         key: of the draw, 0 to 2**64 - 1, secret and of this statement alone.
         dialect: of the engine that runs the statement.
     """
@@ -35,5 +30,5 @@ def class_expression(
         row = " + ".join(str(dialect.of_places(table[j], str(codes[name]))) for name, table in scores)
         lot = dialect.lot([f"CAST({j} AS BIGINT)"], str(unit), key)
         draw = dialect.of_places(drawn, f"CAST({lot} >> {64 - DRAW_BITS} AS BIGINT)")
-        ranks.append(f"CAST({offset} AS BIGINT) + sum(CAST({row} AS BIGINT)) OVER {window} + {draw}")
+        ranks.append(f"CAST({offset} AS BIGINT) + sum(CAST({row} AS BIGINT)) + {draw}")
     return Fragment(f"CAST(LEAST({', '.join(ranks)}) % {size} AS BIGINT)")

@@ -24,6 +24,10 @@ LARGEST_REFERENCE = 2**57
 nor a distance in steps of a lattice: it stays below ``noise.MOST_ROWS``."""
 
 
+MOST_PAIRED_BINS = 64
+"""Of an attribute in tables of pairs of rows: a statement has a product for each cell."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Counts:
     """The encoded source as tables over its domain; ``labels`` are its last attributes."""
@@ -95,12 +99,15 @@ class Counts:
         """A table of pairs of rows has an attribute of either row.
 
         Raises:
-            InternalError: no query, or one of other than two attributes, or of an unknown one.
+            InternalError: no query, or one of other than two attributes, of an unknown one, or of more bins
+                than a statement counts at once.
         """
         if not queries or any(len(query.attrs) != 2 for query in queries):
             raise InternalError("pairs of rows are counted by an attribute of either row")
         if any(name not in self.domain for query in queries for name in query.attrs):
             raise InternalError("pairs of rows are counted by attributes of the domain")
+        if any(max(query.shape(self.domain)) > MOST_PAIRED_BINS for query in queries):
+            raise InternalError(f"pairs of rows are counted over at most {MOST_PAIRED_BINS} bins")
 
     def check_cells(self, queries: Sequence[MarginalQuery]) -> None:
         """The price of noise on a lattice holds for so many cells (``gdp.MOST_CELLS``).

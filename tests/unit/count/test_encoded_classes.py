@@ -64,7 +64,7 @@ def test_a_unit_changes_tables_with_its_class_by_its_weight_and_no_other_cell(ro
 
 def test_all_rows_of_a_unit_have_its_class():
     for place in range(8):
-        own = list(some_rows(place, units=1, most=5))
+        own = some_rows(place, units=1, most=5)
         assert (tables(own)[0] > 0).sum() == 1
 
 

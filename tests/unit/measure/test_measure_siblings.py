@@ -11,7 +11,12 @@ from dpsyn_sql.planning.queries import MarginalQuery, Siblings
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import WEIGHT
 
-DOMAIN = Domain(tuple(Attribute(name, "INTEGER", "categorical", labels=(0, 1, 2)) for name in ("a", "b")))
+DOMAIN = Domain(
+    tuple(
+        Attribute(name, "INTEGER", "categorical", labels=tuple(range(size)))
+        for name, size in (("a", 3), ("b", 3), ("many", 65))
+    )
+)
 AA, AB = MarginalQuery(("a", "a")), MarginalQuery(("a", "b"))
 BUDGET, PURE = Budget("gdp", 10**13), Budget("pure", 10**13)
 
@@ -56,10 +61,11 @@ def test_pure_budgets_pay_for_the_sum_of_all_tables():
         [MarginalQuery(("a",))],
         [MarginalQuery(("a", "b", "a"))],
         [AA, MarginalQuery(("a", "c"))],
+        [MarginalQuery(("a", "many"))],
         [MarginalQuery(("a", "a"), ((0, 1, 1), (0, 2, 2)))],
         [MarginalQuery(("a", "a"), ((0, 1), None))],
     ],
-    ids=["none", "one", "three", "unknown", "empty bin", "short map"],
+    ids=["none", "one", "three", "unknown", "many bins", "empty bin", "short map"],
 )
 def test_what_breaks_the_claim_is_refused_before_the_charge(queries):
     curator, entry, counter = door(BUDGET)
