@@ -61,8 +61,13 @@ def levelled_network(
     """The network of a calibrated tree with levels; arguments as of ``tree_network``.
 
     Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes.
+
+    Raises:
+        InternalError: the tree has no levels, or was made without them.
     """
     tree, attributes = beliefs.tree, range(len(names))
+    if len(tree.levels) != len(tree.sizes):
+        raise InternalError("a tree of units and rows has no levels")
     known = [v for v in attributes if tree.levels[v] == BEFORE]
     folded = [
         v for v in attributes if v not in known and not np.array_equal(bins[v], np.arange(bins[v].size))

@@ -12,9 +12,13 @@ SELECT
 {% endfor %}
     arg_max(s.{{ code }}, s."row") FILTER (WHERE s.{{ code }} < {{ regular }}) AS code,
     arg_max(s.{{ tick }}, s."row") FILTER (WHERE s.{{ code }} < {{ regular }}) AS tick
-FROM {{ listed }} AS l
+FROM (
+    SELECT
+        "row",
+        unnest(range(begin, "row")) AS earlier
+    FROM {{ listed }}
+) AS l
 INNER JOIN {{ staged }} AS s
-    ON s."row" >= l.begin
-    AND s."row" < l."row"
+    ON s."row" = l.earlier
 GROUP BY l."row"
 ORDER BY l."row"

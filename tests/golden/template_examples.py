@@ -38,6 +38,7 @@ SRC, CODED, STAGED = F("src"), F("coded"), F("staged")
 PLACE = {"catalog": literal("m"), "schema": literal("s"), "name": literal("it's {{ x }}")}
 SCHEMA = {"schema": F('"d".dpsyn')}
 NUMBER = Attribute("a", "INTEGER", "numeric", edges=(0, 1, 2, 3))
+WIDE = Attribute("w", "INTEGER", "numeric", edges=(0, 10, 30))
 TEXT = Attribute('b"', "VARCHAR", "categorical", labels=("x", "it's"), other=True)
 REAL = Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True)
 CODE = Attribute("d", "SMALLINT", "categorical", labels=(1, 2, 5, 9), other=True)
@@ -118,6 +119,7 @@ SAMPLER = {
     "last": F("step0"),
 }
 QUERY = F("SELECT 1 AS a")
+UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
 BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 LABELS = (
@@ -351,6 +353,16 @@ EXAMPLES = {
     },
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
     "sample/drop": {"": {"table": F("model")}},
+    "sample/family_rows": {"": UNITS},
+    "sample/walk": {
+        "": {
+            **UNITS,
+            "lists": [(F("lists0"), F("lists"))],
+            "drawn": QUERY,
+            "kept": [F("own AS code"), F("own AS highest"), F("tick")],
+            "codes": [F("w0 AS a0"), F("0 AS a1")],
+        }
+    },
     "sample/iid": {"": SAMPLER},
     "sample/insert": {"": {"staged": STAGED, "query": QUERY}},
     "sample/lines": {
@@ -422,7 +434,14 @@ EXAMPLES = {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
         "together": output_statement(
-            Shape((NUMBER,), (UnitId("u", "BIGINT"),), ("u", "a"), together=True, ticks="a"),
+            Shape(
+                (NUMBER, WIDE),
+                (UnitId("u", "BIGINT"),),
+                ("u", "a", "w"),
+                together=True,
+                ticks="a",
+                per_unit=frozenset({"w"}),
+            ),
             STAGED,
             7,
             units_of(np.array([1, 3]), 7),

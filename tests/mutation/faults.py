@@ -9,6 +9,7 @@ import faults_siblings
 import faults_sources
 import faults_together
 import faults_trees
+import faults_units
 
 FAULTS = (
     *faults_noise.FAULTS,
@@ -20,4 +21,5 @@ FAULTS = (
     *faults_together.FAULTS,
     *faults_siblings.FAULTS,
     *faults_trees.FAULTS,
+    *faults_units.FAULTS,
 )

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.domains import attribute
-from support.families import DAYS, MOST, chain, dated, dates, model_of, plain
+from support.families import DAYS, MOST, born, chain, dated, dates, model_of, plain
 from test_publish import Session, table
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -16,6 +16,7 @@ from dpsyn_sql.domain.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, numbers_of_rows
+from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.publish import publish
@@ -67,6 +68,14 @@ def test_a_unit_has_one_id_its_rows_lie_together_and_share_its_attributes(sessio
     assert (frame.groupby("person").age.nunique() == 1).all()
     codes = np.concatenate(list(model.sampler().batches(2000, 3)))
     np.testing.assert_array_equal(frame[["age", "color", "kind"]], codes)
+
+
+@pytest.mark.parametrize("never", [[], ["color = 1 AND born % 2 = 0"]])
+def test_rows_of_a_unit_share_values_within_bins(session, never):
+    frame, _ = staged(session, born(), never=never)
+    assert (frame.groupby("person").born.nunique() == 1).all()
+    assert frame.born.nunique() == 60
+    assert not ((frame.color == 1) & (frame.born % 2 == 0)).any() or not never
 
 
 @pytest.mark.parametrize("model", [plain, chain, dated])
@@ -160,6 +169,23 @@ def test_values_of_every_type_are_the_ticks_that_were_drawn(session, sql_type, e
               FROM (SELECT *, rowid AS place FROM out.main.made))"""
     back, empty, different = session.con.execute(backwards).fetchone()
     assert back == 0 and empty > 0 and different > 10
+
+
+@pytest.mark.parametrize("never", [[], ["color = 1 AND month(day) < 6"]])
+def test_rows_decoded_in_parts_are_those_decoded_together(session, never):
+    roles = (PERSON, Key("id", "BIGINT"))
+    shape = shape_for(session, dated(), never, roles)
+    sizes = stage_families(session, shape, dated().sampler(), 500, STAGED, 3)
+    rows = int(sizes @ np.arange(1, MOST + 1))
+    units, whole = units_of(sizes, rows), session.con.execute
+    expected = whole(output_statement(shape, STAGED, rows, units, 3)).fetchall()
+    found = []
+    for part in range(2):
+        half = f"(SELECT * FROM {STAGED} ORDER BY row LIMIT {rows if part else 700} OFFSET {700 * part})"
+        whole(f"CREATE OR REPLACE TEMP TABLE half AS FROM {half}")
+        query = output_statement(shape, Fragment("half"), rows, units, 3, Fragment(str(700 * part)))
+        found += whole(query).fetchall()
+    assert found == expected and len({row[0] for row in found}) == sizes.sum()
 
 
 def test_other_attributes_than_are_written_are_a_fault(session):

@@ -6,7 +6,7 @@ import sys
 import duckdb
 import numpy as np
 import pytest
-from support.families import CHAIN, MOST, chain, dated, plain
+from support.families import CHAIN, MOST, born, chain, dated, plain
 
 from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
@@ -15,7 +15,7 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.families import together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 
-MODELS = {"plain": plain, "chain": chain, "dated": dated}
+MODELS = {"plain": plain, "chain": chain, "dated": dated, "born": born}
 
 
 def kept(name, model):
@@ -30,7 +30,7 @@ def kept(name, model):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """A database with the three releases; nothing of it is attached any more."""
+    """A database with the releases; nothing of it is attached any more."""
     file = tmp_path_factory.mktemp("families") / "out.duckdb"
     with duckdb.connect(str(file)) as con:
         engine = DuckDBEngine(con)
@@ -67,6 +67,11 @@ def test_rows_of_units_follow_the_model(con, kind):
     pair = np.zeros((2, 3))
     np.add.at(pair, (frame.color, frame.kind), 1 / (rows * units))
     np.testing.assert_allclose(pair, model.project(["color", "kind"]) / model.total, atol=6e-3)
+
+
+def test_rows_of_a_unit_share_values_within_bins(con):
+    frame = sampled(con, "born", 3000)
+    assert (frame.groupby("person").born.nunique() == 1).all() and frame.born.nunique() == 60
 
 
 def test_siblings_are_independent_given_their_unit(con):

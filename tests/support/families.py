@@ -43,6 +43,14 @@ def plain(seed=1, persons=True):
     return model_of(families, pairs)
 
 
+def born():
+    """born (a unit's, bins of ten years) and color: what rows share is not a single value."""
+    year = Attribute("born", "INTEGER", "numeric", edges=tuple(range(1940, 2001, 10)), ordered=True)
+    domain = Domain((year, attribute("color", 2), numbers_of_rows("n", MOST)))
+    families = Families(domain, 2, frozenset({"born", "n"}), "n")
+    return model_of(families, {("born", "color"): np.zeros((6, 2)), ("born", "n"): np.zeros((6, MOST))})
+
+
 def chain(place=True):
     """state (of 3) follows from the state before: a planted Markov chain; its start differs."""
     state = attribute("state", 3)

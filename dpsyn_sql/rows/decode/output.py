@@ -151,9 +151,13 @@ def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed:
 
 
 def beside_codes(shape: Shape) -> tuple[str, ...]:
-    """The BIGINT columns of staged rows after the codes: the value ``t`` of what orders rows; and where rows
-    of a unit may be drawn again, the number ``drawn`` of the draw, which random bits come from."""
-    return ("t",) * bool(shape.ticks) + ("drawn",) * (shape.together and bool(shape.never))
+    """The BIGINT columns of staged rows after the codes: the number ``unit`` of a row's unit, from which bits
+    of what all its rows share come; the value ``t`` of what orders rows; and where rows of a unit may be
+    drawn again, the number ``drawn`` of the draw, from which other bits come."""
+    again = shape.together and bool(shape.never)
+    return (
+        ("unit",) * bool(shape.together and shape.per_unit) + ("t",) * bool(shape.ticks) + ("drawn",) * again
+    )
 
 
 def _drawn(shape: Shape) -> Fragment:
@@ -198,7 +202,11 @@ def written_type(kind: SqlType | None) -> Fragment:
 
 
 def _bits(shape: Shape, seed: int) -> Callable[[Attribute], Fragment]:
-    return lambda attribute: position_bits(attribute, _drawn(shape), seed)
+    def bits(attribute: Attribute) -> Fragment:
+        shared = shape.together and attribute.name in shape.per_unit
+        return position_bits(attribute, Fragment("unit") if shared else _drawn(shape), seed)
+
+    return bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,9 @@ def variable_table(network: Network) -> Columns:
     """Columns node, place, parent, variable, size and attribute (-1: none): what the numbers in
     ``share_table`` stand for."""
     of_codes = {variable: attribute for attribute, variable in enumerate(network.codes)}
+    for variable, bins in network.evidence.items():  # of an attribute of the same number, in working bins
+        if not np.array_equal(bins, np.arange(bins.size)):
+            of_codes.pop(variable, None)
     lines = [
         (number, place, place < len(node.parents), variable)
         for number, node in enumerate(network.nodes)

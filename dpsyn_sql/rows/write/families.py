@@ -45,7 +45,8 @@ def together(shape: Shape, families: Families | None) -> Shape:
         return shape
     if shape.domain.names != families.domain.names[: families.written]:
         raise InternalError("units are drawn of other attributes than are written")
-    return replace(shape, together=True, ticks=families.order)
+    shared = frozenset(shape.domain.names) & families.persons
+    return replace(shape, together=True, ticks=families.order, per_unit=shared)
 
 
 def _as_written(sampler: FamilySampler, shape: Shape) -> FamilySampler:
@@ -104,6 +105,8 @@ class _Staged:
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
         beside = dict[str, IntArray]()
+        if "unit" in beside_codes(self.shape):
+            beside["unit"] = self.people.owners(numbers)[0]
         if self.shape.ticks and rows.ticks is not None:
             beside["t"] = rows.ticks
         if "drawn" in beside_codes(self.shape):
@@ -151,7 +154,8 @@ class _Staged:
         if not later.size:
             return Before(codes, code, tick)
         orders = self.shape.ticks or domain.names[0]
-        listed = self._listed(bad[later], self.people.starts[units[later]], bad[later])
+        begins = self.people.starts[units] if self.shape.ticks else bad - 1
+        listed = self._listed(bad[later], begins[later], bad[later])
         columns = [Fragment(f"a{place}") for place in range(written)]
         query = render(
             "write/before",

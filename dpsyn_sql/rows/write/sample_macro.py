@@ -95,7 +95,7 @@ def _of_units(
 def _valued(shape: Shape, staged: Fragment, seed: Fragment, unit: Fragment | None = None) -> Fragment:
     """Values of staged codes, columns in the order of the release; ``unit``: number of the unit of a row."""
     roles = {role.name: role for role in shape.roles}
-    bits = _bits(seed)
+    bits = _bits(seed, unit, shape.per_unit)
     measured = measured_columns(shape.domain, bits, shape.ticks)
     order = shape.order or tuple(measured)
     columns, written = list[Fragment](), list[Fragment]()
@@ -130,11 +130,15 @@ def _columns(shape: Shape) -> list[Fragment]:
     return [Fragment(f"CAST(NULL AS {written_type(kinds[name])}) AS {ident(name)}") for name in names]
 
 
-def _bits(seed: Fragment) -> Callable[[Attribute], Fragment]:
-    """As ``position_bits``, with the seed as an expression."""
+def _bits(
+    seed: Fragment, unit: Fragment | None = None, shared: frozenset[str] = frozenset()
+) -> Callable[[Attribute], Fragment]:
+    """As ``position_bits``, with the seed as an expression; of the attributes ``shared`` by rows of a unit
+    from its number."""
 
     def bits(attribute: Attribute) -> Fragment:
         purpose = string_literal(f"{attribute.name}|position|")
-        return Fragment(f'hash(xor(CAST("row" AS UBIGINT), hash({purpose} || {seed})))')
+        number = unit if unit is not None and attribute.name in shared else ident("row")
+        return Fragment(f"hash(xor(CAST({number} AS UBIGINT), hash({purpose} || {seed})))")
 
     return bits

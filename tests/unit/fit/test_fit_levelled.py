@@ -108,6 +108,9 @@ def test_elimination_of_levels_needs_a_fill_edge_that_a_plain_tree_lacks():
     object.__setattr__(plain.tree, "levels", levels)
     with pytest.raises(InternalError, match="order of elimination"):
         perfect_elimination(plain.tree)
+    own = [np.arange(2)] * 3
+    with pytest.raises(InternalError, match="has no levels"):
+        levelled_network(calibrate(junction_tree(sizes, scopes), {}), own, own, ["x0", "x1", "x2"])
 
 
 @pytest.mark.parametrize("seed", range(30))
