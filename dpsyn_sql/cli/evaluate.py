@@ -48,6 +48,14 @@ def evaluate_command(
         str | None,
         typer.Option("--places", help="Columns of numbers that are a place together: lat,lon."),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="Column that says whose row it is: rows of one person are compared."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option("--order", help="Column of numbers or times that orders the rows of a person."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of what is drawn: marginals, queries, rows.")] = 1,
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="Of the database, such as 4GB.")
@@ -84,6 +92,8 @@ def evaluate_command(
             never=never or (),
             target=target,
             places=None if places is None else members_of(places),
+            unit=unit,
+            order=order,
             seed=seed,
             memory_limit=memory_limit,
         )

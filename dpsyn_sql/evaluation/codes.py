@@ -111,6 +111,11 @@ class Codes:
         """That reads it."""
         return self.session.engine
 
+    @property
+    def unit(self) -> Fragment:
+        """The unit of a row as text, NULL if missing: an expression for ``rows``. The session has units."""
+        return Fragment(f"v{len(self.columns)}")
+
     def rows(self, **more: Fragment) -> Fragment:
         """The same rows read anew, with further columns of values under their names."""
         named = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]
@@ -220,12 +225,13 @@ def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Number
 
 
 def _encoded(session: Session, columns: Sequence[Coded], more: Sequence[Fragment]) -> Fragment:
+    units = [] if session.unit is None else [Fragment(f"CAST({session.unit} AS VARCHAR)")]
     return render(
         "evaluate/encoded",
         sides=[
             {"number": SIDES.index(side), "relation": relation} for side, relation in session.tables.items()
         ],
-        values=[column.value for column in columns],
+        values=[*(column.value for column in columns), *units],
         codes=[column.code for column in columns],
         lookups=[
             Fragment(f"LEFT JOIN {one.labels} AS l{one.place} ON v{one.place} = l{one.place}.value")

@@ -18,12 +18,13 @@ from dpsyn_sql.evaluation.clusters import clusters, place_columns
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.columns import column_lines
 from dpsyn_sql.evaluation.efficacy import efficacy, target_column
+from dpsyn_sql.evaluation.families import families, order_column
 from dpsyn_sql.evaluation.learning import need_scikit_learn
 from dpsyn_sql.evaluation.marginals import marginals
 from dpsyn_sql.evaluation.matching import broken_conditions, checked_conditions, range_errors
 from dpsyn_sql.evaluation.membership import membership
 from dpsyn_sql.evaluation.result import Evaluation
-from dpsyn_sql.evaluation.session import Session, opened
+from dpsyn_sql.evaluation.session import ComparedColumn, Session, opened
 from dpsyn_sql.report.progress_bar import progress_bar
 
 
@@ -37,6 +38,8 @@ def evaluate(
     never: Sequence[str] = (),
     target: str | None = None,
     places: Sequence[str] | None = None,
+    unit: str | None = None,
+    order: str | None = None,
     seed: int = 1,
     memory_limit: str | None = None,
 ) -> Evaluation:
@@ -58,7 +61,11 @@ def evaluate(
             'dpsyn_sql[ml]'``. Of more than two classes fewer rows are learnt from (200,000 by the number of
             classes), as time grows with both.
         places: columns of numbers that are a place together, such as ``("lat", "lon")``, for k-means.
-        seed: of the draw of marginals, range queries and rows.
+        unit: the column that says whose row it is. Then the rows of a unit are compared: how many there are,
+            and how alike. It is not compared itself.
+        order: a column of numbers, dates or times that orders the rows of a unit: then steps from a row to
+            the next are compared too.
+        seed: of the draw of marginals, range queries, rows and halves.
         memory_limit: such as ``"4GB"``, where ``con`` is no connection.
 
     Returns:
@@ -72,20 +79,23 @@ def evaluate(
         raise InputError(f"seed={said(seed)}: give a whole number from 0 up")
     if target is not None:
         need_scikit_learn(f"target={said(target)}")
-    with progress_bar(), opened(con, real, synthetic, holdout, memory_limit) as session:
+    if order is not None and unit is None:
+        raise InputError(f"order={said(order)} orders the rows of a unit: give unit= too")
+    with progress_bar(), opened(con, real, synthetic, holdout, memory_limit, unit) as session:
         checked_conditions(session, never)
         if target is not None:
             target_column(session, target)
         if places is not None:
             place_columns(session, places)
-        tables = _tables(session, seed)
+        ordering = None if order is None else order_column(session, order)
+        tables, about_units = _tables(session, seed, ordering)
         if never:
             tables["conditions"] = broken_conditions(session, never)
         uses, notes = _uses(session, target, places, seed)
         tested, told = membership(session, con, synthetic, seed)
     rows = (session.rows["real"], session.rows["synthetic"])
     tables |= uses if tested is None else {**uses, "membership": tested}
-    notes = [*session.notes, *notes, *told]
+    notes = [*session.notes, *about_units, *notes, *told]
     return Evaluation(session.real_name, session.synthetic_name, rows, tables, tuple(notes), session.homes)
 
 
@@ -104,16 +114,20 @@ def _uses(
     return tables, notes
 
 
-def _tables(session: Session, seed: int) -> dict[str, pd.DataFrame]:
-    """The frames by name."""
+def _tables(
+    session: Session, seed: int, order: ComparedColumn | None
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The frames by name, and notes on units."""
     with phase("columns"):
         codes = encode(session)
     compared = marginals(codes, seed)
+    of_units, notes = ({}, []) if session.unit is None else families(codes, order, seed)
     return {
         "columns": column_lines(codes, compared.one_way),
         "marginals": compared.marginals,
         "worst": compared.worst,
         "conjunctions": compared.conjunctions,
         "pairs": associations(codes, compared.pairs),
+        **of_units,
         "ranges": range_errors(codes, seed),
-    }
+    }, notes

@@ -49,8 +49,9 @@ class Evaluation:
 
     ``real``, ``synthetic``: as they were named. ``rows``: of both. ``tables``: data frames by the name of
     what is measured: ``"columns"``, ``"marginals"``, ``"worst"``, ``"conjunctions"``, ``"pairs"``,
-    ``"ranges"``, ``"conditions"``, ``"efficacy"``, ``"clusters"``, ``"membership"``; what was not asked for
-    is not there. ``notes``: what a reader must know, such as what could not be computed and why.
+    ``"families"``, ``"siblings"``, ``"steps"``, ``"ranges"``, ``"conditions"``, ``"efficacy"``,
+    ``"clusters"``, ``"membership"``; what was not asked for is not there. ``notes``: what a reader must
+    know, such as what could not be computed and why.
     ``homes``: the folders of the real rows, whose ledgers know where releases were written.
     """
 
@@ -157,6 +158,24 @@ HEADINGS: Mapping[str, Heading] = {
         "How strongly two columns depend on each other, in the real and in the synthetic rows: 0 is not at "
         "all. Independent: what chance alone gives.",
         ("first", "second", "measure", "real", "synthetic", "holdout", "difference", "independent"),
+    ),
+    "families": Heading(
+        "A person's rows",
+        "Units (persons, or what the unit column names), and how many rows they have: means, and total "
+        "variation distance of octaves (1, 2 to 3, 4 to 7, ...). Time between rows: from a row to the one "
+        "before it. Halves: the same distance between two halves of the real units, which is luck alone.",
+    ),
+    "siblings": Heading(
+        "How alike the rows of a person are",
+        "Excess: how much more often two rows of one person have the same value (or range) than rows of two "
+        "persons; 0: as strangers. Constant: the share of persons of several rows that have one value in all "
+        "of them. Rows tv: distance of the table of the number of rows and the column; each person counts "
+        "one. Halves: two halves of the real persons, which differ by luck alone.",
+    ),
+    "steps": Heading(
+        "From a row to the next",
+        "Total variation distance of the table of a value and the value in the row before. Independent: that "
+        "of rows that forget the row before. First and last: the first and the last rows of persons alone.",
     ),
     "ranges": Heading(
         "Counts in ranges", "Errors of queries that ask for the rows in a range of numbers or times."

@@ -17,9 +17,9 @@ from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given, OpenedRelation, opened_relations
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.evaluation.stored import identifiers
-from dpsyn_sql.source.names import fold, listed, shorten
+from dpsyn_sql.source.names import fold, listed, name_hint, shorten
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -57,7 +57,8 @@ class Session:
 
     ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
     ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
-    ``homes``: the folders of the real rows.
+    ``homes``: the folders of the real rows. ``unit``: the column of ``tables`` that says whose row it is, of
+    any type and not compared; None if it was not named.
     """
 
     engine: DuckDBEngine
@@ -68,6 +69,7 @@ class Session:
     rows: Mapping[str, int]
     notes: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
+    unit: Fragment | None = None
 
 
 @contextlib.contextmanager
@@ -77,6 +79,7 @@ def opened(
     synthetic: Given,
     holdout: Given | None = None,
     memory_limit: str | None = None,
+    unit: str | None = None,
 ) -> Iterator[Session]:
     """The tables, opened to be compared. Temporary tables go at the end.
 
@@ -86,6 +89,7 @@ def opened(
         synthetic: the same.
         holdout: real rows of the same population that the release did not see; or None.
         memory_limit: such as ``"4GB"``, where ``con`` is no connection.
+        unit: the column that says whose row it is; or None.
 
     Raises:
         InputError: the tables are no pair to compare; the message says why and what to give.
@@ -98,8 +102,21 @@ def opened(
         _refuse_same(found)
         _refuse_released(found)
         _refuse_other_columns(found)
-        ids = identifiers(con, engine, synthetic)
-        yield _session(engine, found, _ids(found["real"], ids), _homes(con, found["real"]))
+        whose = None if unit is None else _unit_column(found["real"], unit)
+        ids = _ids(found["real"], identifiers(con, engine, synthetic))
+        yield _session(engine, found, ids, _homes(con, found["real"]), whose)
+
+
+def _unit_column(real: OpenedRelation, unit: str) -> str:
+    """The name of the column of units; the other tables have it too."""
+    if not isinstance(unit, str):
+        raise InputError(f"unit={said(unit)}: give the name of one column")
+    known = {fold(column.name): column.name for column in real.columns}
+    if fold(unit) not in known:
+        raise InputError(
+            f"unit={shorten(unit)!r} is no column; {name_hint(unit, known.values(), 'there are')}"
+        )
+    return known[fold(unit)]
 
 
 def _ids(real: OpenedRelation, ids: set[str] | None) -> set[str]:
@@ -175,7 +192,11 @@ class _Read:
 
 
 def _session(
-    engine: DuckDBEngine, found: Mapping[str, OpenedRelation], ids: set[str], homes: tuple[Path, ...]
+    engine: DuckDBEngine,
+    found: Mapping[str, OpenedRelation],
+    ids: set[str],
+    homes: tuple[Path, ...],
+    unit: str | None,
 ) -> Session:
     types = {
         called: {fold(column.name): parse_type(column.sql_type) for column in one.columns}
@@ -184,15 +205,16 @@ def _session(
     if all(one.untyped for one in found.values()):
         guessed = _guessed(engine, found)
         types = {called: {**known, **guessed} for called, known in types.items()}
-    columns, notes = _common(found, types, ids)
+    columns, notes = _common(found, types, ids if unit is None else {*ids, fold(unit)})
     reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
     tables, rows = dict[str, Fragment](), dict[str, int]()
     for called, one in found.items():
         rows[called], told = _count(engine, called, one, columns, reads[called])
         notes += told
-        tables[called] = _relation(engine, called, one, columns, reads[called])
+        tables[called] = _relation(engine, called, one, columns, reads[called], unit)
     names = (found["real"].name, found["synthetic"].name)
-    return Session(engine, *names, tables, columns, rows, tuple(notes), homes)
+    whose = None if unit is None else ident(unit)
+    return Session(engine, *names, tables, columns, rows, tuple(notes), homes, whose)
 
 
 def _guessed(engine: DuckDBEngine, found: Mapping[str, OpenedRelation]) -> dict[str, SqlType | None]:
@@ -295,10 +317,14 @@ def _relation(
     one: OpenedRelation,
     columns: Sequence[ComparedColumn],
     reads: Sequence[_Read],
+    unit: str | None,
 ) -> Fragment:
-    """The columns under their common types; of text files, queries and views a copy of their rows, as each
-    column is read by itself later on."""
+    """The columns under their common types, and the units as they are; of text files, queries and views a
+    copy of their rows, as each column is read by itself later on."""
     named = [Fragment(f"{item.read} AS {column.sql}") for column, item in zip(columns, reads, strict=True)]
+    if unit is not None:
+        own = next(column.name for column in one.columns if fold(column.name) == fold(unit))
+        named.append(Fragment(f"{ident(own)} AS {ident(unit)}"))
     relation = render("source/frame", columns=named, frame=one.sql)
     if one.stored:
         return relation

@@ -263,6 +263,7 @@ EXAMPLES = {
             "more": [F("v0 / 2 AS z0")],
         }
     },
+    "evaluate/families": {"": {"table": F("families"), "relation": SRC}},
     "evaluate/labels": {
         "": {"labels": F("labels"), "table": DISTRIBUTION, "most": 100, "first": 4, "rare": 2}
     },
@@ -288,8 +289,13 @@ EXAMPLES = {
     "evaluate/readable": {
         "": {"relation": SRC, "columns": [{"raw": F('"a"'), "read": F('TRY_CAST("a" AS DATE)')}]}
     },
+    "evaluate/siblings": {"": {"table": F("families"), "code": F("k1")}},
+    "evaluate/steps": {"": {"table": STAGED, "families": F("families"), "codes": [F("k0"), F("k1")]}},
     "evaluate/text_types": {"": {"relation": SRC, "columns": [F('"a"'), F('"b"')]}},
+    "evaluate/transitions": {"": {"table": STAGED, "previous": F("p0"), "code": F("k0")}},
+    "evaluate/units": {"": {"relation": SRC, "values": [F("z0"), F("z1")]}},
     "evaluate/values": {"": {"table": DISTRIBUTION}},
+    "evaluate/waits": {"": {"table": STAGED}},
     "load/all": {"": {"rows": qualified("d", "main", "it's")}},
     "load/released": {
         "": {
