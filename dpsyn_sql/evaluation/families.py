@@ -153,7 +153,7 @@ def _sums(frame: pd.DataFrame, cells: Sequence[str], value: str) -> Sums:
 
 
 def _apart(sums: Sums) -> tuple[float, float]:
-    """Total variation of the synthetic from the real table, and of one half of the real units from the other."""
+    """Total variation of the synthetic from the real table, and of the halves of the real units."""
     first, second = (_distance(sums[one], sums[other]) for one, other in _COMPARED)
     return first, second
 
