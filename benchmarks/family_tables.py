@@ -167,7 +167,8 @@ def retail_invoices() -> FamilyTable:
     file, missing = _real(_RETAIL)
     query = f"""
         SELECT any_value(CustomerID) AS customer, any_value(Country) AS country,
-            min(InvoiceDate)::DATE AS day, isodow(min(InvoiceDate)) AS weekday, hour(min(InvoiceDate)) AS hour,
+            min(InvoiceDate)::DATE AS day, isodow(min(InvoiceDate)) AS weekday,
+            hour(min(InvoiceDate)) AS hour,
             InvoiceNo[1] = 'C' AS cancelled, least(200, count(*)) AS lines
         FROM '{file}' WHERE CustomerID IS NOT NULL GROUP BY InvoiceNo"""
     months = [f"{2010 + (month + 11) // 12}-{(month + 11) % 12 + 1:02}-01" for month in range(14)]
@@ -187,8 +188,8 @@ def gowalla() -> FamilyTable:
     """Check-ins by user."""
     file, missing = _real("gowalla_nyc/checkins.parquet")
     query = f"""
-        SELECT user_id AS person, 12 * (year(ts_utc) - 2009) + month(ts_utc) AS month, isodow(ts_utc) AS weekday,
-            hour(ts_utc) AS hour, lat, lon
+        SELECT user_id AS person, 12 * (year(ts_utc) - 2009) + month(ts_utc) AS month,
+            isodow(ts_utc) AS weekday, hour(ts_utc) AS hour, lat, lon
         FROM '{file}'"""
     columns = {
         "month": _numbers(2, 22),
