@@ -202,6 +202,7 @@ def _facts(
         rows=rows,
         seed=seed,
         drawn=drawn,
+        families=fitted.families,
     )
     return facts | types_facts(fitted.types)
 

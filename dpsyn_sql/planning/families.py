@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
@@ -80,6 +81,15 @@ class Families:
         if self.order:
             lines.append(f"            rows follow each other by {self.order}; rows without one come last")
         return lines
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """JSON-ready, for a certificate: names of the ``hidden`` attributes, of those of ``persons`` (hidden
+        ones too), of ``size``, and of the ``order``, empty without one."""
+        names = self.domain.names
+        persons = [name for name in names if name in self.persons]
+        hidden = list(names[self.written :])
+        return {"hidden": hidden, "persons": persons, "size": self.size, "order": self.order}
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.hierarchies.leaves import leaves_facts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.relation import Relation
 
@@ -104,6 +105,7 @@ def certificate(
     rows: int,
     seed: int,
     drawn: str,
+    families: Families | None = None,
 ) -> dict[str, Any]:
     """A JSON-ready certificate."""
     unit = plan.source.unit
@@ -137,6 +139,7 @@ def certificate(
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
             "roles": [role_facts(role) for role in shape.roles],
             "never": list(shape.never),
+            **({} if families is None else {"families": families.facts}),
             **plan.details.public,
         },
         "method": plan.method,

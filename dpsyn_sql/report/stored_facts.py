@@ -57,12 +57,20 @@ class _Role(_Facts):
     role: str
 
 
+class _Families(_Facts):
+    hidden: list[str]
+    persons: list[str]
+    size: str
+    order: str
+
+
 class _Public(_Facts):
     statements: list[str]
     excluded: list[str]
     never: list[str]
     domain: list[dict[str, Any]]
     roles: list[_Role]
+    families: _Families | None = None
 
 
 class _Sampling(_Facts):

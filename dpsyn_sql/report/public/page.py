@@ -27,6 +27,7 @@ from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
 from dpsyn_sql.report.public.exactness import TWO_SIDED
+from dpsyn_sql.report.public.families import PersonsRows, hidden_names, persons_rows
 from dpsyn_sql.report.public.figures import ColumnFigures, column_figures
 from dpsyn_sql.report.public.pairs import MOST_COLUMNS, Pair, Pairs, pairs_of
 from dpsyn_sql.report.public.promise import (
@@ -85,6 +86,7 @@ class Report:
     accuracy: Sequence[Accuracy]
     promise: Promise
     spending: Spending
+    families: PersonsRows | None = None
 
     @property
     def title(self) -> str:
@@ -187,9 +189,13 @@ class Report:
 
 def report_of(release: PublicRelease) -> Report:
     """All that the page of a release shows."""
-    parts = release.model, release.measurements, release.variances
-    attributes = map(attribute_of_facts, release.facts["public_facts"]["domain"])
-    columns, pairs = [column_figures(*parts, attribute) for attribute in attributes], pairs_of(*parts)
+    hidden = hidden_names(release.facts)
+    measured = [table for table in release.measurements if not hidden & {*table.attrs}]
+    parts = release.model, measured, release.variances
+    known = map(attribute_of_facts, release.facts["public_facts"]["domain"])
+    attributes = [attribute for attribute in known if attribute.name not in hidden]
+    columns = [column_figures(*parts, attribute) for attribute in attributes]
+    pairs = pairs_of(*parts, hidden)
     return Report(
         table=release.table,
         rows=release.rows,
@@ -197,9 +203,10 @@ def report_of(release: PublicRelease) -> Report:
         facts=release.facts,
         columns=columns,
         pairs=pairs,
-        accuracy=accuracy_lines(columns, pairs, measured_tables(release.measurements)),
+        accuracy=accuracy_lines(columns, pairs, measured_tables(measured)),
         promise=promise_of(release.facts),
         spending=spending_of(release.facts),
+        families=persons_rows(release.model, release.facts),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Literal
@@ -72,10 +72,15 @@ class Pairs:
         return sum(pair.clear is True for pair in self.strongest)
 
 
-def pairs_of(model: MarginalModel, measured: Sequence[NoisyMarginal], variances: Variances) -> Pairs:
-    """The pairs of a release: all of at most ``MOST_COLUMNS`` columns, and the first ``MOST_PAIRS`` measured
-    ones of wider tables."""
-    names = [one.name for one in model.domain.attributes if one.size > 1]
+def pairs_of(
+    model: MarginalModel,
+    measured: Sequence[NoisyMarginal],
+    variances: Variances,
+    hidden: Collection[str] = (),
+) -> Pairs:
+    """The pairs of a release, without ``hidden`` attributes: all of at most ``MOST_COLUMNS`` columns, and the
+    first ``MOST_PAIRS`` measured ones of wider tables."""
+    names = [one.name for one in model.domain.attributes if one.size > 1 and one.name not in hidden]
     tables, group = _tables(names, measured), joined_columns(names, measured)
     found: dict[frozenset[str], Pair] = {}
 

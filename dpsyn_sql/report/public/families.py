@@ -1,0 +1,119 @@
+"""How many rows a person has, and how alike they are, of a release whose rows stay together.
+
+All of it is computed from the model, in which each person weighs one: rows of n count 1/n each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.report.html.charts import Bar
+from dpsyn_sql.report.public.words import percent
+
+FloatArray = NDArray[np.float64]
+
+_MOST_CELLS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A column. ``own``: chance that two rows of one person agree, at least; ``strangers``: that rows of two
+    persons do."""
+
+    name: str
+    own: float
+    strangers: float
+
+
+@dataclass(frozen=True, slots=True)
+class PersonsRows:
+    """``unit``: whose rows they are. ``bars``: shares of persons by their number of rows. ``mean``: of that
+    number. ``most``: rows of a person that counted. ``shared``: columns of one value per person. ``alike``:
+    the other columns, the most alike first. ``order``: what orders the rows, or nothing."""
+
+    unit: str
+    bars: list[Bar]
+    mean: float
+    most: int
+    shared: list[str]
+    alike: list[Alike]
+    order: str
+
+
+def hidden_names(facts: Mapping[str, Any]) -> frozenset[str]:
+    """Attributes of the model that are not columns: what the rows of a person decide together."""
+    return frozenset(facts["public_facts"].get("families", {}).get("hidden", ()))
+
+
+def persons_rows(model: MarginalModel, facts: Mapping[str, Any]) -> PersonsRows | None:
+    """None if rows do not stay together."""
+    families, names = facts["public_facts"].get("families"), model.domain.names
+    if families is None or families["size"] not in names:
+        return None
+    sizes = model.project([families["size"]])
+    total, hidden = float(sizes.sum()), hidden_names(facts)
+    if not total > 0:
+        return None
+    persons = [name for name in names if name in families["persons"]]
+    own = [name for name in names if name not in hidden and name not in persons]
+    alike = [found for name in own if (found := _alike(model, name, persons)) is not None]
+    return PersonsRows(
+        unit=facts["guarantee"]["privacy_unit"],
+        bars=_bars(model.domain[families["size"]], sizes / total),
+        mean=float(_middles(model.domain[families["size"]]) @ sizes) / total,
+        most=facts["guarantee"]["rows_per_unit"],
+        shared=[name for name in persons if name not in hidden],
+        alike=sorted(alike, key=lambda one: one.strangers - one.own),
+        order=families["order"],
+    )
+
+
+def _middles(size: Attribute) -> FloatArray:
+    """The mean number of rows of each code."""
+    edges = np.asarray(size.edges, np.float64)
+    return (edges[:-1] + edges[1:] - 1) / 2
+
+
+def _bars(size: Attribute, shares: FloatArray) -> list[Bar]:
+    """By octaves of the number of rows: 1, 2 to 3, 4 to 7, ..., as far as somebody is."""
+    edges = [int(edge) for edge in size.edges]  # type: ignore[arg-type]
+    octaves = np.array([edge.bit_length() - 1 for edge in edges[:-1]])
+    found = []
+    for octave in range(int(octaves[shares > 0].max(initial=0)) + 1):
+        inside = np.flatnonzero(octaves == octave)
+        if inside.size:
+            first, last = edges[inside[0]], edges[inside[-1] + 1] - 1
+            share = float(shares[inside].sum())
+            words = f"{first:,}" if first == last else f"{first:,} to {last:,}"
+            found.append(Bar(words, share, share, share, percent(share)))
+    return found
+
+
+def _alike(model: MarginalModel, name: str, persons: Sequence[str]) -> Alike | None:
+    """Given one attribute of a person two of her rows are independent in the model, or more alike: the
+    attribute that says most gives a lower bound of their agreement."""
+    shares = model.project([name])
+    total = float(shares.sum())
+    if shares.size < 2 or not total > 0:
+        return None
+    strangers = float(((shares / total) ** 2).sum())
+    given = [_agreement(model, name, other) for other in persons]
+    return Alike(name, max([strangers, *given]), strangers)
+
+
+def _agreement(model: MarginalModel, name: str, other: str) -> float:
+    """The chance that two draws of an attribute agree, given the same value of another; 0 if unknown."""
+    pair = [name, other]
+    if model.domain.cells(pair) > _MOST_CELLS or not model.supports(pair):
+        return 0.0
+    joint = model.project(pair)
+    given = joint.sum(axis=0)
+    kept = given > 0
+    return float((joint[:, kept] ** 2 / given[kept]).sum() / given.sum())
