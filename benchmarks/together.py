@@ -1,7 +1,7 @@
 """Rows of one person that go together: what a release keeps of them, and what it costs.
 
     python benchmarks/together.py [--lines shop lines invoices gowalla flights speed] [--epsilon 1 10]
-        [--seeds 6] [--ways today together] [--quick]
+        [--seeds 6] [--ways today together] [--most N] [--quick]
 
     shop      an invented shop of 5,000 and 50,000 customers (``family_tables.py``)
     lines     lines of invoices of Online Retail by customer
@@ -28,6 +28,7 @@ import statistics
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -122,10 +123,11 @@ def floor_of(line: str, name: str, seed: int) -> Figures:
         return judged(con, table, "one", "other")
 
 
-def reached(line: str, name: str, way: str, epsilon: float) -> Figures:
+def reached(line: str, name: str, way: str, epsilon: float, most: int | None = None) -> Figures:
     """One release, judged. A function of a process of its own."""
     warnings.simplefilter("ignore")
     table = table_of(line, name)
+    table = table if most is None else replace(table, most=most)
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
         table.load(con)
         with timed() as watch:
@@ -176,7 +178,10 @@ def table_lines(arguments: argparse.Namespace) -> list[list[object]]:
             found.append(line_of(f"{name}: floor", np.nan, runs))
             for epsilon in arguments.epsilon:
                 for way in arguments.ways:
-                    runs = [apart(reached, line, name, way, epsilon) for _ in range(arguments.seeds)]
+                    runs = [
+                        apart(reached, line, name, way, epsilon, arguments.most)
+                        for _ in range(arguments.seeds)
+                    ]
                     found.append(line_of(f"{name}: {way}", epsilon, runs))
     return found
 
@@ -236,6 +241,7 @@ def main() -> None:
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--ways", nargs="+", choices=["today", "together"], default=["today", "together"])
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--most", type=int, help="rows of a person that count; default: of each table")
     parser.add_argument("--quick", action="store_true", help="small tables, one seed")
     arguments = parser.parse_args()
     if arguments.quick:
