@@ -138,6 +138,19 @@ def test_facts_that_no_release_has_are_refused(stored, place, value):
     assert changed(stored, place, value) is None
 
 
+def test_rows_that_stay_together_are_no_way_in(stored):
+    """Of a release of single rows: any attribute as the number of rows, and names that are markup."""
+    names = [one["name"] for one in json.loads(stored[0].certificate)["public_facts"]["domain"]]
+    for size in [*names, SCRIPT]:
+        families = {"hidden": [SCRIPT], "persons": [SCRIPT, *names], "size": size, "order": SCRIPT}
+        found = changed(stored, ("public_facts", "families"), families)
+        for page in found:
+            assert SCRIPT not in page
+        check_harmless(found[0])
+    for wrong in ([], {"hidden": []}, {"hidden": "x", "persons": [], "size": "x", "order": ""}, "x"):
+        assert changed(stored, ("public_facts", "families"), wrong) is None
+
+
 @pytest.mark.parametrize(
     ("table", "column", "value"),
     [

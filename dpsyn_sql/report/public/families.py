@@ -49,14 +49,18 @@ class PersonsRows:
 
 def hidden_names(facts: Mapping[str, Any]) -> frozenset[str]:
     """Attributes of the model that are not columns: what the rows of a person decide together."""
-    return frozenset(facts["public_facts"].get("families", {}).get("hidden", ()))
+    families = facts["public_facts"].get("families") or {"hidden": ()}
+    return frozenset(families["hidden"])
 
 
 def persons_rows(model: MarginalModel, facts: Mapping[str, Any]) -> PersonsRows | None:
     """None if rows do not stay together."""
     families, names = facts["public_facts"].get("families"), model.domain.names
-    if families is None or families["size"] not in names:
+    if not families or families["size"] not in names:
         return None
+    size = model.domain[families["size"]]
+    if size.leaves is not None or size.type.family != "integer" or len(size.edges) != size.size + 1:
+        return None  # a certificate that somebody changed
     sizes = model.project([families["size"]])
     total, hidden = float(sizes.sum()), hidden_names(facts)
     if not total > 0:
@@ -66,8 +70,8 @@ def persons_rows(model: MarginalModel, facts: Mapping[str, Any]) -> PersonsRows 
     alike = [found for name in own if (found := _alike(model, name, persons)) is not None]
     return PersonsRows(
         unit=facts["guarantee"]["privacy_unit"],
-        bars=_bars(model.domain[families["size"]], sizes / total),
-        mean=float(_middles(model.domain[families["size"]]) @ sizes) / total,
+        bars=_bars(size, sizes / total),
+        mean=float(_middles(size) @ sizes) / total,
         most=facts["guarantee"]["rows_per_unit"],
         shared=[name for name in persons if name not in hidden],
         alike=sorted(alike, key=lambda one: one.strangers - one.own),
@@ -84,7 +88,7 @@ def _middles(size: Attribute) -> FloatArray:
 def _bars(size: Attribute, shares: FloatArray) -> list[Bar]:
     """By octaves of the number of rows: 1, 2 to 3, 4 to 7, ..., as far as somebody is."""
     edges = [int(edge) for edge in size.edges]  # type: ignore[arg-type]
-    octaves = np.array([edge.bit_length() - 1 for edge in edges[:-1]])
+    octaves = np.array([max(1, edge).bit_length() - 1 for edge in edges[:-1]])
     found = []
     for octave in range(int(octaves[shares > 0].max(initial=0)) + 1):
         inside = np.flatnonzero(octaves == octave)

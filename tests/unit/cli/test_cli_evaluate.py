@@ -87,6 +87,12 @@ WRONG = {
     "no folder": (("real.parquet", "made.parquet", "--into", "gone/e"), "does not exist"),
     "a seed": (("real.parquet", "made.parquet", "--seed", "-1"), "--seed"),
     "no database": (("real", "made", "-d", "none.duckdb"), "no database file"),
+    "no unit": (("real.parquet", "made.parquet", "--unit", "none"), "--unit 'none' is no column"),
+    "an order without a unit": (("real.parquet", "made.parquet", "--order", "lat"), "give --unit too"),
+    "an order of words": (
+        ("real.parquet", "made.parquet", "--unit", "lat", "--order", "word"),
+        "--order 'word' is no column of numbers",
+    ),
     "a condition": (("real.parquet", "made.parquet", "--never", "nothing > 1"), "nothing"),
 }
 
@@ -100,6 +106,15 @@ def test_what_is_wrong_is_said_in_one_line(folder, case):
     assert done.stderr.startswith("Error: ")
     assert told in done.stderr
     assert sorted(folder.rglob("*")) == before
+
+
+def test_rows_of_a_unit_are_compared(folder):
+    done = run("real.parquet", "made.parquet", "--unit", "word", "--order", "lat", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["tables"]
+    assert [line["figure"] for line in found["families"]] == ["units", "rows of a unit", "time between rows"]
+    assert [line["column"] for line in found["siblings"]] == ["n, m", "lat"]
+    assert len(found["steps"]) == 2
 
 
 def test_without_scikit_learn_the_command_is_named(folder, monkeypatch):
