@@ -65,3 +65,31 @@ def test_an_evaluation_finds_the_rows_of_a_person_together(made):
     strangers = found["plain"]["siblings"]
     assert strangers["excess_synthetic"].abs().max() < 0.03
     assert strangers["rows_tv"][0] > 0.1
+
+
+@pytest.mark.parametrize("never", [[], ["age = 0 AND ward = 'heart'"]], ids=["", "drawn again"])
+def test_rows_of_a_person_share_the_value_within_a_bin(made, never):
+    """Two ages are in a bin: each person has one of them, and both occur; also of rows that SQL draws."""
+    con = made[0]
+    binned = {**DOMAIN["columns"], "age": {**DOMAIN["columns"]["age"], "bins": 2}}
+    release = dpsyn_sql.release(
+        con,
+        "visits",
+        into="binned",
+        domain={"columns": binned, "never": never},
+        privacy_unit="who",
+        max_rows_per_unit=6,
+        together=True,
+        epsilon=10,
+        replace=True,
+        new_debit=True,
+    )
+    if never:
+        assert con.execute(f"SELECT count(*) FROM binned WHERE {never[0]}").fetchone() == (0,)
+    for frame in (release.to_df(), release.sample(1_000)):
+        by_unit = frame.groupby("who")["age"]
+        assert by_unit.nunique().max() == 1
+        assert by_unit.size().max() > 1
+        shares = by_unit.first().value_counts(normalize=True).sort_index()
+        assert shares.index.tolist() == [0, 1, 2, 3]
+        assert shares.min() > 0.15
