@@ -79,7 +79,7 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[lis
         for name, level in zip(families.domain.names, families.levels, strict=True)
         if level == ROW and name not in (families.since, families.order) and families.domain[name].size > 1
     ]
-    if not rows or budget.amount == 0:
+    if not rows or budget.amount == 0 or families.domain[families.size].size == 1:
         return [], budget
     persons = [name for name in families.domain.names if name in families.persons]
     many = [name for name in (*rows, *persons) if families.domain[name].size > MOST_BINS]

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
-from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.source.relation import PrivacyUnit
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    from dpsyn_sql.planning.family_classes import FamilyClass
 
 UNIT, BEFORE, ROW = 0, 1, 2
 """Levels."""

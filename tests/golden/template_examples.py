@@ -22,6 +22,7 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.exact import step_expression
+from dpsyn_sql.private.count.siblings import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
@@ -44,6 +45,8 @@ REAL = Attribute("c", "DOUBLE", "numeric", edges=(0.0, 0.5, 1.0), nullable=True)
 CODE = Attribute("d", "SMALLINT", "categorical", labels=(1, 2, 5, 9), other=True)
 MONTH = Attribute("m", "BIGINT", "categorical", tuple(range(1, 13)), source=F('month("when")'))
 DOMAIN = Domain((NUMBER, TEXT, REAL, CODE, MONTH))
+PAIR, OWN = (NUMBER.name, REAL.name), (TEXT.name, TEXT.name)
+HALVES = (None, tuple(code % 2 for code in range(REAL.size)))
 MANY = Domain(
     (Attribute("a", "VARCHAR", "categorical", tuple(f"it's {i}" for i in range(257)), nullable=True),)
 )
@@ -182,6 +185,10 @@ EXAMPLES = {
         "labels": statements.repack(
             F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], LABELLED, [(0, 1), (2,)], labels=LABELS
         ).query,
+    },
+    "count/siblings": {
+        "": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(PAIR, HALVES), DUCKDB).query,
+        "own": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(OWN), DUCKDB).query,
     },
     "count/scan": {"": SCAN[1].query, "leaves": SCAN_LEAVES[1].query},
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},

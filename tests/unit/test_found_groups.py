@@ -169,6 +169,11 @@ def test_a_table_of_persons_alone_has_no_class():
     assert found_groups(None, alone, STAGE) == (None, STAGE)
 
 
+def test_units_of_one_row_have_no_class():
+    single = families_of(domain(), PrivacyUnit("who", 1, together=True), ("region",))
+    assert found_groups(None, single, STAGE) == (None, STAGE)
+
+
 def test_the_real_door_gives_the_class_and_the_codes():
     random = np.random.default_rng(7)
     memory = rows(random, 4_000, 2.5)

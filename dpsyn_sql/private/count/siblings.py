@@ -56,7 +56,7 @@ def sibling_tables(
         EngineFailure: a statement failed.
         InternalError: a code is wrong.
     """
-    tallies = [_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
+    tallies = [sibling_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
     found = []
     with phase("count", len(queries)) as advance:
         sums = engine.sums(tallies, step="counting pairs of rows", over=encoding)
@@ -66,7 +66,7 @@ def sibling_tables(
     return found
 
 
-def _tally(
+def sibling_tally(
     encoding: Encoding,
     domain: Domain,
     packs: Sequence[tuple[int, ...]],
