@@ -100,15 +100,15 @@ def once(persons: int, epsilon: float, seed: int, strangers: bool) -> dict[str, 
         seconds = time.perf_counter() - started
         pairs = plain.siblings([MarginalQuery((name, name)) for name in ROWS])
         real = [np.trace(t) / t.sum() - ((t.sum(axis=0) / t.sum()) ** 2).sum() for t in pairs]
-        grouped = families if found is None else families.grouped(found)
-        drawn = () if found is None else (found.attribute.name,)
+        grouped = families.grouped(found)
+        drawn = tuple(one.attribute.name for one in found)
         shared = ("region", "segment")
         scopes = [(*axes, name) for axes in (shared, drawn, (*drawn, *shared)) for name in ROWS]
         tables = counter_of(engine, grouped, queries := [MarginalQuery(scope) for scope in scopes])
         given = [excess_given(table) for table in tables.count(queries)]
     means = [np.mean(real), *(np.mean(part) for part in np.split(np.array(given), 3))]
     result = {name: float(mean) for name, mean in zip(MEANS, means, strict=True)}
-    classes = 0 if found is None else found.attribute.size
+    classes = sum(one.attribute.size for one in found)
     return {**result, "classes": classes, "seconds": seconds}
 
 

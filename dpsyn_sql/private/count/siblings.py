@@ -73,6 +73,7 @@ def sibling_tally(
     query: MarginalQuery,
     dialect: Dialect,
 ) -> Tally:
+    """The statement of one table; arguments as for ``sibling_tables``."""
     maps = query.maps or (None, None)
     first, second = (
         _code(domain, packs, name, bins, dialect) for name, bins in zip(query.attrs, maps, strict=True)

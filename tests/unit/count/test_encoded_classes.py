@@ -22,7 +22,7 @@ def grouped(name="group"):
     random = np.random.default_rng(1)
     laws = [(column, random.dirichlet(np.ones(DOMAIN[column].size) * 2, 4)) for column in ("x1", "x2")]
     found = class_costs(name, np.array([0.4, 0.3, 0.2, 0.1]), laws)
-    return families_of(DOMAIN, UNIT, ("x0",)).grouped(found)
+    return families_of(DOMAIN, UNIT, ("x0",)).grouped([found])
 
 
 FAMILIES = grouped()
@@ -85,7 +85,7 @@ def test_classes_of_rows_in_parts_are_those_of_one_database():
 
 def test_a_class_of_hidden_attributes_is_refused():
     wrong = class_costs("group", np.array([0.5, 0.5]), [(FAMILIES.size, np.full((2, 5), 0.2))])
-    families = families_of(DOMAIN, UNIT, ("x0",)).grouped(wrong)
+    families = families_of(DOMAIN, UNIT, ("x0",)).grouped([wrong])
     with duckdb.connect() as con:
         filled(con, some_rows(4))
         counter = SqlCounter(
