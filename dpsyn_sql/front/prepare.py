@@ -37,6 +37,7 @@ from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
+from dpsyn_sql.rows.sample.ticks import check_ticks
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -276,13 +277,17 @@ def _ordering(shape: Shape, order: str) -> str:
             f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
             "bounds or bins in the domain file. Declare it as temporal or numeric (dpsyn init writes a form)."
         )
+    if isinstance(found[0], Attribute):
+        check_ticks(found[0])
     return found[0].name
 
 
 def _orders(item: Attribute | Undiscovered) -> bool:
     kind = item.type
-    if isinstance(item, Undiscovered) and (item.hierarchy is not None or not item.typed):
-        return False
+    if isinstance(item, Undiscovered):
+        small = kind.high - kind.low < 2**33 or kind.temporal or None not in (item.low, item.high)
+        if item.hierarchy is not None or not item.typed or not small:
+            return False
     return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0
 
 

@@ -23,13 +23,12 @@ def check_ticks(attribute: Attribute) -> None:
     """Whether rows can be ordered by an attribute; to be asked before the debit.
 
     Raises:
-        InputError: it has no bins of whole ticks in int64: floats, text, months, HUGEINT beyond 2^61.
+        InputError: it has no bins of whole ticks in int64: floats, text, HUGEINT beyond 2^61.
     """
-    kind = attribute.type
-    if attribute.kind == "categorical" or not kind.discrete or attribute.granularity == "month":
+    if attribute.kind == "categorical" or not attribute.type.discrete:
         raise InputError(
             f"Rows cannot be ordered by column {attribute.name!r}: it takes bins of whole numbers, decimals, "
-            "dates, times or timestamps, not of whole months."
+            "dates, times or timestamps."
         )
     edges = edge_ticks(attribute)
     if max(abs(edges[0]), abs(edges[-1])) > _MOST:
