@@ -1,8 +1,9 @@
 """Rows of one unit that go together: the attributes that all of them decide (public).
 
-Each attribute of a family's rows has a level. A unit is drawn before its rows, and a row after what it
-follows from: attributes of a unit (level 0), of the row before and of the place in the family (level 1),
-of the row itself (level 2).
+Each attribute of a family's rows has a level: those of a unit come first, then the moment that orders its
+rows, then the row before and the place in the family, then the row itself. A unit is drawn first. The
+moments of its rows are drawn given the unit, and sorted. Then each row is drawn given the unit, its own moment
+and the row before.
 
 What the rows of a unit decide together stands in hidden attributes after those of the table: they are
 measured and drawn like the others, and not written.
@@ -21,7 +22,7 @@ from dpsyn_sql.source.relation import PrivacyUnit
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from dpsyn_sql.planning.family_classes import FamilyClass
 
-UNIT, BEFORE, ROW = 0, 1, 2
+UNIT, MOMENT, BEFORE, ROW = range(4)
 """Levels."""
 
 MOST_EXACT = 64
@@ -96,10 +97,9 @@ class Families:
     @property
     def levels(self) -> tuple[int, ...]:
         """The level of each attribute of ``domain``."""
-        before = {self.place, *(name for name, _ in self.previous)}
-        return tuple(
-            UNIT if name in self.persons else BEFORE if name in before else ROW for name in self.domain.names
-        )
+        known = dict.fromkeys((self.place, *(name for name, _ in self.previous)), BEFORE)
+        known |= {self.order: MOMENT, **dict.fromkeys(self.persons, UNIT)}
+        return tuple(known.get(name, ROW) for name in self.domain.names)
 
 
 def families_of(domain: Domain, unit: PrivacyUnit, persons: Collection[str]) -> Families | None:
