@@ -2,7 +2,7 @@
 -- Each of the n * (n - 1) pairs of a unit counts weight // (n * (n - 1)): a unit counts at most `weight` in all,
 -- and no product passes BIGINT. The rows of a unit are counted by code, never pair by pair.
 -- in:  table (the encoded source: u, which unit a row is of, and n, the rows of the unit), weight,
---      first and second (the codes of a row: BIGINT expressions of its columns),
+--      first, second (the codes of a row: BIGINT expressions of its columns),
 --      counted (of a unit its rows with one code: <expression> AS a<code> or b<code>),
 --      cells (of the result: a, b, and product: the columns of their rows)
 -- out: one row per cell: a BIGINT, b BIGINT, n BIGINT (the sum of the weights)

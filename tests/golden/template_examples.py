@@ -18,6 +18,7 @@ from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.private.count import statements
@@ -25,6 +26,7 @@ from dpsyn_sql.private.count.exact import step_expression
 from dpsyn_sql.private.count.siblings import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of
@@ -149,6 +151,11 @@ BOX = Points(
 WORDS = Texts(HierarchyColumn('b"', "VARCHAR"), "ab", (1, 2), 2)
 BOTH = (BOX, WORDS)
 ENCODED = Encoding(CODED, F("SELECT 1 AS p0"))
+MARGINAL = {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}
+FEW = Domain((NUMBER, TEXT))
+KEPT = Bound('Who "is"', 3, 2**64 - 1)
+TOGETHER = PrivacyUnit('Who "is"', 3, together=True)
+ORDERED = PrivacyUnit('Who "is"', 3, together=True, order="a")
 
 
 def counted_nodes(refined=None):
@@ -179,7 +186,10 @@ EXAMPLES = {
         "open": {"path": literal("/scratch/filed.duckdb"), "name": F("dpsyn_filed"), "key": None},
     },
     "count/reaching": {"": {"query": QUERY, "least": 3}},
-    "count/marginal": {"": {"table": qualified("temp", "main", "codes"), "columns": [F("p0"), F("p2")]}},
+    "count/marginal": {
+        "": {**MARGINAL, "weighted": False},
+        "weighted": {**MARGINAL, "weighted": True},
+    },
     "count/repack": {
         "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
         "labels": statements.repack(
@@ -223,6 +233,10 @@ EXAMPLES = {
         "unit": encode_query(SRC, DOMAIN, [(0,), (1,)], bound=Bound('Who "is"', 3, 2**64 - 1)),
         "many": encode_query(SRC, MANY, [(0,)]),
         "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
+    },
+    "encode/families": {
+        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2,)], KEPT, numbered=True),
+        "order": encode_families(SRC, families_of(FEW, ORDERED, {'b"'}), [(0,), (3, 4, 5)], KEPT, csv=True),
     },
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},

@@ -1,7 +1,7 @@
 """Codes of the rows of units with what the rows of one unit decide together, as SQL.
 
 This runs on the private side of the door. Each hidden attribute of a row is a function of the kept rows of
-its unit alone (docs/privacy.md, "Weights" and "The row before"). A row of a unit of n rows has the weight
+its unit alone (docs/privacy.md, "Weights"). A row of a unit of n rows has the weight
 WEIGHT // n, so that a unit adds at most WEIGHT to any table.
 """
 

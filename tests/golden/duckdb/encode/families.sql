@@ -1,0 +1,90 @@
+WITH kept AS (
+WITH named AS (
+    SELECT
+        encode(CAST("Who ""is""" AS VARCHAR)) AS unit,
+        "a" AS c0,
+        "b""" AS c1
+    FROM src
+),
+coded AS (
+    SELECT
+        unit,
+        CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(c0, 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
+        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS k1
+    FROM named
+),
+packed AS (
+    SELECT
+        unit,
+        CAST(k0 AS UTINYINT) AS p0,
+        CAST(k1 AS UTINYINT) AS p1
+    FROM coded
+    WHERE unit IS NOT NULL
+),
+numbered AS (
+    SELECT
+        unit,
+        p0,
+        p1,
+        row_number() OVER (
+            PARTITION BY
+                unit,
+                p0,
+                p1
+        ) AS copy
+    FROM packed
+),
+drawn AS (
+    SELECT
+        unit,
+        p0,
+        p1,
+        hash(xor(
+            hash(
+                p0,
+                p1,
+                copy
+            ),
+            hash(xor(hash(unit), CAST(18446744073709551615 AS UBIGINT)))
+        )) AS lot
+    FROM numbered
+),
+ranked AS (
+    SELECT
+        unit,
+        p0,
+        p1,
+        row_number() OVER (
+            PARTITION BY
+                unit
+            ORDER BY
+                lot,
+                p0,
+                p1
+        ) AS place
+    FROM drawn
+)
+SELECT
+    unit,
+    p0,
+    p1
+FROM ranked
+WHERE place <= 3
+),
+family AS (
+    SELECT
+        *,
+        min(p0) OVER unit_rows AS m0,
+        dense_rank() OVER (ORDER BY unit) AS u,
+        count(*) OVER unit_rows AS n
+    FROM kept
+    WINDOW
+        unit_rows AS (PARTITION BY unit)
+)
+SELECT
+    CAST((CAST(m0 AS INTEGER) * 3 + p1) AS UTINYINT) AS p0,
+    CAST(CASE WHEN n IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(n, 1), 3) AS BIGINT) - CAST(1 AS BIGINT) AS BIGINT) END AS UTINYINT) AS p1,
+    CAST(u AS BIGINT) AS u,
+    CAST(n AS BIGINT) AS n,
+    CAST(1048576 // n AS BIGINT) AS w
+FROM family
