@@ -277,6 +277,11 @@ def _ordering(shape: Shape, order: str) -> str:
             f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
             "bounds or bins in the domain file. Declare it as temporal or numeric (dpsyn init writes a form)."
         )
+    if found[0].name in shape.per_unit:
+        raise InputError(
+            f"order={said(order)} is declared per_unit: true, so it is the same in all rows of a unit and orders "
+            "none; take away one of the two"
+        )
     if isinstance(found[0], Attribute):
         check_ticks(found[0])
     return found[0].name

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 from conformance.test_coupling import (
     EVERY,
-    K,
     NEIGHBOURS,
     QUICK,
     Extreme,
+    K,
     answers_of,
     check_coupled,
     on_table,
