@@ -169,6 +169,7 @@ def bounded(key, most):
         codes=[F("p0")],
         bound=Bound("unit", most, key),
         unit=unit,
+        families=False,
     )
 
 
