@@ -279,7 +279,7 @@ def _ordering(shape: Shape, order: str) -> str:
         )
     if found[0].name in shape.per_unit:
         raise InputError(
-            f"order={said(order)} is declared per_unit: true, so it is the same in all rows of a unit and orders "
+            f"order={said(order)} is declared per_unit: true: it is the same in all rows of a unit and orders "
             "none; take away one of the two"
         )
     if isinstance(found[0], Attribute):
