@@ -142,7 +142,7 @@ def test_moments_have_the_distribution_of_the_model_for_every_number_of_rows(nul
 
 def test_moments_of_a_unit_are_independent_and_then_sorted():
     model = timed()
-    people, codes, _, owners = drawn(model, 60_000)
+    people, codes, _, _ = drawn(model, 60_000)
     joint = shares(model, ["region", "n", "day"])
     for region in range(3):
         chosen = (people.rows == 2) & (codes[people.starts[:-1], 0] == region)
