@@ -1,4 +1,4 @@
-"""Networks of rows that follow from what is drawn before them: a unit, then each of its rows.
+"""Networks of rows that follow from what is drawn before them: a unit, moments of its rows, then each row.
 
 The variables of a tree with levels were eliminated from the highest level down, without a fill edge: the
 product of each one's distribution given its neighbours that are left then is the joint distribution. The

@@ -1,9 +1,8 @@
--- Rows of units, place by place: a row follows from its unit and from the row before it. A unit stands at place 0
--- before its rows.
--- in:  persons (query: the columns row, w0, w1, ...), words (names), stride (more than a unit has rows),
---      number (rows of the unit of a row: an expression), lists (by node: name, and what stands after FROM),
---      drawn (query of the next rows of walk: row, w0, w1, ..., n, code, tick, before), kept (expressions of code
---      and tick, as code and tick), codes (<expression> AS a<i>)
+-- Rows of units, place by place: a row follows from its unit, its moment and the row before it. A unit stands at
+-- place 0 before its rows.
+-- in:  words (names), stride (more than a unit has rows), lists (by node: name, and what stands after FROM),
+--      moments (query: number of a row, n, m0, m1, ...), drawn (query of the next rows of walk: row, w0, w1, ...,
+--      tick of the row before, own), tick (expression of a row's), codes (<expression> AS a<i>)
 -- out: a query with the columns row (that of the unit times stride, and from 1 on the place in it), a0, a1, ...
 WITH RECURSIVE
 {% for name, list in lists %}
@@ -12,28 +11,24 @@ WITH RECURSIVE
     FROM {{ list }}
 ),
 {% endfor %}
+moments AS MATERIALIZED (
+{{ moments }}
+),
 walk AS (
     SELECT
 {% for word in words %}
-        {{ word }},
+        CAST(0 AS UBIGINT) AS {{ word }},
 {% endfor %}
-        CAST({{ number }} AS BIGINT) AS n,
-        CAST(-1 AS BIGINT) AS code,
-        CAST(-1 AS BIGINT) AS highest,
         CAST(0 AS BIGINT) AS tick,
-        CAST("row" * {{ stride }} AS BIGINT) AS "row"
-    FROM (
-{{ persons }}
-    )
+        number - 1 AS "row"
+    FROM moments
+    WHERE number % {{ stride }} = 1
     UNION ALL
     SELECT
 {% for word in words %}
         {{ word }},
 {% endfor %}
-        n,
-{% for expression in kept %}
-        {{ expression }},
-{% endfor %}
+        {{ tick }} AS tick,
         "row"
     FROM (
 {{ drawn }}

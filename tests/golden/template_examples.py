@@ -383,10 +383,12 @@ EXAMPLES = {
     "sample/family_rows": {"": UNITS},
     "sample/walk": {
         "": {
-            **UNITS,
+            "words": UNITS["words"],
+            "stride": 65,
             "lists": [(F("lists0"), F("lists"))],
+            "moments": QUERY,
             "drawn": QUERY,
-            "kept": [F("own AS code"), F("own AS highest"), F("tick")],
+            "tick": F("tick + 1"),
             "codes": [F("w0 AS a0"), F("0 AS a1")],
         }
     },
@@ -397,6 +399,14 @@ EXAMPLES = {
     },
     "sample/lists": {"": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT")}},
     "sample/low_variance": {"": {**SAMPLER, "chunk_bits": 20}},
+    "sample/moments": {
+        "": {
+            "drawn": QUERY,
+            "own": F("w0 & 3"),
+            "columns": [F("w0 AS m0"), F("w1 AS m1")],
+            "stride": 65,
+        }
+    },
     "sample/numbers": {"": {"first": 9, "rows": F("5")}},
     "sample/slot_table": {"": {"table": F("slots")}},
     "sample/slots": {"": {"number": 1, "lines": F("lines"), "slot_bits": 2, "configurations": 3}},
@@ -488,10 +498,7 @@ EXAMPLES = {
         "": {
             "staged": STAGED,
             "listed": F("listed"),
-            "columns": [F("a0"), F("a1")],
-            "code": F("a1"),
-            "regular": 5,
-            "tick": F("t"),
+            "columns": [F("a0"), F("a1"), F("t")],
         }
     },
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.domains import attribute
-from support.families import DAYS, MOST, born, chain, dated, dates, model_of, plain
+from support.families import DAYS, MOST, born, chain, dated, dates, model_of, plain, timed
 from test_publish import Session, table
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -78,12 +78,15 @@ def test_rows_of_a_unit_share_values_within_bins(session, never):
     assert not ((frame.color == 1) & (frame.born % 2 == 0)).any() or not never
 
 
-@pytest.mark.parametrize("model", [plain, chain, dated])
+@pytest.mark.parametrize("model", [plain, chain, dated, timed])
 def test_a_row_that_cannot_be_is_drawn_again_and_its_unit_is_not(session, model):
     made = model()
-    never = {plain: "color = 1 AND kind = 2", chain: "state = 1", dated: "color = 1 AND month(day) < 6"}[
-        model
-    ]
+    never = {
+        plain: "color = 1 AND kind = 2",
+        chain: "state = 1",
+        dated: "color = 1 AND month(day) < 6",
+        timed: "month(day) IN (3, 4, 9)",  # of moments alone
+    }[model]
     frame, sizes = staged(session, made, never=[never])
     people = made.sampler().people(2000, 3)
     np.testing.assert_array_equal(sizes, people.sizes)
@@ -95,7 +98,7 @@ def test_a_row_that_cannot_be_is_drawn_again_and_its_unit_is_not(session, model)
         possible = ~((without.color == 1) & (without.kind == 2))
         assert not possible.all()
         np.testing.assert_array_equal(frame[possible].kind, without[possible].kind)
-    if model is dated:
+    if model in (dated, timed):
         assert (frame.groupby("person", sort=False).day.diff().dropna().dt.days >= 0).all()
 
 

@@ -2,20 +2,30 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import duckdb
 import numpy as np
 import pytest
-from support.families import CHAIN, MOST, born, chain, dated, plain
+from support.families import CHAIN, MOST, born, chain, dated, plain, timed
 
-from dpsyn_sql.domain.attributes import edge_ticks
+from dpsyn_sql.domain.attributes import Domain, Recoding, edge_ticks
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.families import together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 
-MODELS = {"plain": plain, "chain": chain, "dated": dated, "born": born}
+
+def noisy():
+    """``timed`` with NULL days, which are but noise: days of the first or sixth bin are written for them."""
+    model = timed(nullable=True)
+    day = replace(model.domain.attributes[2], recoding=Recoding((12,), (0, 0, 5)))
+    families = model.families.with_attributes(Domain((*model.domain.attributes[:2], day)))
+    return replace(model, domain=families.domain, families=families)
+
+
+MODELS = {"plain": plain, "chain": chain, "dated": dated, "born": born, "timed": timed, "noisy": noisy}
 
 
 def kept(name, model):
@@ -104,6 +114,50 @@ def test_dates_never_go_backwards(con, kind):
     days = (frame.day - np.datetime64("1970-01-01")).dt.days
     edges = edge_ticks(dated().domain.attributes[1])
     assert days.min() >= edges[0] and days.max() < edges[-1]
+
+
+def days_of(frame):
+    """Codes of the days."""
+    edges = edge_ticks(timed().domain.attributes[2])
+    return np.searchsorted(edges, (frame.day - np.datetime64("1970-01-01")).dt.days, side="right") - 1
+
+
+@pytest.mark.parametrize("kind", ["sample", "iid"])
+def test_moments_have_the_distribution_of_the_model_for_every_number_of_rows(con, kind):
+    frame, model = of_macro(con, kind, "timed", 30_000), timed()
+    joint = model.project(["region", "n", "day"])
+    given = joint / joint.sum(axis=2, keepdims=True)
+    rows = frame.groupby("person").person.transform("size")
+    found = np.zeros_like(joint)
+    np.add.at(found, (frame.region, rows - 1, days_of(frame)), 1)
+    wanted = found.sum(axis=2, keepdims=True) * given
+    assert (np.abs(found - wanted) < 4.5 * np.sqrt(wanted) + 2).all()
+    assert (frame.groupby("person", sort=False).day.diff().dropna().dt.days >= 0).all()
+
+
+def test_rows_follow_the_moment_and_the_row_before(con):
+    frame, model = sampled(con, "timed", 30_000), timed()
+    before = frame.groupby("person", sort=False).state.shift().fillna(3).astype(int)
+    found = np.zeros((4, 12, 3))
+    np.add.at(found, (before, days_of(frame), frame.state), 1)
+    joint = model.project(["state before", "day", "state"])
+    wanted, rows = joint / joint.sum(axis=2, keepdims=True), found.sum(axis=2, keepdims=True)
+    assert (np.abs(found - rows * wanted) < 4.5 * np.sqrt(rows * wanted) + 3).all() and rows.min() > 20
+
+
+def test_moments_that_are_but_noise_become_others_before_they_are_sorted(con):
+    frame, model = sampled(con, "noisy", 30_000), timed(nullable=True)
+    rows = frame.groupby("person").person.transform("size")
+    joint = model.project(["n", "day"])
+    given = joint / joint.sum(axis=1, keepdims=True)
+    given = (
+        given[:, :12] + given[:, [12]] * np.isin(range(12), [0, 5]) * np.where(np.arange(12) == 0, 2, 1) / 3
+    )
+    found = np.zeros((MOST, 12))
+    np.add.at(found, (rows - 1, days_of(frame)), 1)
+    wanted = found.sum(axis=1, keepdims=True) * given
+    assert frame.day.notna().all() and (np.abs(found - wanted) < 4.5 * np.sqrt(wanted) + 2).all()
+    assert (frame.groupby("person", sort=False).day.diff().dropna().dt.days >= 0).all()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -15,17 +15,17 @@ from dpsyn_sql.planning.families import Families, before, numbers_of_rows
 MOST = 6
 
 
-def model_of(families, joint_of_pairs, total=1000.0):
-    """The model whose log-potentials of pairs of names are ``joint_of_pairs``; every code is its own bin."""
+def model_of(families, joint_of_pairs, total=1000.0, bins=()):
+    """The model whose log-potentials of pairs of names are ``joint_of_pairs``; every code is its own bin,
+    but for the attributes in ``bins`` (bin of each code)."""
     domain, potentials = families.domain, {}
     for names, table in joint_of_pairs.items():
         places = [domain.index(name) for name in names]
         order = np.argsort(places)
         potentials[tuple(sorted(places))] = np.transpose(np.asarray(table, float), order)
-    sizes = domain.shape()
-    tree = junction_tree(sizes, potentials, families.levels)
-    own = tuple(np.arange(size) for size in sizes)
-    within = tuple(np.ones(size) for size in sizes)
+    own = tuple(np.asarray(dict(bins).get(one.name, np.arange(one.size))) for one in domain.attributes)
+    tree = junction_tree(tuple(int(one.max()) + 1 for one in own), potentials, families.levels)
+    within = tuple(1 / np.bincount(one)[one] for one in own)
     return GraphicalModel(domain, total, calibrate(tree, potentials), own, within, families=families)
 
 
@@ -108,6 +108,35 @@ def dated(granularity=None, nullable=False, since=True):
         pairs[("day before", "gap")] = ties
         pairs[("day", "gap")] = np.zeros((size, 4))
     return model_of(families, pairs)
+
+
+def timed(seed=1, nullable=False):
+    """state of 3 follows from the state before and the day; the day (12 codes in 6 bins) follows from region,
+    a unit's, and the number of rows, and in the model from the day before too (4 bins): it drifts."""
+    state = attribute("state", 3)
+    day = Attribute("day", "DATE", "temporal", edges=dates(DAYS), nullable=nullable, ordered=True)
+    hidden = [numbers_of_rows("n", MOST), before("state before", state), before("day before", day)]
+    families = Families(
+        Domain((attribute("region", 3), state, day, *hidden)),
+        3,
+        frozenset({"region", "n"}),
+        "n",
+        (("state before", "state"), ("day before", "day")),
+        order="day",
+    )
+    null = [6] * nullable
+    bins = {"day": [*np.arange(12) // 2, *null], "day before": [*np.arange(12) // 3, 4]}
+    rng, days = np.random.default_rng(seed), 6 + nullable
+    drift = np.array([[2.0 * (3 * (d + 1) > 2 * b) for d in range(days)] for b in range(5)])
+    pairs = {
+        ("state before", "state"): np.log(CHAIN),
+        ("state", "day"): rng.normal(0, 1, (3, days)),
+        ("region", "day"): rng.normal(0, 1, (3, days)),
+        ("n", "day"): rng.normal(0, 1, (MOST, days)),
+        ("region", "n"): rng.normal(0, 1, (3, MOST)),
+        ("day before", "day"): drift,
+    }
+    return model_of(families, pairs, bins=bins)
 
 
 def dates(days):

@@ -252,7 +252,7 @@ def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[
     one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
     one_way |= {
         twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
-        for (fine, twin), link in working.ties.items()
+        for (fine, twin), link in working.links.items()
     }
     scale = task.constants.sampling * MEAN_ABSOLUTE * math.sqrt(total)
     chance = {variable: float(np.sqrt(table).sum()) for variable, table in one_way.items()}

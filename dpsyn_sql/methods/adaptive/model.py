@@ -68,9 +68,8 @@ class Working:
 
     ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
     the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
-    logarithms) that tie a twin to its attribute, and say that a moment does not lie before that of the row
-    before. ``within``: as in ``GraphicalModel``. ``levels``: of the variables of families, else empty; what
-    is drawn first is eliminated last.
+    logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``. ``levels``: of the
+    variables of families, else empty; what is drawn first is eliminated last.
     """
 
     domain: Domain
@@ -80,12 +79,6 @@ class Working:
     links: Mapping[Scope, FloatArray]
     within: tuple[FloatArray, ...]
     levels: tuple[int, ...] = ()
-
-    @property
-    def ties(self) -> dict[Scope, FloatArray]:
-        """The links of twins."""
-        own = len(self.domain.attributes)
-        return {scope: table for scope, table in self.links.items() if scope[-1] >= own}
 
     def tree(self, scopes: Iterable[Scope]) -> JunctionTree:
         """A junction tree that holds these scopes and the links."""
@@ -152,30 +145,9 @@ def working_domain(
         for place, attribute in enumerate(domain.attributes)
     ]
     twins, links = _twins(twinned, variables, observed, settings)
-    if families is not None and families.order:
-        links |= _not_backwards(families, variables)
     variables += twins
     levels = tuple(levels[variable.attribute] for variable in variables) if levels else ()
     return Working(domain, tuple(variables), observed, base, links, found.within, levels)
-
-
-def _not_backwards(families: Families, variables: Sequence[Variable]) -> dict[Scope, FloatArray]:
-    """No row has a moment in a bin before that of the row before."""
-    domain = families.domain
-    (before,) = (hidden for hidden, followed in families.previous if followed == families.order)
-    own, last = domain.index(families.order), domain.index(before)
-    regular = domain.attributes[own].regular
-    tables = np.full((variables[own].size, variables[last].size), 0.0)
-    here, there = variables[own].bins[:regular], variables[last].bins[:regular]
-    np.maximum.at(latest := np.full(variables[own].size, -1), here, np.arange(regular))
-    np.minimum.at(earliest := np.full(variables[last].size, regular), there, np.arange(regular))
-    beyond = variables[own].bins[regular:], variables[last].bins[regular:]
-    latest[beyond[0]], earliest[beyond[1]] = (
-        regular,
-        -1,
-    )  # other values than moments may follow and be followed
-    tables[latest[:, None] < earliest[None, :]] = _FORBIDDEN
-    return {(own, last): tables}
 
 
 def _twins(
@@ -343,7 +315,7 @@ def fitted(
     tree = working.tree(observed)
     base = {**working.base, **working.links}
     if last:
-        observed = agreeing(observed, working.ties, total)
+        observed = agreeing(observed, working.links, total)
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")

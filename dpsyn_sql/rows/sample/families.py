@@ -5,15 +5,17 @@ two of one unit would fall apart, and agree less than independent ones. So the r
 taken by their rank in their unit: every conditional count of a rank is within one of its expectation, and
 rows of one unit are independent given the unit.
 
-Where a row follows from the row before it, ranks are drawn one after another, all units at once.
+Where something orders the rows, the moments of all rows of a unit are drawn given the unit, and sorted: they
+have the distribution that the model gives them, whatever the number of rows. Where a row follows from the row
+before it, ranks are drawn one after another, all units at once, given the moment of the rank too.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,14 +24,14 @@ import numpy as np
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.planning.families import PLACES, UNIT, Families
+from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.lines import Columns, Lines
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
 from dpsyn_sql.rows.sample.ticks import Ticks
 
-_ROWS, _ROUNDS = 2**32, 2**33
-# Streams of rows and of rounds of rows drawn again; units have those below.
+_ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
+# Streams of rows, of rounds of rows drawn again, and of moments; units have those below.
 
 _AT_A_TIME = 2
 
@@ -45,11 +47,13 @@ class FamilyRows(NamedTuple):
 @dataclass(frozen=True)
 class People:
     """Units in ascending order of their number of rows: ``rows`` (int64, units). ``columns``: of each
-    variable of units (units,). ``most``: rows that a unit has at most."""
+    variable of units (units,). ``most``: rows that a unit has at most. ``moments``: of each variable of the
+    moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows."""
 
     columns: Columns
     rows: IntArray
     most: int
+    moments: Columns = field(default_factory=dict)
 
     @property
     def sizes(self) -> IntArray:
@@ -85,22 +89,19 @@ class People:
 @dataclass(frozen=True, slots=True)
 class Before:
     """What is known of units before a rank is drawn. ``codes`` (units, written) of the row before, -1 before
-    a first row. ``code``, ``tick``: of the last row whose ordering attribute is not NULL, -1 if there is
-    none."""
+    a first row. ``tick`` (units,) of the row before, any before a first row."""
 
     codes: IntArray
-    code: IntArray
     tick: IntArray
 
     @classmethod
     def nothing(cls, units: int, written: int) -> Before:
         """Before the first rank."""
-        none = np.full(units, -1, np.int64)
-        return cls(np.full((units, written), -1, np.int64), none, np.zeros(units, np.int64))
+        return cls(np.full((units, written), -1, np.int64), np.zeros(units, np.int64))
 
     def of(self, kept: IntArray) -> Before:
         """Of some of the units."""
-        return Before(self.codes[kept], self.code[kept], self.tick[kept])
+        return Before(self.codes[kept], self.tick[kept])
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,20 @@ class FamilySampler:
 
     @cached_property
     def _units(self) -> list[Lines]:
-        return self._lines(lambda level: level == UNIT)
+        return self._lines(UNIT)
+
+    @cached_property
+    def _moments(self) -> list[Lines]:
+        return self._lines(MOMENT)
 
     @cached_property
     def _rows(self) -> list[Lines]:
-        return self._lines(lambda level: level > UNIT)
+        return self._lines(ROW)
 
-    def _lines(self, wanted: Callable[[int], bool]) -> list[Lines]:
+    def _lines(self, wanted: int) -> list[Lines]:
         network = self.network
         nodes = zip(network.nodes, network.levels, strict=True)
-        return [Lines(node, network.sizes) for node, level in nodes if wanted(level)]
+        return [Lines(node, network.sizes) for node, level in nodes if level == wanted]
 
     @property
     def walks(self) -> bool:
@@ -137,6 +142,11 @@ class FamilySampler:
     def _attribute(self, name: str) -> Attribute:
         return self.families.domain.attributes[self._place(name)]
 
+    @property
+    def _moment(self) -> int:
+        """The variable of the moments' codes."""
+        return self.network.codes[self._place(self.families.order)]
+
     @cached_property
     def _ticks(self) -> Ticks | None:
         families = self.families
@@ -147,7 +157,8 @@ class FamilySampler:
         )
 
     def people(self, units: int, seed: int) -> People:
-        """All units; deterministic in ``seed`` (not negative). units <= 0: none."""
+        """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
+        none."""
         network, parts, numbers = self.network, list[Columns](), list[IntArray]()
         edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
         variable = network.codes[self._place(self.families.size)]
@@ -177,13 +188,64 @@ class FamilySampler:
         rows = np.concatenate([np.zeros(0, np.int64), *numbers])
         order = np.argsort(rows, kind="stable")
         joined = {v: np.concatenate([part[v] for part in parts])[order] for v in (parts[0] if parts else ())}
-        return People(joined, rows[order], int(edges[-1]) - 1)
+        people = People(joined, rows[order], int(edges[-1]) - 1)
+        return replace(people, moments=self._all_moments(people, seed)) if self._moments else people
 
     @cached_property
     def _needed(self) -> frozenset[int]:
-        """Variables of units that are written or that rows follow from."""
-        parents = {parent for lines in self._rows for parent in lines.node.parents}
+        """Variables of units and moments that are written or that something follows from."""
+        parents = {parent for lines in (*self._moments, *self._rows) for parent in lines.node.parents}
         return frozenset(parents | set(self.network.codes[: self.families.written]))
+
+    def _all_moments(self, people: People, seed: int) -> Columns:
+        """The moments of all rows, in batches of whole units."""
+
+        def batch(index: int, first: int, last: int) -> Columns:
+            numbers = np.arange(people.starts[first], people.starts[last])
+            return self._in_order(
+                people, numbers, self._drawn_moments(people, numbers, generator_of(seed, _MOMENTS + index))
+            )
+
+        ranges = [(index, *ends) for index, ends in enumerate(_batches(people.rows))] or [(0, 0, 0)]
+        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
+            parts = list(pool.map(batch, *zip(*ranges, strict=True)))
+        return {v: np.concatenate([part[v] for part in parts]) for v in parts[0]}
+
+    def _drawn_moments(self, people: People, numbers: IntArray, generator: np.random.Generator) -> Columns:
+        """Moments for the rows of these numbers, given their units, in no order."""
+        units, ranks = people.owners(numbers)
+        columns = {v: own[units] for v, own in people.columns.items()}
+        for lines in self._moments:
+            lines.draw(columns, ranks, units.size, generator)
+        code, recoding = self._moment, self._attribute(self.families.order).recoding
+        if recoding is not None:  # NULL, where it is but noise
+            lost = np.flatnonzero(np.isin(columns[code], recoding.codes))
+            columns[code][lost] = generator.choice(recoding.instead, lost.size)
+        drawn = (v for lines in self._moments for v in lines.node.variables if v in self._needed)
+        return {v: columns[v].astype(code_type(self.network.sizes[v])) for v in drawn}
+
+    def _in_order(self, people: People, numbers: IntArray, moments: Columns) -> Columns:
+        """Moments for the rows of these numbers, ascending by code in each unit."""
+        order = np.lexsort((moments[self._moment], people.owners(numbers)[0]))
+        return {v: own[order] for v, own in moments.items()}
+
+    def draw_moments_again(
+        self, people: People, rows: IntArray, ranks: IntArray, generator: np.random.Generator
+    ) -> None:
+        """Draw the moments of these rows, each of another unit, and of all after them in their units again,
+        in place. A moment before that of the row before stays what it was: the others have the distribution
+        that the model gives them from there on."""
+        if not people.moments:
+            return
+        numbers = people.until_end(rows)
+        found = self._drawn_moments(people, numbers, generator)
+        least = np.where(ranks > 0, people.moments[self._moment][rows - 1], 0)
+        least = np.repeat(least, people.rows[people.owners(rows)[0]] - ranks)
+        stays = found[self._moment] < least
+        for v, own in found.items():
+            own[stays] = people.moments[v][numbers[stays]]
+        for v, own in self._in_order(people, numbers, found).items():
+            people.moments[v][numbers] = own
 
     def batches(self, rows: int, seed: int) -> Iterator[Codes]:
         """Codes (n, written) of all rows of ``rows`` units, units whole and ascending by their rows."""
@@ -262,13 +324,10 @@ class FamilySampler:
         before = before.of(active)
         while active.size:
             owners = units[active]
-            columns = self._drawn(
-                people,
-                owners,
-                None,
-                self._evidence(people.rows[owners], ranks[active] + turn, before),
-                generator,
-            )
+            rank = ranks[active] + turn
+            known = self._evidence(people.rows[owners], rank, before)
+            known |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
+            columns = self._drawn(people, owners, None, known, generator)
             own = self._codes(columns, active.size).astype(np.int64)
             before = self._after(own, columns, before, generator)
             place = starts[active] + turn
@@ -296,25 +355,20 @@ class FamilySampler:
     def _after(
         self, codes: IntArray, columns: Columns, before: Before, generator: np.random.Generator
     ) -> Before:
-        """What is known after rows of these codes (n, written), whose ordering code is raised, in place, to
-        that of the row before."""
+        """What is known after rows of these codes (n, written)."""
         ticks = self._ticks
         if ticks is None:
-            return Before(codes, before.code, before.tick)
+            return Before(codes, before.tick)
         own, found = self._place(self.families.order), before.tick.copy()
-        if (recoding := ticks.order.recoding) is not None:  # NULL, where it is but noise
-            lost = np.flatnonzero(np.isin(codes[:, own], recoding.codes))
-            codes[lost, own] = generator.choice(recoding.instead, lost.size)
         known = codes[:, own] < ticks.order.regular
-        codes[known, own] = np.maximum(codes[known, own], before.code[known])
-        fresh, later = known & (before.code < 0), known & (before.code >= 0)
+        fresh, later = known & (before.codes[:, own] < 0), known & (before.codes[:, own] >= 0)
         found[fresh] = ticks.first(codes[fresh, own], generator)
         since = None
         if self.families.since:
             variable = self.network.codes[self._place(self.families.since)]
             since = columns.get(variable, np.zeros(later.size, np.int64))[later].astype(np.int64)
         found[later] = ticks.later(codes[later, own], before.tick[later], since, generator)
-        return Before(codes, np.where(known, codes[:, own], before.code), found)
+        return Before(codes, found)
 
 
 def places(rows: IntArray, ranks: IntArray) -> IntArray:

@@ -1,8 +1,8 @@
 """The query that draws units and their rows, as text.
 
 A row of place p in its unit has the number unit * stride + p, p from 1 on: random bits come from it, as for
-rows that are each by themselves. Rows are independent given their unit, or given the row before it, which a
-recursive query draws place by place.
+rows that are each by themselves. Rows are independent given their unit. Or they are walks: moments are
+independent given the unit, and sorted, then a recursive query draws rows place by place.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.fit.arrays import IntArray
-from dpsyn_sql.planning.families import PLACES, UNIT, Families
+from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.sql_text import CHUNK_BITS, Script, Step, Tables
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
-_CARRIED = tuple(map(Fragment, ("n", "code", "highest", "tick")))
+_TICK = Fragment("tick")
 _ROW = 'CAST("row" AS UBIGINT)'
 
 
@@ -46,7 +45,7 @@ class FamilyScript(Script):
 
     def query(self, units: Fragment, tables: Tables, *, low_variance: bool, fresh: Fragment) -> Fragment:
         """One query for the rows of all units, numbered as above: columns row, a0, a1, ..., and t if rows are
-        ordered. ``fresh``: the tick of a first row from its ``code`` and ``row``."""
+        ordered. ``fresh``: the tick of a row from its own code, ``own``, and ``row``."""
         families = self.families
         persons = self._persons(units, tables, low_variance=low_variance)
         shared: dict[str, Any] = {
@@ -55,35 +54,30 @@ class FamilyScript(Script):
             "stride": self.stride,
             "number": self._number(),
         }
+        started = render("sample/family_rows", **shared)
         if not (families.order or families.previous or families.place or families.since):
-            steps = self._rows(tables)
-            return render(
-                "sample/iid",
-                started=render("sample/family_rows", **shared),
-                steps=steps,
-                codes=self._written,
-                last=steps[-1].name if steps else Fragment("started"),
-            )
+            return self._independent(started, self._steps(tables, ROW), self._written)
+        moments = self._independent(started, self._steps(tables, MOMENT), self.words)
         steps = [
-            replace(step, words=(*step.words, *_CARRIED), lists=Fragment(f"lists{number}"))
-            for number, step in enumerate(self._rows(tables))
+            replace(step, words=(*step.words, _TICK), lists=Fragment(f"lists{number}"))
+            for number, step in enumerate(self._steps(tables, ROW))
         ]
-        drawn = render(
-            "sample/iid",
-            started=self._next(),
-            steps=steps,
-            codes=[*self.words, *_CARRIED],
-            last=steps[-1].name if steps else Fragment("started"),
-        )
-        lists = [(step.lists, own.lists) for step, own in zip(steps, self._rows(tables), strict=True)]
+        own = self._steps(tables, ROW)
         return render(
             "sample/walk",
-            **shared,
-            lists=lists,
-            drawn=self._raised(drawn),
-            kept=self._kept(fresh),
-            codes=self._walked,
+            words=self.words,
+            stride=self.stride,
+            lists=[(step.lists, one.lists) for step, one in zip(steps, own, strict=True)],
+            moments=self._in_order(moments),
+            drawn=self._timed(self._independent(self._next(), steps, [*self.words, _TICK])),
+            tick=self._tick(fresh),
+            codes=[*self._written, *([Fragment("tick AS t")] if families.order else [])],
         )
+
+    @staticmethod
+    def _independent(started: Fragment, steps: Sequence[Step], codes: Sequence[Fragment]) -> Fragment:
+        last = steps[-1].name if steps else Fragment("started")
+        return render("sample/iid", started=started, steps=steps, codes=codes, last=last)
 
     def _persons(self, units: Fragment, tables: Tables, *, low_variance: bool) -> Fragment:
         """The units: columns row, w0, w1, ..."""
@@ -102,11 +96,13 @@ class FamilyScript(Script):
             return render("sample/low_variance", chunk_bits=CHUNK_BITS, **shared)
         return render("sample/iid", **shared)
 
-    def _rows(self, tables: Tables) -> list[Step]:
-        first = sum(level == UNIT for level in self.network.levels)
+    def _steps(self, tables: Tables, level: int) -> list[Step]:
+        """The steps of the nodes of a level, by themselves in a query."""
+        first = sum(below < level for below in self.network.levels)
         return [
-            self.step(first + place, node, tables, first)
-            for place, node in enumerate(self.network.nodes[first:])
+            self.step(number, node, tables, first)
+            for number, node in enumerate(self.network.nodes)
+            if self.network.levels[number] == level
         ]
 
     def _number(self) -> Fragment:
@@ -131,37 +127,38 @@ class FamilyScript(Script):
     def _written(self) -> list[Fragment]:
         return self.codes[: self.families.written]
 
-    @property
-    def _walked(self) -> list[Fragment]:
-        """The codes of a walk, the ordering attribute's raised to those before it; and its value."""
-        codes = self._written
-        if not self.families.order:
-            return codes
-        place = self._index(self.families.order)
-        kind = DUCKDB.code_type(self._attribute(self.families.order).size)
-        codes[place] = Fragment(f"CAST(code AS {kind}) AS a{place}")
-        return [*codes, Fragment("tick AS t")]
+    def _in_order(self, moments: Fragment) -> Fragment:
+        """Rows with their moments, numbered in the order of the moments."""
+        words, own = self.words, "0"
+        if self.families.order:
+            order = self._attribute(self.families.order)
+            variable = self.network.codes[self._index(order.name)]
+            own, place = self._code(order.name), self.places[variable]
+            if place is not None and (recoding := order.recoding) is not None:  # NULL, where it is but noise
+                drawn = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
+                instead = self._listed(recoding.instead, f"CAST({drawn} AS BIGINT)")
+                lost = ", ".join(map(str, recoding.codes))
+                own = f"CASE WHEN {own} IN ({lost}) THEN {instead} ELSE {own} END"
+                others = 2**64 - 1 - (2**place.bits - 1 << place.shift)
+                words[place.word] = Fragment(
+                    f"(w{place.word} & CAST('{others}' AS UBIGINT)) | (CAST(own AS UBIGINT) << {place.shift})"
+                )
+        columns = [Fragment(f"{word} AS m{number}") for number, word in enumerate(words)]
+        return render("sample/moments", drawn=moments, own=Fragment(own), columns=columns, stride=self.stride)
 
     def _next(self) -> Fragment:
-        """Rows before they are drawn: numbers, the words of their unit, and what is known before."""
-        masks = [0] * len(self.words)
-        for node, level in zip(self.network.nodes, self.network.levels, strict=True):
-            for place in (self.places[v] for v in node.variables if level == UNIT):
-                if place is not None:
-                    masks[place.word] |= 2**place.bits - 1 << place.shift
-        terms = [[f"w{word} & CAST('{mask}' AS UBIGINT)"] for word, mask in enumerate(masks)]
+        """Rows before they are drawn: numbers, the words of their unit and moment, what is known before."""
+        terms = [[f"m{word}"] for word in range(len(self.words))]
         for variable, code in self._known():
             place, bins = self.places[variable], self.network.evidence[variable]
             if place is not None:
                 value = self._listed(bins, code)
                 terms[place.word].append(f"(CAST({value} AS UBIGINT) << {place.shift})")
-        words = [
-            f"    {' | '.join(f'({term})' for term in own)} AS w{word}" for word, own in enumerate(terms)
-        ]
-        columns = ",\n".join([*words, *(f"    {name}" for name in _CARRIED)])
+        words = [f"    {' | '.join(own)} AS w{word}" for word, own in enumerate(terms)]
+        columns = ",\n".join([*words, f"    {_TICK}"])
         return Fragment(
-            f'SELECT\n{columns},\n    CAST("row" + 1 AS UBIGINT) AS "row"\nFROM walk\n'
-            f'WHERE "row" % {self.stride} < n'
+            f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
+            'INNER JOIN moments\n    ON number = "row" + 1'
         )
 
     def _known(self) -> list[tuple[int, str]]:
@@ -169,9 +166,9 @@ class FamilyScript(Script):
         families, place = self.families, f'("row" % {self.stride})'
         found = list[tuple[int, str]]()
         for name, attribute in families.previous:
-            own = "code" if attribute == families.order else self._code(attribute)
             none = self._attribute(name).size - 1
-            found.append((self._index(name), f"CASE WHEN {place} = 0 THEN {none} ELSE {own} END"))
+            code = f"CASE WHEN {place} = 0 THEN {none} ELSE {self._code(attribute)} END"
+            found.append((self._index(name), code))
         if families.place:
             only, first, middle, last = range(len(PLACES))
             code = (
@@ -181,34 +178,21 @@ class FamilyScript(Script):
             found.append((self._index(families.place), code))
         return [(variable, f"({code})") for variable, code in found]
 
-    def _raised(self, drawn: Fragment) -> Fragment:
-        """Drawn rows with the code of the ordering attribute, raised to the highest before it, as ``own``."""
+    def _timed(self, drawn: Fragment) -> Fragment:
+        """Drawn rows with the code of the ordering attribute as ``own``."""
         if not self.families.order:
             return drawn
-        order = self._attribute(self.families.order)
-        code = self._code(order.name)
-        if (recoding := order.recoding) is not None:  # NULL, where it is but noise
-            drawn_one = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
-            instead = self._listed(recoding.instead, f"CAST({drawn_one} AS BIGINT)")
-            code = (
-                f"CASE WHEN {code} IN ({', '.join(map(str, recoding.codes))}) THEN {instead} ELSE {code} END"
-            )
-        own = f"CASE WHEN {code} < {order.regular} THEN greatest({code}, highest) ELSE {code} END AS own"
-        return Fragment(f"SELECT\n    *,\n    {own}\nFROM (\n{drawn}\n)")
+        return Fragment(f"SELECT\n    *,\n    {self._code(self.families.order)} AS own\nFROM (\n{drawn}\n)")
 
-    def _kept(self, fresh: Fragment) -> list[Fragment]:
-        """The columns code, highest and tick after a row is drawn."""
+    def _tick(self, fresh: Fragment) -> Fragment:
+        """The tick of a row from that of the row before."""
         if not self.families.order:
-            return [*_CARRIED[1:]]
+            return _TICK
         regular = self._attribute(self.families.order).regular
-        return [
-            Fragment("own AS code"),
-            Fragment(f"CASE WHEN own < {regular} THEN own ELSE highest END AS highest"),
-            Fragment(
-                f"CAST(CASE WHEN own >= {regular} THEN tick WHEN highest < 0 THEN {fresh} "
-                f"ELSE {self._later(fresh)} END AS BIGINT) AS tick"
-            ),
-        ]
+        return Fragment(
+            f'CAST(CASE WHEN own >= {regular} THEN tick WHEN "row" % {self.stride} = 1 THEN {fresh} '
+            f"ELSE {self._later(fresh)} END AS BIGINT)"
+        )
 
     def _later(self, fresh: Fragment) -> str:
         """The tick of a row after another, as of ``sample.ticks``."""
@@ -218,7 +202,7 @@ class FamilyScript(Script):
         bits = self._bits(order.name, "tick")
         step = order.granularity if isinstance(order.granularity, int) else 1
         left = self._between("tick", high, step, bits)
-        rest = f"CASE WHEN highest < own THEN {fresh} ELSE coalesce({left}, tick) END"
+        rest = f"CASE WHEN tick < {start} THEN {fresh} ELSE coalesce({left}, tick) END"
         if not since:
             return rest
         spans, code = edge_ticks(self._attribute(since)), self._code(since)

@@ -1,9 +1,9 @@
 """Rows of units that go together, staged unit by unit.
 
 A row that meets a condition of ``shape.never`` is drawn again, its unit is not. Where rows follow from the
-row before, so is the rest of its unit: the rows before it stay. What is still impossible after some rounds
-becomes like another row of its unit, the nearest one before it that is possible or else the nearest one after
-it; a unit without a possible row is left out.
+row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
+after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
+nearest one after it; a unit without a possible row is left out.
 """
 
 from __future__ import annotations
@@ -143,37 +143,28 @@ class _Staged:
         if not self.sampler.walks:
             return bad, self.sampler.independent(people, bad, generator)
         units, ranks = people.owners(bad)
-        rows = self.sampler.walk(people, units, ranks, self._before(bad, units, ranks), generator)
+        self.sampler.draw_moments_again(people, bad, ranks, generator)
+        rows = self.sampler.walk(people, units, ranks, self._before(bad, ranks), generator)
         return people.until_end(bad), rows
 
-    def _before(self, bad: IntArray, units: IntArray, ranks: IntArray) -> Before:
+    def _before(self, bad: IntArray, ranks: IntArray) -> Before:
         """What came before these rows."""
-        written, domain = self.sampler.families.written, self.shape.domain
-        codes, code = np.full((bad.size, written), -1, np.int64), np.full(bad.size, -1, np.int64)
-        tick, later = np.zeros(bad.size, np.int64), np.flatnonzero(ranks > 0)
+        written, later = self.sampler.families.written, np.flatnonzero(ranks > 0)
+        before = Before.nothing(bad.size, written)
         if not later.size:
-            return Before(codes, code, tick)
-        orders = self.shape.ticks or domain.names[0]
-        begins = self.people.starts[units] if self.shape.ticks else bad - 1
-        listed = self._listed(bad[later], begins[later], bad[later])
-        columns = [Fragment(f"a{place}") for place in range(written)]
-        query = render(
-            "write/before",
-            staged=self.table,
-            listed=listed,
-            columns=columns,
-            code=columns[domain.index(orders)],
-            regular=domain.attributes[domain.index(orders)].regular,
-            tick=Fragment("t" if self.shape.ticks else '"row"'),
-        )
+            return before
+        listed = self._listed(bad[later], bad[later] - 1)
+        columns = [Fragment(name) for name in (*(f"a{place}" for place in range(written)), "t")]
+        if not self.shape.ticks:
+            columns.pop()
+        query = render("write/before", staged=self.table, listed=listed, columns=columns)
         found = self.engine.fetch(query, step=_STEP)
         self._drop(listed)
-        for place, name in enumerate(columns):
-            codes[later, place] = found[name]
+        for place, name in enumerate(columns[:written]):
+            before.codes[later, place] = found[name]
         if self.shape.ticks:
-            code[later] = np.ma.filled(np.ma.asarray(found["code"]).astype(np.int64), -1)
-            tick[later] = np.ma.filled(np.ma.asarray(found["tick"]).astype(np.int64), 0)
-        return Before(codes, code, tick)
+            before.tick[later] = np.ma.filled(np.ma.asarray(found["t"]).astype(np.int64), 0)
+        return before
 
     def _made_like_others(self, bad: IntArray) -> IntArray:
         """Rows that cannot be become like others of their unit; units without any are left out."""
@@ -190,7 +181,7 @@ class _Staged:
         self._unstage(bad)
         copied = ~possible & found
         if copied.any():
-            listed = self._listed(numbers[copied], begins[copied], donors[copied])
+            listed = self._listed(numbers[copied], donors[copied])
             self.engine.execute(render("write/copied", staged=self.table, listed=listed), step=_STEP)
             self._drop(listed)
         lost = people.rows[np.unique(people.owners(numbers[~found])[0])]
@@ -198,15 +189,15 @@ class _Staged:
         return np.asarray(people.sizes - np.bincount(lost, minlength=people.most + 1)[1:])
 
     def _unstage(self, numbers: IntArray) -> None:
-        listed = self._listed(numbers, numbers, numbers)
+        listed = self._listed(numbers, numbers)
         self.engine.execute(render("write/unstage", staged=self.table, listed=listed), step=_STEP)
         self._drop(listed)
 
-    def _listed(self, numbers: IntArray, begins: IntArray, donors: IntArray) -> Fragment:
+    def _listed(self, numbers: IntArray, donors: IntArray) -> Fragment:
         """A temporary table of rows."""
         table = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
         self.engine.execute(render("write/listed", table=table), step=_STEP)
-        self.engine.load(table, {"row": numbers, "begin": begins, "donor": donors}, step=_STEP)
+        self.engine.load(table, {"row": numbers, "donor": donors}, step=_STEP)
         return table
 
     def _drop(self, table: Fragment) -> None:

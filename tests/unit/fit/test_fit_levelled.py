@@ -10,6 +10,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import Triangulation, junction_tree
 from dpsyn_sql.fit.levelled import levelled_network, perfect_elimination
+from dpsyn_sql.planning.families import BEFORE, MOMENT, ROW, UNIT
 
 
 def random_tree(seed, levels, edges=7):
@@ -41,32 +42,36 @@ def given(network, values):
     return probability
 
 
-LEVELS = [(0, 0, 2, 2, 2, 0), (2, 0, 1, 2, 0, 2), (0, 1, 2, 1, 2, 2), (2, 2, 2, 0, 0, 0)]
+LEVELS = [
+    (UNIT, UNIT, ROW, ROW, ROW, UNIT),
+    (ROW, UNIT, BEFORE, ROW, UNIT, ROW),
+    (UNIT, BEFORE, ROW, MOMENT, ROW, BEFORE),
+    (ROW, MOMENT, ROW, UNIT, UNIT, MOMENT),
+]
 
 
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("seed", range(4))
-def test_network_is_units_times_rows_given_units_and_evidence(levels, seed):
+def test_network_is_units_times_moments_given_units_times_rows_given_both_and_evidence(levels, seed):
     beliefs, potentials = random_tree(seed, levels)
     sizes = beliefs.tree.sizes
     joint = brute_force(sizes, potentials)
     own = [np.arange(size) for size in sizes]
     network = levelled_network(beliefs, own, [np.ones(size) for size in sizes], [f"x{v}" for v in range(6)])
     assert list(network.levels) == sorted(network.levels)
-    assert set(network.evidence) == {v for v in range(6) if levels[v] == 1}
-    units = [v for v in range(6) if levels[v] == 0]
-    before = [v for v in range(6) if levels[v] < 2]
-    of_units, of_known = marginal_of(joint, units), marginal_of(joint, before)
+    assert set(network.evidence) == {v for v in range(6) if levels[v] == BEFORE}
+    lower = {level: [v for v in range(6) if levels[v] < level] for level in (MOMENT, BEFORE, ROW)}
+    of = {level: marginal_of(joint, variables) for level, variables in lower.items()}
     for values in product(*(range(size) for size in sizes)):
-        unit, row = 1.0, 1.0
+        found = {UNIT: 1.0, MOMENT: 1.0, ROW: 1.0}
         for node, level in zip(network.nodes, network.levels, strict=True):
             line = (node.given == [values[v] for v in node.parents]).all(axis=1)
             line &= (node.values == [values[v] for v in node.variables]).all(axis=1)
-            share = node.weights[line].sum()
-            unit, row = (unit * share, row) if level == 0 else (unit, row * share)
-        known = of_known[tuple(values[v] for v in before)]
-        assert unit == pytest.approx(of_units[tuple(values[v] for v in units)], rel=1e-9)
-        assert row == pytest.approx(joint[values] / known, rel=1e-9)
+            found[level] *= node.weights[line].sum()
+        known = {level: of[level][tuple(values[v] for v in lower[level])] for level in lower}
+        assert found[UNIT] == pytest.approx(known[MOMENT], rel=1e-9)
+        assert found[MOMENT] == pytest.approx(known[BEFORE] / known[MOMENT], rel=1e-9)
+        assert found[ROW] == pytest.approx(joint[values] / known[ROW], rel=1e-9)
 
 
 @pytest.mark.parametrize("levels", LEVELS)
@@ -80,8 +85,9 @@ def test_no_node_draws_what_is_of_another_level(levels):
         assert all(levels[v] <= level for v in node.parents)
 
 
-def test_codes_within_bins_and_twins_are_of_the_level_of_their_attribute():
-    levels = (0, 2, 2)  # x0 of the unit in 2 bins of 4 codes, x1 of the row in 3, and a twin of x1
+@pytest.mark.parametrize("level", [MOMENT, ROW])
+def test_codes_within_bins_and_twins_are_of_the_level_of_their_attribute(level):
+    levels = (UNIT, level, level)  # x0 of the unit in 2 bins of 4 codes, x1 in 3, and a twin of x1
     rng = np.random.default_rng(5)
     link = np.where(np.array([0, 0, 1])[:, None] == np.arange(2), 0.0, -1000.0)
     potentials = {(1, 2): link, (0, 2): rng.normal(0, 1, (2, 2)), (1,): rng.normal(0, 1, 3)}
@@ -89,6 +95,7 @@ def test_codes_within_bins_and_twins_are_of_the_level_of_their_attribute():
     bins = [np.array([0, 1, 1, 0]), np.array([2, 0, 1, 2, 1])]
     within = [np.array([0.25, 0.5, 0.5, 0.75]), np.array([0.5, 1, 0.1, 0.5, 0.9])]
     network = levelled_network(beliefs, bins, within, ["x0", "x1"])
+    assert set(network.levels) == {UNIT, level}
     table = np.zeros((4, 5))
     for values in product(*(range(size) for size in network.sizes)):
         probability = given(network, values)
@@ -117,7 +124,7 @@ def test_elimination_of_levels_needs_a_fill_edge_that_a_plain_tree_lacks():
 def test_grown_is_the_triangulation_of_the_larger_graph(seed):
     rng = np.random.default_rng(seed)
     number = 10
-    levels = tuple(int(level) for level in rng.integers(0, 3, number))
+    levels = tuple(int(level) for level in rng.integers(0, 4, number))
     sizes = tuple(int(size) for size in rng.integers(2, 6, number))
     every = list(combinations(range(number), 2))
     scopes = [every[index] for index in rng.choice(len(every), 9, replace=False)]

@@ -1,12 +1,14 @@
 """Rows of units that go together: persons, then their rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 from support.domains import attribute
-from support.families import CHAIN, MOST, chain, dated, model_of, plain
+from support.families import CHAIN, MOST, chain, dated, model_of, plain, timed
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.rows.sample import families as sampled_families
@@ -123,6 +125,100 @@ def test_walks_follow_a_planted_chain(place):
     np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), CHAIN, atol=0.01)
 
 
+@pytest.mark.parametrize("nullable", [False, True])
+def test_moments_have_the_distribution_of_the_model_for_every_number_of_rows(nullable):
+    model = timed(nullable=nullable)
+    people, codes, _, owners = drawn(model, 30_000)
+    joint = shares(model, ["region", "n", "day"])
+    given = joint / joint.sum(axis=2, keepdims=True)
+    found, units = np.zeros_like(joint), np.zeros(joint.shape[:2])
+    np.add.at(found, (codes[:, 0], people.rows[owners] - 1, codes[:, 2]), 1)
+    np.add.at(units, (codes[people.starts[:-1], 0], people.rows - 1), 1)
+    rows = np.arange(1, MOST + 1)[None, :, None]
+    # Of each rank a count of bins is within one of its expectation, and that of codes in them within two.
+    assert (np.abs(found - units[:, :, None] * rows * given) <= 3 * rows).all()
+    assert found.sum(axis=(0, 2)).min() > 500
+
+
+def test_moments_of_a_unit_are_independent_and_then_sorted():
+    model = timed()
+    people, codes, _, _ = drawn(model, 60_000)
+    joint = shares(model, ["region", "n", "day"])
+    for region in range(3):
+        chosen = (people.rows == 2) & (codes[people.starts[:-1], 0] == region)
+        pairs = codes[people.starts[:-1][chosen][:, None] + np.arange(2), 2]
+        day = joint[region, 1] / joint[region, 1].sum()
+        wanted = np.triu(2 * np.outer(day, day)) - np.diag(day**2)
+        found = np.histogram2d(*pairs.T, bins=[np.arange(13)] * 2)[0] / len(pairs)
+        error = np.sqrt(wanted / len(pairs)) + 2 / len(pairs)
+        assert len(pairs) > 500 and (np.abs(found - wanted) < 4.5 * error).all()
+
+
+def test_rows_follow_the_moment_and_the_row_before():
+    model = timed()
+    people, codes, _, owners = drawn(model, 60_000)
+    first = np.zeros(owners.size, bool)
+    first[people.starts[:-1]] = True
+    before = np.where(first, 3, np.roll(codes[:, 1], 1))
+    found = np.zeros((4, 12, 3))
+    np.add.at(found, (before, codes[:, 2], codes[:, 1]), 1)
+    joint = shares(model, ["state before", "day", "state"])
+    wanted, rows = joint / joint.sum(axis=2, keepdims=True), found.sum(axis=2, keepdims=True)
+    assert (np.abs(found - rows * wanted) < 4.5 * np.sqrt(rows * wanted) + 3).all() and rows.min() > 50
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_moments_that_are_drawn_again_never_go_backwards(nullable):
+    model = timed(nullable=nullable)
+    sampler = model.sampler()
+    people = sampler.people(4000, 1)
+    moments = {variable: own.copy() for variable, own in people.moments.items()}
+    code = sampler.network.codes[2]
+    units = np.flatnonzero(people.rows > 2)
+    ranks = np.where(units % 2, 0, 1)
+    rows = people.starts[units] + ranks
+    for attempt in range(20):
+        sampler.draw_moments_again(people, rows, ranks, sampler.generator_of_round(1, attempt))
+    again, owners = people.until_end(rows), people.owners(np.arange(people.total))[0]
+    others = np.setdiff1d(np.arange(people.total), again)
+    for variable, own in people.moments.items():
+        np.testing.assert_array_equal(own[others], moments[variable][others])
+        assert (own[again] != moments[variable][again]).mean() > 0.3
+    found = people.moments[code].astype(int)
+    assert (np.diff(found)[owners[1:] == owners[:-1]] >= 0).all()
+    assert set(people.moments) == {code, 2}
+    np.testing.assert_array_equal(people.moments[2], model.bins[2][found])
+    whole = people.until_end(rows[ranks == 0])
+    joint = shares(model, ["n", "day"])
+    for number in range(3, MOST + 1):
+        own = found[whole[people.rows[people.owners(whole)[0]] == number]]
+        assert (
+            chisquare(
+                np.bincount(own, minlength=joint.shape[1]),
+                joint[number - 1] / joint[number - 1].sum() * own.size,
+            ).pvalue
+            > 1e-4
+        )
+
+
+def test_moments_that_are_but_noise_become_others_before_they_are_sorted():
+    model = timed(nullable=True)
+    families = model.families
+    day = replace(families.domain.attributes[2], recoding=Recoding((12,), (0, 0, 5)))
+    known = families.domain.attributes[:2]
+    changed = families.with_attributes(Domain((*known, day)))
+    sampler = replace(model.sampler(), families=changed)
+    people = sampler.people(20_000, 1)
+    codes = np.concatenate([batch.codes for batch in sampler.rows(people, 1)]).astype(int)[:, 2]
+    plainly = np.concatenate(list(model.sampler().batches(20_000, 1))).astype(int)[:, 2]
+    lost = (plainly == 12).sum()
+    more = np.bincount(codes, minlength=13) - np.bincount(plainly, minlength=13)
+    assert lost > 1000 and more[12] == -lost and more[0] + more[5] == lost
+    assert abs(more[0] / lost - 2 / 3) < 0.05
+    owners = people.owners(np.arange(people.total))[0]
+    assert (np.diff(codes)[owners[1:] == owners[:-1]] >= 0).all()
+
+
 def test_places_of_rows():
     rows, ranks = np.array([1, 2, 2, 4, 4, 4]), np.array([0, 0, 1, 0, 2, 3])
     assert places(rows, ranks).tolist() == [0, 1, 3, 1, 2, 3]
@@ -164,13 +260,13 @@ def test_time_since_the_row_before_is_met_where_the_day_allows_it():
 
 
 def test_rows_are_the_same_for_a_seed_and_others_for_another():
-    for model in (plain(), chain(), dated()):
+    for model in (plain(), chain(), dated(), timed()):
         one, again, other = (drawn(model, 3000, seed) for seed in (5, 5, 6))
         np.testing.assert_array_equal(one[1], again[1])
         assert one[1].shape != other[1].shape or (one[1] != other[1]).any()
 
 
-@pytest.mark.parametrize("model", [plain, chain])
+@pytest.mark.parametrize("model", [plain, chain, timed])
 def test_small_batches_hold_whole_units_even_larger_ones(model, monkeypatch):
     monkeypatch.setattr(sampled_families, "BATCH_ROWS", 4)
     sampler = model().sampler()
@@ -181,7 +277,7 @@ def test_small_batches_hold_whole_units_even_larger_ones(model, monkeypatch):
 
 
 def test_no_units():
-    for model in (plain(), dated()):
+    for model in (plain(), dated(), timed()):
         sampler = model.sampler()
         people = sampler.people(0, 1)
         assert people.total == 0 and people.sizes.tolist() == [0] * MOST

@@ -3,26 +3,22 @@ lists0 AS MATERIALIZED (
     SELECT *
     FROM lists
 ),
+moments AS MATERIALIZED (
+SELECT 1 AS a
+),
 walk AS (
     SELECT
-        w0,
-        w1,
-        CAST(w0 & 63 AS BIGINT) AS n,
-        CAST(-1 AS BIGINT) AS code,
-        CAST(-1 AS BIGINT) AS highest,
+        CAST(0 AS UBIGINT) AS w0,
+        CAST(0 AS UBIGINT) AS w1,
         CAST(0 AS BIGINT) AS tick,
-        CAST("row" * 65 AS BIGINT) AS "row"
-    FROM (
-SELECT 1 AS a
-    )
+        number - 1 AS "row"
+    FROM moments
+    WHERE number % 65 = 1
     UNION ALL
     SELECT
         w0,
         w1,
-        n,
-        own AS code,
-        own AS highest,
-        tick,
+        tick + 1 AS tick,
         "row"
     FROM (
 SELECT 1 AS a
