@@ -20,7 +20,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.classes import Classes, found_classes
 from dpsyn_sql.fit.siblings import Excess, excess, explained, hanging_together
-from dpsyn_sql.planning.families import ROW, Families
+from dpsyn_sql.planning.families import MOMENT, ROW, Families
 from dpsyn_sql.planning.family_classes import FamilyClass, class_costs
 from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
 from dpsyn_sql.source.relation import WEIGHT
@@ -77,7 +77,7 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[lis
     rows = [
         name
         for name, level in zip(families.domain.names, families.levels, strict=True)
-        if level == ROW and name not in (families.since, families.order) and families.domain[name].size > 1
+        if level in (MOMENT, ROW) and name != families.since and families.domain[name].size > 1
     ]
     if not rows or budget.amount == 0 or families.domain[families.size].size == 1:
         return [], budget

@@ -279,8 +279,8 @@ def _ordering(shape: Shape, order: str) -> str:
         )
     if found[0].name in shape.per_unit:
         raise InputError(
-            f"order={said(order)} is declared per_unit: true: it is the same in all rows of a unit and orders "
-            "none; take away one of the two"
+            f"order={said(order)} is declared per_unit: true, the same in all rows of a unit: it orders none. "
+            "Take away one of the two."
         )
     if isinstance(found[0], Attribute):
         check_ticks(found[0])
@@ -290,7 +290,7 @@ def _ordering(shape: Shape, order: str) -> str:
 def _orders(item: Attribute | Undiscovered) -> bool:
     kind = item.type
     if isinstance(item, Undiscovered):
-        small = kind.high - kind.low < 2**33 or kind.temporal or None not in (item.low, item.high)
+        small = kind.high - kind.low < 2**33 or kind.temporal or None not in (item.least, item.most)
         if item.hierarchy is not None or not item.typed or not small:
             return False
     return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0
