@@ -23,6 +23,7 @@ from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.mixture import Mixture
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.methods.traces import Traces
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import Curator
@@ -77,8 +78,8 @@ for _method in (  # the most accurate first
 
 _AUTO = Auto()
 
-_OF_KEYS = Hierarchical()
-# Not among METHODS, which take any table.
+_OF_SOME = {one.name: one for one in (Hierarchical(), Traces())}
+# Not among METHODS, which take any table: all columns a key, and rows of persons in order.
 
 DEFAULT = _AUTO.name
 """The default method of a release."""
@@ -108,17 +109,17 @@ def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
 
 
 def _named(name: object) -> Recipe:
-    known = {_AUTO.name: _AUTO, **METHODS, _OF_KEYS.name: _OF_KEYS}
+    known = {_AUTO.name: _AUTO, **METHODS, **_OF_SOME}
     found = known.get(name) if isinstance(name, str) else None
     if found is None:
-        listed = ", ".join([_AUTO.name, *sorted([*METHODS, _OF_KEYS.name])])
+        listed = ", ".join([_AUTO.name, *sorted([*METHODS, *_OF_SOME])])
         raise InputError(f"method={said(name)} is not known; use one of {listed}")
     return found
 
 
 def names() -> tuple[str, ...]:
     """The names of all methods, the default first."""
-    return (_AUTO.name, *METHODS, _OF_KEYS.name)
+    return (_AUTO.name, *METHODS, *_OF_SOME)
 
 
 def method_help() -> str:
@@ -131,7 +132,7 @@ def described() -> list[str]:
     """One line per method: what it does, and its settings."""
     return [
         f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {one.settings_in_words()}"
-        for one in (_AUTO, *METHODS.values(), _OF_KEYS)
+        for one in (_AUTO, *METHODS.values(), *_OF_SOME.values())
     ]
 
 

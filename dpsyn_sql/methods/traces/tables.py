@@ -1,0 +1,324 @@
+"""What is asked once the one-way tables are known, and the walks, times and columns that the answers lead to.
+
+All numbers of tables are units (people): answers are divided by the weight of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.domain.hierarchies.points import Points
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.denoise import Binned, binned
+from dpsyn_sql.fit.estimate import Observation, total_of
+from dpsyn_sql.fit.projections import simplex_projection
+from dpsyn_sql.fit.walks import Seen, Walks, alike, fitted_walks, masses, of_total, pulled, raked, rings
+from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.planning.families import PLACES, UNIT, Families
+from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
+from dpsyn_sql.source.relation import PrivacyUnit
+
+STRATA = 2
+"""Parts of the units, by their number of rows: about as many units in each."""
+
+MOST_CELLS = 256
+"""Cells of places at most: codes, or runs of neighbouring codes of about as many rows."""
+
+MOST_BINS = 32
+"""Working bins of any other column at most; about half as many of a column with an order."""
+
+PARTS = {"flows": 5, "steps": 8, "times": 1, "others": 4}
+"""Of the budget after the one-way tables; ``others``, if there are other columns."""
+
+_GRID = 2.0**-10
+# Units.
+
+_FEW = 2.0
+# Units in deviations of the noise of a one-way table below which a code of another column shares a bin.
+
+Table = tuple[FloatArray, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """``sizes`` (codes of the number of rows,): shares of units. ``walks``: among cells. ``times`` (codes of
+    the number of rows, bins of the time since the row before): shares, given the number; without NULL.
+    ``starts`` (strata, bins of the ordering column): shares of first rows. ``others``: of each other column
+    that is written shares of its bins, by cell, or by stratum if all rows of a unit share it."""
+
+    sizes: FloatArray
+    walks: Walks
+    times: FloatArray
+    starts: FloatArray
+    others: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is public once the one-way tables are known.
+
+    ``observed``: one-way tables (units). ``total``: units. ``found``: attributes in working bins, those of
+    ``names``; ``cells``: of each code of ``place`` its cell, ``strata``: of each code of the number of rows
+    its stratum.
+    """
+
+    families: Families
+    place: str
+    observed: Mapping[str, Observation]
+    total: float
+    weight: int
+    classes: int
+    found: Binned
+    cells: IntArray
+    strata: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        families: Families,
+        place: str,
+        observed: Mapping[str, Observation],
+        unit: PrivacyUnit,
+        classes: int,
+    ) -> Task:
+        """Choose cells, strata and bins by the noisy one-way tables (in ``unit.weight``)."""
+        people = {
+            name: Observation(table.values / unit.weight, table.sigma / unit.weight)
+            for name, table in observed.items()
+        }
+        total = float(snapped(np.asarray(total_of(list(people.values()))), _GRID))
+        domain = Domain(tuple(one for one in families.domain.attributes if one.name in people))
+        least = [_FEW * float(people[name].sigma) for name in domain.names]
+        found = binned(domain, [people[name] for name in domain.names], least, MOST_BINS / 2)
+        sizes = simplex_projection(people[families.size].values, max(total, 1.0))
+        return cls(
+            families,
+            place,
+            people,
+            total,
+            unit.weight,
+            classes,
+            found,
+            _runs(snapped(simplex_projection(people[place].values, max(total, 1.0)), _GRID)),
+            _halves(snapped(sizes, _GRID)),
+        )
+
+    @property
+    def others(self) -> list[str]:
+        """The written columns that are neither the places nor the moments."""
+        own = self.families.domain.names[: self.families.written]
+        return [name for name in own if name not in (self.place, self.families.order)]
+
+    def bins(self, name: str) -> IntArray:
+        """The working bin of each code of an attribute."""
+        return self.found.bins[self.found.domain.index(name)]
+
+    def shares(self, name: str) -> FloatArray:
+        """The share of each working bin."""
+        return self.found.shares[self.found.domain.index(name)]
+
+    def within(self, name: str) -> FloatArray:
+        """The probability of each code, given its bin."""
+        return self.found.within[self.found.domain.index(name)]
+
+    @property
+    def rows(self) -> FloatArray:
+        """The mean number of rows of each code of the number of rows."""
+        edges = np.array(edge_ticks(self.families.domain[self.families.size]), np.float64)
+        return np.asarray((edges[:-1] + edges[1:] - 1) / 2)
+
+    def people(self, shares: FloatArray) -> FloatArray:
+        """Units, of shares of them."""
+        return np.asarray(shares * max(self.total, 1.0))
+
+    def measured(self, curator: Curator, budget: Budget) -> Fitted:
+        """Ask for all tables, and fit."""
+        names = [name for name in PARTS if name != "others" or self.others]
+        shares = dict(zip(names, budget.split([PARTS[name] for name in names]), strict=True))
+        others = self._others(curator, shares["others"]) if self.others else {}
+        sizes = of_total(simplex_projection(self.observed[self.families.size].values, self.people(np.ones(1))[0]), 1.0)
+        walks = self._walks(curator, shares["flows"], shares["steps"], sizes, others)
+        times, starts = self._times(curator, shares["times"], sizes)
+        return Fitted(sizes, walks, times, starts, others)
+
+    def _asked(
+        self, curator: Curator, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
+    ) -> list[Table]:
+        """Tables over attributes, each over bins of its codes."""
+        domain = self.families.domain
+        queries: list[MarginalQuery] = [
+            over_bins(domain, [(domain.index(name), bins) for name, bins in scope]) for scope in scopes
+        ]
+        answers = curator.ask(Marginals(queries), budget)
+        return [(table.values / self.weight, table.sigma / self.weight) for table in answers]
+
+    def _walks(
+        self,
+        curator: Curator,
+        flows: Budget,
+        steps: Budget,
+        sizes: FloatArray,
+        others: Mapping[str, FloatArray],
+    ) -> Walks:
+        families, number = self.families, int(self.cells.max()) + 1
+        before, last = self.before
+        size, place = (families.size, self.strata), (self.place, self.cells)
+        (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place)])
+        (step,) = self._asked(curator, steps, [(size, (before, last), place)])
+        alone = self.observed[self.place]
+        spread = np.sqrt(np.bincount(self.cells).mean())
+        people, rows = self.people(sizes), self.rows
+        return fitted_walks(
+            Seen(
+                (np.bincount(self.cells, alone.values), float(alone.sigma) * float(spread)),
+                flow,
+                (_padded(step[0][:, :-1], number), step[1]),
+                _known(families.domain[self.place], self.cells),
+                np.array([masses(people[own], rows[own]) for own in self._parts]),
+                rings(self._centres(), number),
+                self._alike(others, number),
+            )
+        )
+
+    @property
+    def before(self) -> tuple[str, IntArray]:
+        """The attribute of the place of the row before, and the cell of each of its codes; that of NULL, which
+        stands for a first row too, is the last."""
+        (name,) = (hidden for hidden, followed in self.families.previous if followed == self.place)
+        cells = self.cells[: self.families.domain[name].size - 1]
+        return name, np.append(cells, cells.max(initial=-1) + 1)
+
+    @property
+    def _parts(self) -> list[IntArray]:
+        return [np.flatnonzero(self.strata == part) for part in range(int(self.strata.max()) + 1)]
+
+    def _alike(self, others: Mapping[str, FloatArray], number: int) -> IntArray:
+        """Classes of cells by the columns that hang on them."""
+        profiles = [table for name, table in others.items() if name not in self.families.persons]
+        if not profiles:
+            return np.zeros(number, np.int64)
+        mass = simplex_projection(self.observed[self.place].values, max(self.total, 1.0))
+        return alike(np.concatenate(profiles, axis=1), np.bincount(self.cells, mass), self.classes)
+
+    def _centres(self) -> FloatArray | None:
+        """Where cells of points lie (cells, axes), each axis in deviations of the rows; None for others."""
+        attribute = self.families.domain[self.place]
+        leaves = attribute.leaves
+        if leaves is None or len(leaves.hierarchies) > 1 or not isinstance(leaves.hierarchies[0], Points):
+            return None
+        mass = np.array(leaves.rows) + 1.0
+        code = np.array(leaves.codes)
+        middles = _middles(leaves.hierarchies[0], leaves.levels[0], leaves.nodes[0])
+        mean = np.average(middles, axis=0, weights=mass)
+        spread = np.sqrt(np.average((middles - mean) ** 2, axis=0, weights=mass))
+        middles = (middles - mean) / np.where(spread > 0, spread, 1.0)
+        cell, number = self.cells[code], int(self.cells.max()) + 1
+        held = np.bincount(cell, mass, number)
+        sums = np.stack([np.bincount(cell, mass * axis, number) for axis in middles.T], axis=1)
+        return np.asarray(sums / np.maximum(held, 1.0)[:, None])  # other values lie in the middle of all
+
+    def _others(self, curator: Curator, budget: Budget) -> dict[str, FloatArray]:
+        """Shares of the bins of other columns by cell, or by stratum."""
+        families = self.families
+        given = {
+            name: (families.size, self.strata) if name in families.persons else (self.place, self.cells)
+            for name in self.others
+        }
+        scopes = [(given[name], (name, self.bins(name))) for name in self.others]
+        answers = self._asked(curator, budget, scopes)
+        found = dict[str, FloatArray]()
+        for name, (values, sigma) in zip(self.others, answers, strict=True):
+            own, groups = given[name]
+            people = np.bincount(groups, simplex_projection(self.observed[own].values, self.people(np.ones(1))[0]))
+            found[name] = conditional(values, sigma, people, self.shares(name))
+        return found
+
+    def _times(self, curator: Curator, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        families = self.families
+        since, order = families.domain[families.since], families.order
+        (gaps, noise), (moments, sigma) = self._asked(
+            curator,
+            budget,
+            [
+                ((families.size, np.arange(sizes.size)), (families.since, np.arange(since.size))),
+                (
+                    (families.size, self.strata),
+                    (families.place, np.array([0, 0, 1, 1])),
+                    (order, self.bins(order)),
+                ),
+            ],
+        )
+        people = self.people(sizes)
+        later = people * (1 - 1 / np.maximum(self.rows, 1))
+        known = gaps[:, : since.size - 1]
+        alone = simplex_projection(self.observed[families.since].values[:-1], max(float(later.sum()), 1.0))
+        times = _smooth(known, noise, later, of_total(alone, 1.0))
+        begin = np.array([people[own] @ (1 / self.rows[own]) for own in self._parts])
+        return times, conditional(moments[:, 0], sigma, begin, self.shares(order))
+
+
+def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
+    """Shares of columns given the row of a noisy table: independent as far as it does not tell otherwise.
+    ``groups``: units of each row."""
+    expected = np.outer(of_total(groups, max(float(groups.sum()), 1.0)), of_total(shares, 1.0))
+    rows = np.repeat(np.arange(groups.size), shares.size).reshape(groups.size, shares.size)
+    columns = np.broadcast_to(np.arange(shares.size), rows.shape)
+    sides = [(columns, expected.sum(axis=0)), (rows, expected.sum(axis=1))]
+    found = raked(pulled(table, expected, sigma), sides) + 1e-9 * shares
+    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _smooth(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
+    """``conditional`` of groups in order, of which neighbours of as many rows are alike: they are taken
+    together, in runs of twice as many rows each."""
+    run = np.floor(np.log2(np.arange(groups.size) + 1)).astype(np.int64)
+    number = int(run[-1]) + 1
+    summed = np.stack([np.bincount(run, column, number) for column in table.T], axis=1)
+    width = float(np.sqrt(np.bincount(run).mean()))
+    return conditional(summed, sigma * width, np.bincount(run, groups, number), shares)[run]
+
+
+def _runs(people: FloatArray) -> IntArray:
+    """The cell of each code: its own, or that of a run of neighbours with about as many rows as others."""
+    if people.size <= MOST_CELLS:
+        return np.arange(people.size)
+    middle = np.cumsum(people) - people / 2
+    return np.unique((middle * (MOST_CELLS / max(float(people.sum()), 1e-9))).astype(np.int64), return_inverse=True)[1]
+
+
+def _halves(sizes: FloatArray) -> IntArray:
+    """Of each number of rows whether its units are in the half with more rows."""
+    above = np.cumsum(sizes[::-1])[::-1] / max(float(sizes.sum()), 1e-9)
+    if sizes.size < 2:
+        return np.zeros(sizes.size, np.int64)
+    first = 1 + int(np.argmin(np.abs(above[1:] - 0.5)))
+    return np.asarray(np.arange(sizes.size) >= first, np.int64)
+
+
+def _padded(steps: FloatArray, number: int) -> FloatArray:
+    """Steps (strata, cells, cells) with none from cells that no row before has: a NULL in it starts anew."""
+    return np.pad(steps, ((0, 0), (0, number - steps.shape[1]), (0, 0)))
+
+
+def _known(attribute: Attribute, cells: IntArray) -> FloatArray | None:
+    """Rows of each cell by discovery, if it has counted leaves."""
+    if attribute.leaves is None:
+        return None
+    codes = np.array(attribute.leaves.codes)
+    return np.bincount(cells[codes], np.array(attribute.leaves.rows), int(cells.max()) + 1).astype(np.float64)
+
+
+def _middles(points: Points, levels: Sequence[int], nodes: Sequence[int | str]) -> FloatArray:
+    """The middles of nodes (nodes, axes)."""
+    found = np.empty((len(nodes), len(points.columns)))
+    of, ids = np.array(levels), np.array([int(node) for node in nodes], np.int64)
+    for level in np.unique(of):
+        own = np.flatnonzero(of == level)
+        for axis, (low, high) in enumerate(points.boxes(ids[own], int(level))):
+            found[own, axis] = (low.astype(np.float64) + high.astype(np.float64)) / 2
+    return found
