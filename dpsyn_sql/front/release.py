@@ -109,9 +109,10 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     engine, source, unit = job.session.engine, job.source, job.source.unit
     csv = source.relation.read_as_text
-    with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=unit)) as unknown:
-        door = LocalCurator(None, None, unit.max_rows, entry, ExactNoise(), unknown)
-        found = discovered(job.shape, job.plan.discovery, door, unit.max_rows, job.chooser)
+    looked = unit.in_discovery
+    with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=looked)) as unknown:
+        door = LocalCurator(None, None, looked.max_rows, entry, ExactNoise(), unknown)
+        found = discovered(job.shape, job.plan.discovery, door, looked.max_rows, job.chooser)
     # The domain is complete now: the plan so far took what was unknown at its largest.
     domain, terms = job.of_families(found.shape.domain, job.terms)
     rest = replace(job.rest, amount=job.rest.amount + found.unspent)

@@ -6,7 +6,7 @@ put after FROM, and the columns as the catalog or a file's header states them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -111,6 +111,12 @@ class PrivacyUnit:
     def weight(self) -> int:
         """What one unit of a count stands for: noisy counts are divided by it for people."""
         return WEIGHT if self.together else 1
+
+    @property
+    def in_discovery(self) -> PrivacyUnit:
+        """What discovery counts: where rows stay together one row of each unit, drawn by lot. So each unit
+        counts the same there too, and noise does not grow with ``max_rows``."""
+        return replace(self, max_rows=1) if self.together else self
 
     @property
     def sensitivity(self) -> int:

@@ -47,7 +47,7 @@ def discovery_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
 
     What earlier answers make needless is not asked, so not all of these events occur.
     """
-    return [_of_discovery(step, plan.source.unit.max_rows) for step in plan.discovery]
+    return [_of_discovery(step, plan.source.unit.in_discovery.max_rows) for step in plan.discovery]
 
 
 def _of_discovery(step: DiscoveryStep, rows: int) -> tuple[PrivacyEvent, ...]:
