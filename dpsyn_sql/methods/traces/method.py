@@ -124,7 +124,7 @@ def _further(families: Families, place: str) -> LaterMarginals:
     domain, levels = families.domain, families.levels
     cells = min(domain[place].size, MOST_CELLS)
     walks = [STRATA * 4 * cells, STRATA * (cells + 1) * cells]
-    times = [domain[families.size].size * domain[families.since].size, STRATA * 2 * MOST_BINS]
+    times = [domain[families.size].size * domain[families.since].size, domain[families.size].size * 2 * MOST_BINS]
     others = [
         min(one.size, MOST_BINS) * (STRATA if level == UNIT else cells)
         for one, level in zip(domain.attributes, levels, strict=True)

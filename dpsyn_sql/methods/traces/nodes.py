@@ -1,6 +1,6 @@
 """The network of fitted traces: a unit, what is known of the row before, the row.
 
-The variables of the network are the attributes of the domain in their order, then the stratum of a unit, the
+The variables of the network are the attributes of the domain in their order, then the stratum and pace of a unit, the
 cell of a row, the cell of the row before, and working bins of other columns.
 """
 
@@ -10,13 +10,11 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.moments import Ahead, ahead, first_moments
 from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
 from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
-from dpsyn_sql.methods.traces.tables import Fitted, Task
+from dpsyn_sql.methods.traces.tables import Fitted, Task, paces
 from dpsyn_sql.planning.families import BEFORE, ROW, UNIT
-
-_POINTS = 8
-# Moments of a bin, and times of a bin, whose sums say which bin comes next.
 
 
 class _Nodes:
@@ -73,9 +71,9 @@ def network_of(task: Task, found: Fitted) -> Network:
     """All nodes, ascending by level. Those of the row before say how rows are on average; where rows are
     drawn, the row before is known."""
     nodes = _Nodes(task)
-    stratum = _unit(nodes, found)
-    _before(nodes, found, stratum)
-    _row(nodes, found, stratum)
+    stratum, pace = _unit(nodes, found)
+    _before(nodes)
+    _row(nodes, found, stratum, pace)
     return nodes.network()
 
 
@@ -83,8 +81,8 @@ def _own(bins: IntArray) -> bool:
     return bool(np.array_equal(bins, np.arange(bins.size)))
 
 
-def _unit(nodes: _Nodes, found: Fitted) -> int:
-    """The number of rows, its stratum, and the other columns that all rows share; the variable of strata."""
+def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
+    """The number of rows, its stratum, and the other columns that all rows share; the variables of strata and paces."""
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
     nodes.add(UNIT, families.size, [], size, found.sizes + 1e-12)
@@ -92,7 +90,7 @@ def _unit(nodes: _Nodes, found: Fitted) -> int:
     for name in task.others:
         if name in families.persons:
             _column(nodes, UNIT, name, stratum, found.others[name])
-    return stratum
+    return stratum, nodes.follow(UNIT, "pace", size, paces(nodes.sizes[size]))
 
 
 def _column(nodes: _Nodes, level: int, name: str, given: int, shares: FloatArray) -> None:
@@ -104,7 +102,7 @@ def _column(nodes: _Nodes, level: int, name: str, given: int, shares: FloatArray
     nodes.codes(level, name, variable, bins, within)
 
 
-def _before(nodes: _Nodes, found: Fitted, stratum: int) -> None:
+def _before(nodes: _Nodes) -> None:
     """The place of a row in its family, and the row before, as they are on average."""
     task, families = nodes.task, nodes.task.families
     rows = task.rows
@@ -128,16 +126,16 @@ def _before(nodes: _Nodes, found: Fitted, stratum: int) -> None:
         )
 
 
-def _row(nodes: _Nodes, found: Fitted, stratum: int) -> None:
+def _row(nodes: _Nodes, found: Fitted, stratum: int, pace: int) -> None:
     """A row, given its unit and the row before: the time since, the moment, the place, and what hangs on it."""
     task, families = nodes.task, nodes.task.families
-    kind, size = nodes.place(families.place), nodes.place(families.size)
+    kind = nodes.place(families.place)
     since = nodes.place(families.since)
-    times = np.zeros((nodes.sizes[size], 4, nodes.sizes[since]))
+    times = np.zeros((nodes.sizes[pace], 4, nodes.sizes[since]))
     times[:, [ONLY, FIRST], -1] = 1.0
     times[:, MIDDLE, :-1] = times[:, LAST, :-1] = found.times
-    nodes.add(ROW, families.since, [size, kind], since, times)
-    _moment(nodes, found, stratum)
+    nodes.add(ROW, families.since, [pace, kind], since, times)
+    _moment(nodes, found, pace)
     cells, number = task.cells, int(task.cells.max()) + 1
     hidden, last = task.before
     earlier = nodes.follow(ROW, "cell before", nodes.place(hidden), last)
@@ -152,8 +150,8 @@ def _row(nodes: _Nodes, found: Fitted, stratum: int) -> None:
             _column(nodes, ROW, name, cell, found.others[name])
 
 
-def _moment(nodes: _Nodes, found: Fitted, stratum: int) -> None:
-    """The code of the ordering column: of a first row by stratum; else what the code of the row before and the
+def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
+    """The code of the ordering column: of a first row by pace; else what the code of the row before and the
     time since lead to."""
     task, families = nodes.task, nodes.task.families
     order = nodes.domain[families.order]
@@ -161,17 +159,19 @@ def _moment(nodes: _Nodes, found: Fitted, stratum: int) -> None:
     own, before, since = nodes.place(families.order), nodes.place(hidden), nodes.place(families.since)
     if nodes.sizes[own] == 1:
         return
-    bins, within = task.bins(families.order), task.within(families.order)
-    begin = found.starts[:, bins] * within
-    strata, codes, gaps = begin.shape[0], nodes.sizes[before], nodes.sizes[since]
-    lines = [_lines(np.array([codes - 1, gap]), begin, strata) for gap in range(gaps)]
-    lines += [_lines(np.array([code, gaps - 1]), _undated(order.size, code, order.null_code), strata) for code in range(codes - 1)]
-    ahead = _ahead(edge_ticks(order), edge_ticks(nodes.domain[families.since]))
-    spread = [np.concatenate([np.full((len(ahead), 1), s), ahead[:, :3]], axis=1) for s in range(strata)]
-    table = np.concatenate([*lines, *(np.column_stack([one, ahead[:, 3]]) for one in spread)])
+    edges = np.array(edge_ticks(order), np.float64)
+    lines = ahead(edges, np.array(edge_ticks(nodes.domain[families.since]), np.float64))
+    begin = _first(task, found, lines, order.regular)
+    paced, codes, gaps = nodes.sizes[pace], nodes.sizes[before], nodes.sizes[since]
+    parts = [_lines(codes - 1, gap, begin, paced) for gap in range(gaps)]
+    for code in range(codes - 1):
+        parts.append(_lines(code, gaps - 1, _undated(order.size, code, order.null_code), paced))
+    walked = np.column_stack([lines.before, lines.since, lines.after, lines.shares])
+    parts += [np.insert(walked, 0, one, axis=1) for one in range(paced)]
+    table = np.concatenate(parts)
     table = table[np.lexsort(table[:, 3::-1].T)]
     given, values, weights = table[:, :3].astype(np.int64), table[:, 3:4].astype(np.int64), table[:, 4]
-    parents = [stratum, before, since]
+    parents = [pace, before, since]
     several = [i for i, parent in enumerate(parents) if nodes.sizes[parent] > 1]
     nodes.made.append(
         (
@@ -189,34 +189,28 @@ def _moment(nodes: _Nodes, found: Fitted, stratum: int) -> None:
     )
 
 
+def _first(task: Task, found: Fitted, lines: Ahead, regular: int) -> FloatArray:
+    """Shares of the codes of first rows (paces, codes); those that are no moments keep theirs."""
+    shares = found.moments.copy()
+    of, rows = paces(found.sizes.size), task.rows
+    for pace, times in enumerate(found.times):
+        own, whole = of == pace, float(shares[pace, :regular].sum())
+        weights = found.sizes[own] + 1e-12
+        mean = round(float((weights @ rows[own]) / weights.sum()))
+        if whole > 0:
+            shares[pace, :regular] = whole * first_moments(lines, times, mean, shares[pace, :regular])
+    return shares
+
+
 def _undated(size: int, code: int, null: int | None) -> FloatArray:
     """A row that has no time since the row before has no moment; or that of the row before."""
     return np.eye(size)[None, min(code, size - 1) if null is None else null]
 
 
-def _lines(given: IntArray, shares: FloatArray, strata: int) -> FloatArray:
-    """Lines (stratum, code before, time since, code, probability) of codes given the stratum."""
-    shares = np.broadcast_to(shares, (strata, shares.shape[-1]))
+def _lines(code: int, gap: int, shares: FloatArray, paced: int) -> FloatArray:
+    """Lines (pace, code before, time since, code, probability) of codes given the pace."""
+    shares = np.broadcast_to(shares, (paced, shares.shape[-1]))
     shares = shares / shares.sum(axis=1, keepdims=True)
     rows, codes = np.nonzero(shares)
-    return np.column_stack([rows, np.tile(given, (rows.size, 1)), codes, shares[rows, codes]])
-
-
-def _ahead(edges: tuple[int, ...], spans: tuple[int, ...]) -> FloatArray:
-    """Lines (code before, time since, code, probability): a moment anywhere in its bin and a time anywhere in
-    its own. What would lie after the last bin is left out, or in the last bin if nothing else is left."""
-    cuts, steps = np.array(edges, np.float64), np.array(spans, np.float64)
-    parts = (np.arange(_POINTS) + 0.5) / _POINTS
-    moments = cuts[:-1, None] + np.diff(cuts)[:, None] * parts
-    times = steps[:-1, None] + np.diff(steps)[:, None] * parts
-    number, found = cuts.size - 1, list[FloatArray]()
-    for code in range(number):
-        sums = (moments[code][:, None, None] + times[None]).transpose(1, 0, 2).reshape(len(times), -1)
-        after = np.searchsorted(cuts, sums, side="right") - 1
-        counts = np.stack([np.bincount(one, minlength=number + 1) for one in after]).astype(np.float64)
-        lost = counts[:, :number].sum(axis=1) == 0
-        counts[lost, number - 1] = 1.0
-        shares = counts[:, :number] / counts[:, :number].sum(axis=1, keepdims=True)
-        gap, next_ = np.nonzero(shares)
-        found.append(np.column_stack([np.full(gap.size, code), gap, next_, shares[gap, next_]]))
-    return np.concatenate(found)
+    given = np.broadcast_to(np.array([code, gap]), (rows.size, 2))
+    return np.column_stack([rows, given, codes, shares[rows, codes]])

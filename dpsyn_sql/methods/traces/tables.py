@@ -5,6 +5,7 @@ All numbers of tables are units (people): answers are divided by the weight of o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ MOST_CELLS = 256
 MOST_BINS = 32
 """Working bins of any other column at most; about half as many of a column with an order."""
 
-PARTS = {"flows": 5, "steps": 8, "times": 1, "others": 4}
+PARTS = {"flows": 5, "steps": 8, "times": 2, "others": 4}
 """Of the budget after the one-way tables; ``others``, if there are other columns."""
 
 _GRID = 2.0**-10
@@ -46,15 +47,15 @@ Table = tuple[FloatArray, float]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """``sizes`` (codes of the number of rows,): shares of units. ``walks``: among cells. ``times`` (codes of
-    the number of rows, bins of the time since the row before): shares, given the number; without NULL.
-    ``starts`` (strata, bins of the ordering column): shares of first rows. ``others``: of each other column
+    """``sizes`` (codes of the number of rows,): shares of units. ``walks``: among cells. ``times`` (paces,
+    bins of the time since the row before): shares of later rows. ``moments`` (paces, codes of the
+    ordering column): shares of all rows. ``others``: of each other column
     that is written shares of its bins, by cell, or by stratum if all rows of a unit share it."""
 
     sizes: FloatArray
     walks: Walks
     times: FloatArray
-    starts: FloatArray
+    moments: FloatArray
     others: Mapping[str, FloatArray]
 
 
@@ -141,10 +142,11 @@ class Task:
         names = [name for name in PARTS if name != "others" or self.others]
         shares = dict(zip(names, budget.split([PARTS[name] for name in names]), strict=True))
         others = self._others(curator, shares["others"]) if self.others else {}
-        sizes = of_total(simplex_projection(self.observed[self.families.size].values, self.people(np.ones(1))[0]), 1.0)
+        size = self.families.size
+        sizes = self.within(size) * self.shares(size)[self.bins(size)]
         walks = self._walks(curator, shares["flows"], shares["steps"], sizes, others)
-        times, starts = self._times(curator, shares["times"], sizes)
-        return Fitted(sizes, walks, times, starts, others)
+        times, moments = self._times(curator, shares["times"], sizes)
+        return Fitted(sizes, walks, times, moments, others)
 
     def _asked(
         self, curator: Curator, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
@@ -241,25 +243,26 @@ class Task:
     def _times(self, curator: Curator, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         families = self.families
         since, order = families.domain[families.since], families.order
+        number = (families.size, paces(sizes.size))
         (gaps, noise), (moments, sigma) = self._asked(
             curator,
             budget,
             [
-                ((families.size, np.arange(sizes.size)), (families.since, np.arange(since.size))),
-                (
-                    (families.size, self.strata),
-                    (families.place, np.array([0, 0, 1, 1])),
-                    (order, self.bins(order)),
-                ),
+                (number, (families.since, np.arange(since.size))),
+                (number, (order, self.bins(order))),
             ],
         )
         people = self.people(sizes)
         later = people * (1 - 1 / np.maximum(self.rows, 1))
-        known = gaps[:, : since.size - 1]
         alone = simplex_projection(self.observed[families.since].values[:-1], max(float(later.sum()), 1.0))
-        times = _smooth(known, noise, later, of_total(alone, 1.0))
-        begin = np.array([people[own] @ (1 / self.rows[own]) for own in self._parts])
-        return times, conditional(moments[:, 0], sigma, begin, self.shares(order))
+        times = _by_pace(gaps[:, : since.size - 1], noise, later, of_total(alone, 1.0))
+        spread = _by_pace(moments, sigma, people, self.shares(order))
+        return times, spread[:, self.bins(order)] * self.within(order)
+
+
+def paces(sizes: int) -> IntArray:
+    """Units of about as many rows: the doublings of each code of the number of rows."""
+    return np.floor(np.log2(np.arange(sizes) + 1)).astype(np.int64)
 
 
 def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
@@ -273,14 +276,13 @@ def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: Flo
     return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _smooth(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
-    """``conditional`` of groups in order, of which neighbours of as many rows are alike: they are taken
-    together, in runs of twice as many rows each."""
-    run = np.floor(np.log2(np.arange(groups.size) + 1)).astype(np.int64)
-    number = int(run[-1]) + 1
-    summed = np.stack([np.bincount(run, column, number) for column in table.T], axis=1)
-    width = float(np.sqrt(np.bincount(run).mean()))
-    return conditional(summed, sigma * width, np.bincount(run, groups, number), shares)[run]
+def _by_pace(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
+    """Shares by pace, like those of all paces as far as the table does not tell otherwise, and these like
+    ``shares``. ``groups``: units by the code of the number of rows."""
+    of = paces(groups.size)
+    people = np.bincount(of, groups)
+    every = conditional(table.sum(axis=0)[None], sigma * math.sqrt(people.size), people.sum()[None], shares)
+    return conditional(table, sigma, people, every[0])
 
 
 def _runs(people: FloatArray) -> IntArray:
