@@ -83,7 +83,7 @@ class Traces(Recipe):
         observed = dict(zip(alone.names, one_way_tables(alone, curator, plan.known), strict=True))
         task = Task.of(families, self._place(families), observed, plan.source.unit, self.classes)
         found = task.measured(curator, plan.reserved[0].budget)
-        return FamilyNetworkModel(plan.domain, task.total * task.weight, network_of(task, found), families)
+        return FamilyNetworkModel(plan.domain, task.total, network_of(task, found), families)
 
     def _families(self, families: Families | None) -> Families:
         if families is None or not families.order:
