@@ -53,7 +53,7 @@ class Seen:
     """Noisy tables (units; a unit's rows count one together) and what is known beside them.
 
     ``flows`` (strata, 4, places): rows by stratum of their unit, place in the family and place; ``steps``
-    (strata, places, places): by the place of the row before and their own; each with its ``sigma``.
+    (places, places): by the place of the row before and their own; each with its ``sigma``.
     ``places`` (places,): rows of each, of the one-way table, with its ``sigma``.
     ``known`` (places,): rows that discovery has estimated, if it has.
     ``masses`` (strata, 4): rows by stratum and place in the family, of the numbers of rows of units.
@@ -117,16 +117,9 @@ def fitted_walks(seen: Seen) -> Walks:
     strata, _, places = flows.shape
     leaving, reached = flows[:, FIRST] + flows[:, MIDDLE], flows[:, MIDDLE] + flows[:, LAST]
     rules = _Rules(seen.rings, seen.classes, places)
-    values, sigma = seen.steps
-    pooled, noise = values.sum(axis=0), sigma * math.sqrt(strata)
     out, into = leaving.sum(axis=0), reached.sum(axis=0)
-    every = rules.followed(pooled, noise, out, into, np.outer(out, into), seen.classes.max(initial=0) > 0)
-    steps = np.array(
-        [
-            rules.followed(values[s], sigma, leaving[s], reached[s], every, False)
-            for s in range(strata)
-        ]
-    )
+    every = rules.followed(*seen.steps, out, into)
+    steps = np.array([rules.of_flows(every, leaving[s], reached[s]) for s in range(strata)])
     starts = flows[:, ONLY] + flows[:, FIRST] + _TRACE
     return Walks(
         starts / starts.sum(axis=1, keepdims=True),
@@ -140,10 +133,8 @@ def _flows(seen: Seen) -> FloatArray:
     values, sigma = seen.flows
     strata, kinds, places = values.shape
     summed, own = values.sum(axis=(0, 1)), sigma * math.sqrt(strata * kinds)
-    alone, noise = seen.places
-    weight = noise**2 / max(own**2 + noise**2, _TRACE**2)
     total = float(seen.masses.sum())
-    both, noise = weight * summed + (1 - weight) * alone, noise * math.sqrt(1 - weight)
+    both, noise = _pooled(summed, own, *seen.places)
     if seen.known is not None:  # its noise is what they differ by beyond that of the tables
         known = of_total(seen.known, total)
         beyond = max(0.0, float(((both - known) ** 2).mean()) - noise**2)
@@ -158,6 +149,12 @@ def _flows(seen: Seen) -> FloatArray:
     return found
 
 
+def _pooled(first: FloatArray, one: float, second: FloatArray, other: float) -> tuple[FloatArray, float]:
+    """The best mean of two noisy tables, and its noise."""
+    weight = other**2 / max(one**2 + other**2, _TRACE**2)
+    return weight * first + (1 - weight) * second, one * math.sqrt(weight)
+
+
 @dataclass(frozen=True)
 class _Rules:
     """What steps agree with. The rows that leave a place, and those that reach it, come last."""
@@ -167,25 +164,23 @@ class _Rules:
     places: int
 
     def followed(
-        self,
-        table: FloatArray,
-        sigma: float,
-        leaving: FloatArray,
-        reached: FloatArray,
-        start: FloatArray,
-        by_class: bool,
+        self, table: FloatArray, sigma: float, leaving: FloatArray, reached: FloatArray
     ) -> FloatArray:
-        """A noisy table of steps, pulled towards what its sums lead to expect, from ``start`` on."""
-        total = float(leaving.sum())
-        reached = of_total(reached, total)
-        rows = np.repeat(np.arange(self.places), self.places).reshape(self.places, self.places)
-        ends = [(rows, leaving), (np.ascontiguousarray(rows.T), reached)]
+        """A noisy table of steps, pulled towards what its sums lead to expect."""
+        total, ends = float(leaving.sum()), self._ends(leaving, reached)
         sums = [self._sums(self.rings, table, total)]
-        if by_class:
-            number = int(self.classes.max()) + 1
-            sums.append(self._sums(self.classes[:, None] * number + self.classes, table, total))
-        expected = raked(of_total(start, total), [*sums, *ends])
+        if number := int(self.classes.max(initial=0)):
+            sums.append(self._sums(self.classes[:, None] * (number + 1) + self.classes, table, total))
+        expected = raked(of_total(np.outer(leaving, reached), total), [*sums, *ends])
         return raked(pulled(table, expected, sigma), ends)
+
+    def of_flows(self, steps: FloatArray, leaving: FloatArray, reached: FloatArray) -> FloatArray:
+        """Steps of other flows."""
+        return raked(of_total(steps, float(leaving.sum())), self._ends(leaving, reached))
+
+    def _ends(self, leaving: FloatArray, reached: FloatArray) -> list[Rule]:
+        rows = np.repeat(np.arange(self.places), self.places).reshape(self.places, self.places)
+        return [(rows, leaving), (np.ascontiguousarray(rows.T), of_total(reached, float(leaving.sum())))]
 
     def _sums(self, cells: IntArray, table: FloatArray, total: float) -> Rule:
         number = int(cells.max(initial=0)) + 1

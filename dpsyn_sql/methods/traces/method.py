@@ -2,7 +2,7 @@
 
     one-way tables -> cells of places, strata of persons, working bins        fit/denoise.py
     flows: (stratum, only / first / middle / last, cell)
-    steps: (stratum, cell before, cell) -> starts and steps of walks          fit/walks.py
+    steps: (cell before, cell) -> walks that agree with both                  fit/walks.py
     times: (number of rows, time since the row before), (stratum, first moment)
     others: (cell, column) -> what else is true of a row; classes of alike cells
     persons first, then their rows one after another                          rows/sample/families.py
@@ -123,7 +123,7 @@ def _further(families: Families, place: str) -> LaterMarginals:
     """What may be asked for beyond the one-way tables, by the most cells and bins."""
     domain, levels = families.domain, families.levels
     cells = min(domain[place].size, MOST_CELLS)
-    walks = [STRATA * 4 * cells, STRATA * (cells + 1) * cells]
+    walks = [STRATA * 4 * cells, (cells + 1) * cells]
     times = [domain[families.size].size * domain[families.since].size, domain[families.size].size * 2 * MOST_BINS]
     others = [
         min(one.size, MOST_BINS) * (STRATA if level == UNIT else cells)

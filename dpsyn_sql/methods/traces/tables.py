@@ -171,7 +171,7 @@ class Task:
         before, last = self.before
         size, place = (families.size, self.strata), (self.place, self.cells)
         (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place)])
-        (step,) = self._asked(curator, steps, [(size, (before, last), place)])
+        (step,) = self._asked(curator, steps, [((before, last), place)])
         alone = self.observed[self.place]
         spread = np.sqrt(np.bincount(self.cells).mean())
         people, rows = self.people(sizes), self.rows
@@ -179,7 +179,7 @@ class Task:
             Seen(
                 (np.bincount(self.cells, alone.values), float(alone.sigma) * float(spread)),
                 flow,
-                (_padded(step[0][:, :-1], number), step[1]),
+                (_padded(step[0], number), step[1]),
                 _known(families.domain[self.place], self.cells),
                 np.array([masses(people[own], rows[own]) for own in self._parts]),
                 rings(self._centres(), number),
@@ -303,8 +303,9 @@ def _halves(sizes: FloatArray) -> IntArray:
 
 
 def _padded(steps: FloatArray, number: int) -> FloatArray:
-    """Steps (strata, cells, cells) with none from cells that no row before has: a NULL in it starts anew."""
-    return np.pad(steps, ((0, 0), (0, number - steps.shape[1]), (0, 0)))
+    """Steps (cells, cells) without those after a NULL, which stands for a first row too: walks start anew
+    there."""
+    return np.pad(steps[:-1], ((0, number + 1 - len(steps)), (0, 0)))
 
 
 def _known(attribute: Attribute, cells: IntArray) -> FloatArray | None:
