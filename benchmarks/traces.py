@@ -2,8 +2,8 @@
 
     python benchmarks/traces.py [--epsilon 1 4] [--seeds 6] [--rows-per-unit 64]
 
-The source: user, time, hour, place (a point); the unit is a user; rows of a user stay together and are ordered
-by time. Each line is the mean over releases of the WRITTEN table against all rows of the source:
+The source: user, time, hour, place (a point); the unit is a user, whose rows stay together, ordered by time.
+Each line is the mean over releases of the WRITTEN table against all rows of the source:
 
     steps      total variation distance of (coarse cell, next coarse cell) of a user, 36 x 36
     density    the same of rows over 24 x 24 cells
@@ -120,7 +120,9 @@ def gyration(rows: Rows) -> Array:
 
 
 def gaps(rows: Rows) -> Array:
-    return binned(np.diff(rows[1])[within(rows)[1:]], [60, 600, 3600, 6 * 3600, DAY, 3 * DAY, 7 * DAY, 30 * DAY])
+    return binned(
+        np.diff(rows[1])[within(rows)[1:]], [60, 600, 3600, 6 * 3600, DAY, 3 * DAY, 7 * DAY, 30 * DAY]
+    )
 
 
 def fast(rows: Rows) -> Array:
@@ -155,7 +157,7 @@ def figures(rows: Rows, real: Rows) -> dict[str, float]:
 
 def drawn_anew(real: Rows, rng: np.random.Generator) -> Rows:
     """As many users, with replacement."""
-    user, number = by_user(real)
+    _, number = by_user(real)
     starts = np.append(0, np.cumsum(number))
     chosen = rng.integers(0, number.size, number.size)
     places = np.concatenate([np.arange(starts[one], starts[one + 1]) for one in chosen])
@@ -195,6 +197,7 @@ def released(source: Path, epsilon: float, most: int, method: str) -> Rows:
             together=True,
             order="ts_utc",
             domain=domain,
+            ledger=Path(folder) / "ledger",
             method=method,
         )
         return rows_of(con, "synthetic")

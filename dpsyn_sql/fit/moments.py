@@ -51,8 +51,8 @@ def ahead(edges: FloatArray, spans: FloatArray) -> Ahead:
         since, next_ = np.nonzero(counts)
         found.append((np.full(since.size, before), since, next_))
         shares.append(counts[since, next_])
-    columns = (np.concatenate(column) for column in zip(*found, strict=True))
-    return Ahead(*columns, np.concatenate(shares))
+    earlier, gaps, later = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Ahead(earlier, gaps, later, np.concatenate(shares))
 
 
 def first_moments(lines: Ahead, times: FloatArray, rows: int, all_rows: FloatArray) -> FloatArray:

@@ -3,8 +3,8 @@
 Cells of a noisy table are pulled towards what coarser tables lead to expect, as far as the table itself does
 not stand out of its noise (``pulled``: an empirical Bayes mean as of Efron and Morris 1973, with a spread in
 proportion to what is expected). What is expected of a step from x to y, given the rows that leave x and those
-that reach y, is the table of greatest entropy that agrees with them (``raked``: Deming and Stephan 1940), with
-how many steps go how far, and with how many lead from one class of places to another.
+that reach y, is the table of greatest entropy that agrees with them (``raked``: Deming and Stephan 1940),
+with how many steps go how far, and with how many lead from one class of places to another.
 """
 
 from __future__ import annotations
@@ -85,6 +85,11 @@ def pulled(table: FloatArray, expected: FloatArray, sigma: float) -> FloatArray:
     return of_total(np.maximum(expected + trust * (table - expected), 0.0), float(expected.sum()))
 
 
+def summed(cells: IntArray, values: FloatArray, number: int = 0) -> FloatArray:
+    """The sum of the values of each cell, of ``number`` cells at least."""
+    return np.bincount(cells.ravel(), values.ravel(), number).astype(np.float64)
+
+
 def of_total(table: FloatArray, total: float) -> FloatArray:
     """A table that is not negative, in proportion; even if it is empty."""
     whole = float(table.sum())
@@ -97,7 +102,7 @@ def raked(table: FloatArray, rules: Sequence[Rule]) -> FloatArray:
     found = table + _TRACE
     for _ in range(ROUNDS):
         for cells, sums in rules:
-            now = np.bincount(cells.ravel(), found.ravel(), sums.size)
+            now = summed(cells, found, sums.size)
             found = found * (sums / np.maximum(now, _TRACE**2))[cells]
     return np.asarray(found)
 
@@ -131,10 +136,10 @@ def _flows(seen: Seen) -> FloatArray:
     """Rows (strata, 4, places): those of a place in the family are like those of their stratum, and strata
     like all, as far as tables do not tell otherwise."""
     values, sigma = seen.flows
-    strata, kinds, places = values.shape
-    summed, own = values.sum(axis=(0, 1)), sigma * math.sqrt(strata * kinds)
+    strata, kinds, _ = values.shape
+    table, own = values.sum(axis=(0, 1)), sigma * math.sqrt(strata * kinds)
     total = float(seen.masses.sum())
-    both, noise = _pooled(summed, own, *seen.places)
+    both, noise = _pooled(table, own, *seen.places)
     if seen.known is not None:  # its noise is what they differ by beyond that of the tables
         known = of_total(seen.known, total)
         beyond = max(0.0, float(((both - known) ** 2).mean()) - noise**2)
@@ -184,7 +189,7 @@ class _Rules:
 
     def _sums(self, cells: IntArray, table: FloatArray, total: float) -> Rule:
         number = int(cells.max(initial=0)) + 1
-        return cells, simplex_projection(np.bincount(cells.ravel(), table.ravel(), number), total)
+        return cells, simplex_projection(summed(cells, table, number), total)
 
 
 def rings(centres: FloatArray | None, places: int) -> IntArray:

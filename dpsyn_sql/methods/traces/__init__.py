@@ -1,4 +1,4 @@
-"""Traces: the recipe in ``method.py``, its questions and fits in ``tables.py``, its network in ``nodes.py``."""
+"""Traces: the recipe in ``method.py``, questions and fits in ``tables.py``, the network in ``nodes.py``."""
 
 from dpsyn_sql.methods.traces.method import Traces
 

@@ -56,7 +56,8 @@ class Traces(Recipe):
     def __post_init__(self) -> None:
         if not 1 <= self.classes <= MOST_CLASSES:
             raise InputError(
-                f"method={self.name!r} has the setting classes={self.classes!r}; it can be 1 to {MOST_CLASSES}"
+                f"method={self.name!r} has the setting classes={self.classes!r}; "
+                f"it can be 1 to {MOST_CLASSES}"
             )
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
@@ -108,7 +109,7 @@ class Traces(Recipe):
 
 
 def _asked_alone(families: Families) -> Domain:
-    """The attributes whose one-way tables are asked for: what is known of the row before has those of rows."""
+    """The attributes whose one-way tables are asked for; the row before is like any row."""
     hidden = {families.place, *(name for name, _ in families.previous)}
     return Domain(tuple(one for one in families.domain.attributes if one.name not in hidden))
 
@@ -124,7 +125,10 @@ def _further(families: Families, place: str) -> LaterMarginals:
     domain, levels = families.domain, families.levels
     cells = min(domain[place].size, MOST_CELLS)
     walks = [STRATA * 4 * cells, (cells + 1) * cells]
-    times = [domain[families.size].size * domain[families.since].size, domain[families.size].size * 2 * MOST_BINS]
+    times = [
+        domain[families.size].size * domain[families.since].size,
+        domain[families.size].size * 2 * MOST_BINS,
+    ]
     others = [
         min(one.size, MOST_BINS) * (STRATA if level == UNIT else cells)
         for one, level in zip(domain.attributes, levels, strict=True)

@@ -1,7 +1,7 @@
 """The network of fitted traces: a unit, what is known of the row before, the row.
 
-The variables of the network are the attributes of the domain in their order, then the stratum and pace of a unit, the
-cell of a row, the cell of the row before, and working bins of other columns.
+The variables of the network are the attributes of the domain in their order, then the stratum and pace of a unit,
+the cell of a row, the cell of the row before, and working bins of other columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.moments import Ahead, ahead, first_moments
 from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
 from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
-from dpsyn_sql.methods.traces.tables import Fitted, Task, paces
+from dpsyn_sql.methods.traces.tables import Fitted, Task
 from dpsyn_sql.planning.families import BEFORE, ROW, UNIT
 
 
@@ -82,7 +82,7 @@ def _own(bins: IntArray) -> bool:
 
 
 def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
-    """The number of rows, its stratum, and the other columns that all rows share; the variables of strata and paces."""
+    """The number of rows, and the other columns that all rows share; the variables of strata and paces."""
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
     nodes.add(UNIT, families.size, [], size, found.sizes + 1e-12)
@@ -90,7 +90,7 @@ def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
     for name in task.others:
         if name in families.persons:
             _column(nodes, UNIT, name, stratum, found.others[name])
-    return stratum, nodes.follow(UNIT, "pace", size, paces(nodes.sizes[size]))
+    return stratum, nodes.follow(UNIT, "pace", size, task.paces)
 
 
 def _column(nodes: _Nodes, level: int, name: str, given: int, shares: FloatArray) -> None:
@@ -122,12 +122,16 @@ def _before(nodes: _Nodes) -> None:
         shares[-1] = 1e-12
         absent = np.eye(attribute.size)[-1]
         nodes.add(
-            BEFORE, hidden, [kind], nodes.place(hidden), np.where(first[:, None], absent, shares / shares.sum())
+            BEFORE,
+            hidden,
+            [kind],
+            nodes.place(hidden),
+            np.where(first[:, None], absent, shares / shares.sum()),
         )
 
 
 def _row(nodes: _Nodes, found: Fitted, stratum: int, pace: int) -> None:
-    """A row, given its unit and the row before: the time since, the moment, the place, and what hangs on it."""
+    """A row, given its unit and the row before: time since, moment, place, and what hangs on it."""
     task, families = nodes.task, nodes.task.families
     kind = nodes.place(families.place)
     since = nodes.place(families.since)
@@ -155,7 +159,7 @@ def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
     time since lead to."""
     task, families = nodes.task, nodes.task.families
     order = nodes.domain[families.order]
-    hidden = dict((followed, hidden) for hidden, followed in families.previous)[families.order]
+    hidden = next(name for name, followed in families.previous if followed == families.order)
     own, before, since = nodes.place(families.order), nodes.place(hidden), nodes.place(families.since)
     if nodes.sizes[own] == 1:
         return
@@ -192,7 +196,7 @@ def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
 def _first(task: Task, found: Fitted, lines: Ahead, regular: int) -> FloatArray:
     """Shares of the codes of first rows (paces, codes); those that are no moments keep theirs."""
     shares = found.moments.copy()
-    of, rows = paces(found.sizes.size), task.rows
+    of, rows = task.paces, task.rows
     for pace, times in enumerate(found.times):
         own, whole = of == pace, float(shares[pace, :regular].sum())
         weights = found.sizes[own] + 1e-12

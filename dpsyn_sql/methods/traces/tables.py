@@ -18,9 +18,20 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.projections import simplex_projection
-from dpsyn_sql.fit.walks import Seen, Walks, alike, fitted_walks, masses, of_total, pulled, raked, rings
+from dpsyn_sql.fit.walks import (
+    Seen,
+    Walks,
+    alike,
+    fitted_walks,
+    masses,
+    of_total,
+    pulled,
+    raked,
+    rings,
+    summed,
+)
 from dpsyn_sql.methods.marginals import over_bins
-from dpsyn_sql.planning.families import PLACES, UNIT, Families
+from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -135,7 +146,21 @@ class Task:
 
     def people(self, shares: FloatArray) -> FloatArray:
         """Units, of shares of them."""
-        return np.asarray(shares * max(self.total, 1.0))
+        return np.asarray(shares * self.most)
+
+    @property
+    def paces(self) -> IntArray:
+        """Of each code of the number of rows how often 1 is doubled to reach it."""
+        return np.unique(np.floor(np.log2(self.rows)), return_inverse=True)[1].astype(np.int64)
+
+    @property
+    def most(self) -> float:
+        """Units, at least one."""
+        return max(self.total, 1.0)
+
+    def _counts(self, name: str, bins: IntArray) -> FloatArray:
+        """Units of each bin of an attribute, by its one-way table."""
+        return summed(bins, simplex_projection(self.observed[name].values, self.most))
 
     def measured(self, curator: Curator, budget: Budget) -> Fitted:
         """Ask for all tables, and fit."""
@@ -177,7 +202,7 @@ class Task:
         people, rows = self.people(sizes), self.rows
         return fitted_walks(
             Seen(
-                (np.bincount(self.cells, alone.values), float(alone.sigma) * float(spread)),
+                (summed(self.cells, alone.values), float(alone.sigma) * float(spread)),
                 flow,
                 (_padded(step[0], number), step[1]),
                 _known(families.domain[self.place], self.cells),
@@ -189,8 +214,9 @@ class Task:
 
     @property
     def before(self) -> tuple[str, IntArray]:
-        """The attribute of the place of the row before, and the cell of each of its codes; that of NULL, which
-        stands for a first row too, is the last."""
+        """The attribute of the place of the row before, and the cell of each of its codes.
+
+        That of NULL, which stands for a first row too, is the last."""
         (name,) = (hidden for hidden, followed in self.families.previous if followed == self.place)
         cells = self.cells[: self.families.domain[name].size - 1]
         return name, np.append(cells, cells.max(initial=-1) + 1)
@@ -204,8 +230,7 @@ class Task:
         profiles = [table for name, table in others.items() if name not in self.families.persons]
         if not profiles:
             return np.zeros(number, np.int64)
-        mass = simplex_projection(self.observed[self.place].values, max(self.total, 1.0))
-        return alike(np.concatenate(profiles, axis=1), np.bincount(self.cells, mass), self.classes)
+        return alike(np.concatenate(profiles, axis=1), self._counts(self.place, self.cells), self.classes)
 
     def _centres(self) -> FloatArray | None:
         """Where cells of points lie (cells, axes), each axis in deviations of the rows; None for others."""
@@ -236,14 +261,13 @@ class Task:
         found = dict[str, FloatArray]()
         for name, (values, sigma) in zip(self.others, answers, strict=True):
             own, groups = given[name]
-            people = np.bincount(groups, simplex_projection(self.observed[own].values, self.people(np.ones(1))[0]))
-            found[name] = conditional(values, sigma, people, self.shares(name))
+            found[name] = conditional(values, sigma, self._counts(own, groups), self.shares(name))
         return found
 
     def _times(self, curator: Curator, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         families = self.families
         since, order = families.domain[families.since], families.order
-        number = (families.size, paces(sizes.size))
+        number = (families.size, self.paces)
         (gaps, noise), (moments, sigma) = self._asked(
             curator,
             budget,
@@ -255,14 +279,9 @@ class Task:
         people = self.people(sizes)
         later = people * (1 - 1 / np.maximum(self.rows, 1))
         alone = simplex_projection(self.observed[families.since].values[:-1], max(float(later.sum()), 1.0))
-        times = _by_pace(gaps[:, : since.size - 1], noise, later, of_total(alone, 1.0))
-        spread = _by_pace(moments, sigma, people, self.shares(order))
+        times = _by_pace(self.paces, gaps[:, : since.size - 1], noise, later, of_total(alone, 1.0))
+        spread = _by_pace(self.paces, moments, sigma, people, self.shares(order))
         return times, spread[:, self.bins(order)] * self.within(order)
-
-
-def paces(sizes: int) -> IntArray:
-    """Units of about as many rows: the doublings of each code of the number of rows."""
-    return np.floor(np.log2(np.arange(sizes) + 1)).astype(np.int64)
 
 
 def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
@@ -276,11 +295,12 @@ def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: Flo
     return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _by_pace(table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray) -> FloatArray:
+def _by_pace(
+    paces: IntArray, table: FloatArray, sigma: float, groups: FloatArray, shares: FloatArray
+) -> FloatArray:
     """Shares by pace, like those of all paces as far as the table does not tell otherwise, and these like
-    ``shares``. ``groups``: units by the code of the number of rows."""
-    of = paces(groups.size)
-    people = np.bincount(of, groups)
+    ``shares``. ``groups``: units by the code of the number of rows, ``paces``: of these codes."""
+    people = summed(paces, groups)
     every = conditional(table.sum(axis=0)[None], sigma * math.sqrt(people.size), people.sum()[None], shares)
     return conditional(table, sigma, people, every[0])
 
@@ -290,7 +310,9 @@ def _runs(people: FloatArray) -> IntArray:
     if people.size <= MOST_CELLS:
         return np.arange(people.size)
     middle = np.cumsum(people) - people / 2
-    return np.unique((middle * (MOST_CELLS / max(float(people.sum()), 1e-9))).astype(np.int64), return_inverse=True)[1]
+    return np.unique(
+        (middle * (MOST_CELLS / max(float(people.sum()), 1e-9))).astype(np.int64), return_inverse=True
+    )[1]
 
 
 def _halves(sizes: FloatArray) -> IntArray:
@@ -313,7 +335,7 @@ def _known(attribute: Attribute, cells: IntArray) -> FloatArray | None:
     if attribute.leaves is None:
         return None
     codes = np.array(attribute.leaves.codes)
-    return np.bincount(cells[codes], np.array(attribute.leaves.rows), int(cells.max()) + 1).astype(np.float64)
+    return summed(cells[codes], np.array(attribute.leaves.rows), int(cells.max()) + 1)
 
 
 def _middles(points: Points, levels: Sequence[int], nodes: Sequence[int | str]) -> FloatArray:
