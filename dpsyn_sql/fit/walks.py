@@ -209,6 +209,7 @@ def alike(profiles: FloatArray, weights: FloatArray, number: int) -> IntArray:
     """The class of each place, at most ``number`` of them, numbered from 0: weighted k-means (Lloyd 1982) of
     profiles (places, values), the best of some starts; deterministic."""
     generator, best, cost = np.random.default_rng(0), np.zeros(len(profiles), np.int64), math.inf
+    profiles, weights = np.round(profiles, 6), weights + _TRACE * max(1.0, float(weights.sum()))
     number = min(number, len(np.unique(profiles, axis=0)))
     if number < 2:
         return best

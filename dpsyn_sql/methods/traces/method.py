@@ -31,7 +31,7 @@ from dpsyn_sql.planning.queries import Curator, MarginalQuery
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Source
 
-ONE_WAY_SHARE = 20
+ONE_WAY_SHARE = 15
 """Percent for the one-way tables."""
 
 MOST_CLASSES = 64

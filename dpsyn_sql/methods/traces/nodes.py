@@ -1,7 +1,7 @@
 """The network of fitted traces: a unit, what is known of the row before, the row.
 
-The variables of the network are the attributes of the domain in their order, then the stratum and pace of a unit,
-the cell of a row, the cell of the row before, and working bins of other columns.
+The variables of the network are the attributes of the domain in their order, then the stratum and the
+pace of a unit, the cell of a row, the cell of the row before, and working bins of other columns.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ class _Nodes:
         self.add(level, label, [parent], made, np.eye(self.sizes[made])[of])
         return made
 
-    def coded(self, level: int, name: str, bins: IntArray, within: FloatArray) -> int:
-        """A new variable for the bins of an attribute, whose codes follow them once it is drawn; they are
-        added by ``codes``."""
+    def coded(self, name: str, bins: IntArray) -> int:
+        """The variable of the bins of an attribute: a new one, unless each code is its own bin."""
         return self.place(name) if _own(bins) else self.variable(int(bins.max()) + 1)
 
     def codes(self, level: int, name: str, variable: int, bins: IntArray, within: FloatArray) -> None:
@@ -96,7 +95,7 @@ def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
 def _column(nodes: _Nodes, level: int, name: str, given: int, shares: FloatArray) -> None:
     """A column whose bins hang on one variable."""
     bins, within = nodes.task.bins(name), nodes.task.within(name)
-    variable = nodes.coded(level, name, bins, within)
+    variable = nodes.coded(name, bins)
     label = name if variable == nodes.place(name) else f"{name}|bin"
     nodes.add(level, label, [given], variable, shares)
     nodes.codes(level, name, variable, bins, within)

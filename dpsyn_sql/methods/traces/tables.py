@@ -44,7 +44,7 @@ MOST_CELLS = 256
 MOST_BINS = 32
 """Working bins of any other column at most; about half as many of a column with an order."""
 
-PARTS = {"flows": 5, "steps": 8, "times": 2, "others": 4}
+PARTS = {"flows": 5, "steps": 9, "times": 2, "others": 3}
 """Of the budget after the one-way tables; ``others``, if there are other columns."""
 
 _GRID = 2.0**-10

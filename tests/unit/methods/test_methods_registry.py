@@ -86,7 +86,7 @@ def test_a_method_is_a_name_a_value_or_a_mapping():
         (
             "tow",
             "method='tow' is not known; use one of auto, adaptive, copula, dpcopula, dpsyn, "
-            "hierarchical, independent, mixture, privbayes, toy",
+            "hierarchical, independent, mixture, privbayes, toy, traces",
         ),
         (None, "method=None is not known"),
         (Toy, "is not known"),
@@ -129,9 +129,9 @@ def test_text_that_is_no_value_of_a_setting_is_refused(texts):
 def test_help_texts_name_it():
     assert (
         method_help()
-        == "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy or hierarchical"
+        == "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy, hierarchical or traces"
     )
-    assert described()[-2] == (
+    assert described()[-3] == (
         "toy: One-way marginals, each of them so many times; settings: degree (a whole number; default 1), "
         "share (a finite number; default 0.5), twice (true or false; default false), label (text; default "
         "plain), colour (red or green; default red)"
@@ -139,7 +139,7 @@ def test_help_texts_name_it():
     for command in ("release", "plan", "audit"):
         shown = " ".join(run(command, "--help").output.split())
         assert (
-            "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy or hierarchical."
+            "auto, adaptive, dpsyn, privbayes, copula, dpcopula, mixture, independent, toy, hierarchical or traces."
             in shown
             and "toy: One-way marginals" in shown
         )
