@@ -1,7 +1,7 @@
 """Traces: a person's rows in order, each at a place that follows from the place before.
 
-    one-way tables -> cells of places, halves of persons by rows, bins        fit/denoise.py
-    flows: (half, class of the person, only / first / middle / last, cell)
+    one-way tables -> cells of places, strata of persons, working bins        fit/denoise.py
+    flows: (stratum, only / first / middle / last, cell)
     steps: (cell before, cell) -> walks that agree with both                  fit/walks.py
     times: (number of rows, time since the row before), (stratum, first moment)
     others: (cell, column) -> what else is true of a row; classes of alike cells
@@ -23,7 +23,7 @@ from dpsyn_sql.methods.marginals import one_way_steps, one_way_tables
 from dpsyn_sql.methods.models.families import FamilyNetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.traces.nodes import network_of
-from dpsyn_sql.methods.traces.tables import HALVES, MOST_BINS, MOST_CELLS, Task
+from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Task
 from dpsyn_sql.planning.families import UNIT, Families
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
@@ -124,16 +124,15 @@ def _further(families: Families, place: str) -> LaterMarginals:
     """What may be asked for beyond the one-way tables, by the most cells and bins."""
     domain, levels = families.domain, families.levels
     cells = min(domain[place].size, MOST_CELLS)
-    strata = HALVES * (1 if families.group is None else families.group.attribute.size)
-    walks = [strata * 4 * cells, (cells + 1) * cells]
+    walks = [STRATA * 4 * cells, (cells + 1) * cells]
     times = [
         domain[families.size].size * domain[families.since].size,
         domain[families.size].size * 2 * MOST_BINS,
     ]
     others = [
-        min(one.size, MOST_BINS) * (HALVES if level == UNIT else cells)
+        min(one.size, MOST_BINS) * (STRATA if level == UNIT else cells)
         for one, level in zip(domain.attributes, levels, strict=True)
         if one.name in families.domain.names[: families.written]
     ]
     asked = [*walks, *times, *others]
-    return LaterMarginals(4, max(asked), sum(asked))
+    return LaterMarginals(3, max(asked), sum(asked))

@@ -85,17 +85,10 @@ def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
     nodes.add(UNIT, families.size, [], size, found.sizes + 1e-12)
-    half = nodes.follow(UNIT, "half", size, task.halves)
-    stratum = half
-    if families.group is not None:
-        group = nodes.place(families.group.attribute.name)
-        nodes.add(UNIT, families.group.attribute.name, [half], group, found.groups)
-        number = found.groups.size
-        stratum = nodes.variable(number)
-        nodes.add(UNIT, "stratum", [half, group], stratum, np.eye(number))
+    stratum = nodes.follow(UNIT, "stratum", size, task.strata)
     for name in task.others:
         if name in families.persons:
-            _column(nodes, UNIT, name, half, found.others[name])
+            _column(nodes, UNIT, name, stratum, found.others[name])
     return stratum, nodes.follow(UNIT, "pace", size, task.paces)
 
 

@@ -35,9 +35,8 @@ from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
 from dpsyn_sql.source.relation import PrivacyUnit
 
-HALVES = 2
-"""Parts of the units, by their number of rows: about as many units in each. With a class of units, strata are
-a half and a class each."""
+STRATA = 2
+"""Parts of the units, by their number of rows: about as many units in each."""
 
 MOST_CELLS = 256
 """Cells of places at most: codes, or runs of neighbouring codes of about as many rows."""
@@ -59,14 +58,12 @@ Table = tuple[FloatArray, float]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """``sizes`` (codes of the number of rows,): shares of units. ``groups`` (halves,
-    classes): shares of the classes of units, one if there are none. ``walks``: among cells. ``times`` (paces,
+    """``sizes`` (codes of the number of rows,): shares of units. ``walks``: among cells. ``times`` (paces,
     bins of the time since the row before): shares of later rows. ``moments`` (paces, codes of the
     ordering column): shares of all rows. ``others``: of each other column
     that is written shares of its bins, by cell, or by stratum if all rows of a unit share it."""
 
     sizes: FloatArray
-    groups: FloatArray
     walks: Walks
     times: FloatArray
     moments: FloatArray
@@ -78,8 +75,8 @@ class Task:
     """What is public once the one-way tables are known.
 
     ``observed``: one-way tables (units). ``total``: units. ``found``: attributes in working bins, those of
-    ``names``; ``cells``: of each code of ``place`` its cell, ``halves``: of each code of the number of rows
-    its half.
+    ``names``; ``cells``: of each code of ``place`` its cell, ``strata``: of each code of the number of rows
+    its stratum.
     """
 
     families: Families
@@ -90,7 +87,7 @@ class Task:
     classes: int
     found: Binned
     cells: IntArray
-    halves: IntArray
+    strata: IntArray
 
     @classmethod
     def of(
@@ -172,9 +169,9 @@ class Task:
         others = self._others(curator, shares["others"]) if self.others else {}
         size = self.families.size
         sizes = self.within(size) * self.shares(size)[self.bins(size)]
-        walks, groups = self._walks(curator, shares["flows"], shares["steps"], sizes, others)
+        walks = self._walks(curator, shares["flows"], shares["steps"], sizes, others)
         times, moments = self._times(curator, shares["times"], sizes)
-        return Fitted(sizes, groups, walks, times, moments, others)
+        return Fitted(sizes, walks, times, moments, others)
 
     def _asked(
         self, curator: Curator, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
@@ -194,47 +191,26 @@ class Task:
         steps: Budget,
         sizes: FloatArray,
         others: Mapping[str, FloatArray],
-    ) -> tuple[Walks, FloatArray]:
+    ) -> Walks:
         families, number = self.families, int(self.cells.max()) + 1
         before, last = self.before
-        place = (self.place, self.cells)
-        unit = [(families.size, self.halves), *self._group]
-        (flow,) = self._asked(curator, flows, [(*unit, (families.place, np.arange(len(PLACES))), place)])
+        size, place = (families.size, self.strata), (self.place, self.cells)
+        (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place)])
         (step,) = self._asked(curator, steps, [((before, last), place)])
         alone = self.observed[self.place]
         spread = np.sqrt(np.bincount(self.cells).mean())
         people, rows = self.people(sizes), self.rows
-        halves, noise = flow
-        flow = halves.reshape(-1, len(PLACES), number), noise
-        groups = self._of_halves(flow[0].sum(axis=(1, 2)))
-        walks = fitted_walks(
+        return fitted_walks(
             Seen(
                 (summed(self.cells, alone.values), float(alone.sigma) * float(spread)),
                 flow,
                 (_padded(step[0], number), step[1]),
                 _known(families.domain[self.place], self.cells),
-                np.concatenate(
-                    [
-                        np.outer(shares, masses(people[own], rows[own]))
-                        for own, shares in zip(self._parts, groups, strict=True)
-                    ]
-                ),
+                np.array([masses(people[own], rows[own]) for own in self._parts]),
                 rings(self._centres(), number),
                 self._alike(others, number),
             )
         )
-        return walks, groups
-
-    @property
-    def _group(self) -> list[tuple[str, IntArray]]:
-        """The class of a unit, if units have one, each code its own bin."""
-        group = self.families.group
-        return [] if group is None else [(group.attribute.name, np.arange(group.attribute.size))]
-
-    def _of_halves(self, units: FloatArray) -> FloatArray:
-        """Shares (halves, classes) of the classes of each half, of noisy units (strata,)."""
-        table = np.maximum(units.reshape(len(self._parts), -1), 0.0) + 1e-6
-        return np.asarray(table / table.sum(axis=1, keepdims=True))
 
     @property
     def before(self) -> tuple[str, IntArray]:
@@ -247,7 +223,7 @@ class Task:
 
     @property
     def _parts(self) -> list[IntArray]:
-        return [np.flatnonzero(self.halves == part) for part in range(int(self.halves.max()) + 1)]
+        return [np.flatnonzero(self.strata == part) for part in range(int(self.strata.max()) + 1)]
 
     def _alike(self, others: Mapping[str, FloatArray], number: int) -> IntArray:
         """Classes of cells by the columns that hang on them."""
@@ -277,7 +253,7 @@ class Task:
         """Shares of the bins of other columns by cell, or by stratum."""
         families = self.families
         given = {
-            name: (families.size, self.halves) if name in families.persons else (self.place, self.cells)
+            name: (families.size, self.strata) if name in families.persons else (self.place, self.cells)
             for name in self.others
         }
         scopes = [(given[name], (name, self.bins(name))) for name in self.others]
