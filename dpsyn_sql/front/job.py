@@ -88,7 +88,8 @@ class Design:
 
     def divided(self, budget: Budget) -> tuple[Budget, Budget]:
         """What pays for the question whether rows of a unit are alike, and what is left to the method."""
-        return divided(budget) if self.source.unit.together else (replace(budget, amount=0), budget)
+        asked = self.source.unit.together and self.method.takes_classes
+        return divided(budget) if asked else (replace(budget, amount=0), budget)
 
     def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
         if self.method.growth is None:

@@ -121,7 +121,7 @@ def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         known = frozenset(name for table in found.tables for name in table.attrs)
         terms = replace(terms, alone=found.once.alone, known=known)
     siblings = None
-    if terms.families is not None:
+    if terms.families is not None and job.method.takes_classes:
         families, rest, siblings = _with_groups(job, door, terms.families, rest)
         domain, terms = families.domain, replace(terms, families=families)
     plan = job.method.plan(source, domain, rest, terms)

@@ -37,8 +37,8 @@ class Recipe(ABC):
     that a user may change, from Python, YAML or the command line. Class variables describe it: ``name``;
     ``model``, the class that ``run`` fits; ``attributes``, the most with which it works in minutes (None: any
     number); ``takes_workload``, whether it divides its budget by the weights of a workload; ``takes_target``,
-    whether it favours one column; ``takes_families``, whether it fits rows that stay together; ``choices``,
-    the values of the settings that have few.
+    whether it favours one column; ``takes_families``, whether it fits rows that stay together, and
+    ``takes_classes``, whether units with classes are of use to it then; ``choices``, the values of the settings that have few.
     """
 
     name: ClassVar[str]
@@ -47,6 +47,7 @@ class Recipe(ABC):
     takes_workload: ClassVar[bool] = False
     takes_target: ClassVar[bool] = False
     takes_families: ClassVar[bool] = False
+    takes_classes: ClassVar[bool] = True
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
 
     @classmethod

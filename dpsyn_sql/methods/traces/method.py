@@ -52,6 +52,7 @@ class Traces(Recipe):
     name = "traces"
     model = FamilyNetworkModel
     takes_families = True
+    takes_classes = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.classes <= MOST_CLASSES:
