@@ -70,7 +70,7 @@ class Design:
         if terms.families is not None:
             own = plan.details
             details = replace(own, lines=(*own.lines, *terms.families.lines))
-            plan = replace(plan, details=details, siblings=SiblingStage(self.divided(rest)[0]))
+            plan = replace(plan, details=details, siblings=self._siblings(rest))
         if self.total is not None:
             own = plan.details
             identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
@@ -85,6 +85,9 @@ class Design:
         """The domain with what the rows of a unit decide together, if they stay together; and the terms."""
         families = families_of(domain, self.source.unit, self.shape.per_unit)
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
+
+    def _siblings(self, rest: Budget) -> SiblingStage | None:
+        return SiblingStage(self.divided(rest)[0]) if self.method.takes_classes else None
 
     def divided(self, budget: Budget) -> tuple[Budget, Budget]:
         """What pays for the question whether rows of a unit are alike, and what is left to the method."""
