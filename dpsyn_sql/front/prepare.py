@@ -279,7 +279,7 @@ def _ordering(shape: Shape, order: str) -> str:
         )
     if found[0].name in shape.per_unit:
         raise InputError(
-            f"order={said(order)} is declared per_unit: true, the same in all rows of a unit: it orders none. "
+            f"order={said(order)} is declared per_unit: true, so it orders no rows of a unit. "
             "Take away one of the two."
         )
     if isinstance(found[0], Attribute):
