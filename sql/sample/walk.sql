@@ -1,5 +1,6 @@
 -- Rows of units, place by place: a row follows from its unit, its moment and the row before it. A unit stands at
--- place 0 before its rows.
+-- place 0 before its rows. A macro of DuckDB 1.5 forgets MATERIALIZED, but what is named twice is made once all the
+-- same: hence EXISTS, which is always so. Within the recursion an ASOF join would be refused.
 -- in:  words (names), stride (more than a unit has rows), lists (by node: name, and what stands after FROM),
 --      moments (query: number of a row, n, m0, m1, ...), drawn (query of the next rows of walk: row, w0, w1, ...,
 --      tick of the row before, own), tick (expression of a row's), codes (<expression> AS a<i>)
@@ -22,7 +23,11 @@ walk AS (
         CAST(0 AS BIGINT) AS tick,
         number - 1 AS "row"
     FROM moments
-    WHERE number % {{ stride }} = 1
+    WHERE
+        number % {{ stride }} = 1
+{% for name, _ in lists %}
+        AND EXISTS (FROM {{ name }})
+{% endfor %}
     UNION ALL
     SELECT
 {% for word in words %}

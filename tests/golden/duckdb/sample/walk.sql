@@ -13,7 +13,9 @@ walk AS (
         CAST(0 AS BIGINT) AS tick,
         number - 1 AS "row"
     FROM moments
-    WHERE number % 65 = 1
+    WHERE
+        number % 65 = 1
+        AND EXISTS (FROM lists0)
     UNION ALL
     SELECT
         w0,
