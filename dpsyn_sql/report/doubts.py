@@ -25,6 +25,9 @@ _MANY_TEXTS = 0.01
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
 
+_SINGLE = 0.95
+# The part of units of one row from which on a release says that nothing is kept together.
+
 
 def notes_on(entry: SqliteEntry) -> tuple[str, ...]:
     """Notes of the ledger for the operator."""
@@ -63,6 +66,7 @@ def doubts(made: FittedRelease, found: Judged) -> Doubts:
     dependences = None if remark or (large and not paired) else found.dependences.why
     texts = (
         _uncertain_total(made),
+        _single_rows(made),
         _unknown_types(made.types),
         _odd_texts(made.types),
         found.table.why,
@@ -85,13 +89,30 @@ def _uncertain_total(made: FittedRelease) -> str | None:
     error, unit = total_error(made.measurements), made.plan.source.unit
     if error <= _UNCERTAIN * max(0.0, made.model.total):
         return None
-    wanted = rows_wanted(made)
+    wanted, thing = rows_wanted(made), "units" if unit.together else "rows"
     return (
-        f"The noisy total of {made.model.total:,.0f} rows has a standard error of {error:,.0f}: the number "
-        "of rows, and every other figure, is uncertain"
+        f"The noisy total of {made.model.total:,.0f} {thing} has a standard error of {error:,.0f}: the "
+        f"number of {thing}, and every other figure, is uncertain"
         + (f", and {wanted:,} rows are written instead" if wanted == ROWS_OF_NOISE else "")
         + ". Spend a larger epsilon"
-        + (f", or count fewer than {unit.max_rows} rows of a unit." if unit.max_rows > 1 else ".")
+        + (
+            f", or count fewer than {unit.max_rows} rows of a unit."
+            if unit.sensitivity > unit.weight
+            else "."
+        )
+    )
+
+
+def _single_rows(made: FittedRelease) -> str | None:
+    """Nearly every unit has one row: nothing is to be kept together."""
+    if made.families is None or made.model.total <= 0:
+        return None
+    numbers = made.model.project([made.families.size])
+    if numbers[0] < _SINGLE * numbers.sum():
+        return None
+    return (
+        f"About {numbers[0] / numbers.sum():.0%} of the units have one row: without together=, the same "
+        "epsilon tells more of the other columns."
     )
 
 

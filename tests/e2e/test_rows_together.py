@@ -1,0 +1,139 @@
+"""Whole releases whose rows stay together, as an analyst calls them: wrong calls, odd tables, the second run."""
+
+import warnings
+
+import duckdb
+import pytest
+
+import dpsyn_sql
+from dpsyn_sql.errors import InputError
+
+COLUMNS = {
+    "kind": {"type": "categorical", "categories": ["a", "b", "c"], "other": False},
+    "price": {"type": "numeric", "lower": 0, "upper": 99, "bins": 10},
+    "day": {"type": "temporal", "lower": "2024-01-01", "upper": "2024-12-31", "bins": 12},
+    "born": {"type": "numeric", "lower": 1940, "upper": 2010, "bins": 7, "per_unit": True},
+}
+VISITS = """
+    SELECT
+        (i % 900)::INTEGER AS person,
+        ['a', 'b', 'c'][1 + ((hash(i % 900) + (hash(i) % 10 > 7)::INTEGER) % 3)::INTEGER] AS kind,
+        (hash(i * 3) % 100)::INTEGER AS price,
+        DATE '2024-01-01' + (hash(i * 7) % 360)::INTEGER AS day,
+        (1940 + hash((i % 900) * 11) % 70)::INTEGER AS born
+    FROM range(4500) AS numbers(i)
+"""
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE visits AS {VISITS}")
+        yield connection
+
+
+def released(con, source="visits", **options):
+    given = dict(privacy_unit="person", max_rows_per_unit=16, together=True, domain={"columns": COLUMNS})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpsyn_sql.release(con, source, **{**given, **options})
+
+
+def test_persons_have_their_rows_their_year_and_their_order(con):
+    released(con, epsilon=20, order="day", into="copy")
+    persons, rows, most = con.execute(
+        "SELECT count(*), sum(n), max(years) FROM "
+        "(SELECT count(*) AS n, count(DISTINCT born) AS years FROM copy GROUP BY person)"
+    ).fetchall()[0]
+    assert abs(persons - 900) < 30 and abs(rows - 4500) < 200 and most == 1
+    steps = con.execute(
+        "SELECT count(*) FILTER (step < 0), count(*) FROM (SELECT day - lag(day) OVER "
+        "(PARTITION BY person ORDER BY rowid) AS step FROM copy)"
+    ).fetchall()[0]
+    assert steps[0] == 0 and steps[1] > 4000
+
+
+def test_a_marginal_counts_persons_and_their_rows(con):
+    release = released(con, epsilon=20)
+    table = release.marginal(["rows of the unit"])
+    assert abs(table.estimate.sum() - 900) < 30
+    assert table.estimate.idxmax() == 4
+    loaded = dpsyn_sql.load(con, "visits_synthetic")
+    assert abs(loaded.marginal(["born"]).estimate.sum() - 900) < 30
+    sample = con.execute("FROM dpsyn_sample('visits_synthetic', 50)").df()
+    assert sample.person.nunique() == 50
+    assert (sample.groupby("person").born.nunique() == 1).all()
+
+
+def test_the_same_call_replays_and_another_order_is_another_release(con):
+    first = released(con, order="day", into="copy", name="visits")
+    again = released(con, order="day", into="copy", name="visits", replace=True)
+    assert again.replayed and again.id == first.id
+    for other in ({"order": None}, {"together": False, "order": None}):
+        with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
+            released(con, into="copy", name="visits", replace=True, **other)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_rows_per_unit": 1}, "max_rows_per_unit=16 or more"),
+        ({"privacy_unit": "row", "max_rows_per_unit": 1}, "name its column"),
+        ({"together": False, "order": "day"}, "give together=True too"),
+        ({"order": "kind"}, "must be a date, a timestamp or a whole number"),
+        ({"order": "dya"}, "can be ordered by"),
+        ({"order": "born"}, "orders no rows of a unit"),
+        ({"order": ""}, "the name of a column"),
+        ({"together": 1}, "True or False"),
+        ({"method": "copula"}, "use 'adaptive'"),
+        ({"method": "traces"}, "order="),
+    ],
+)
+def test_a_wrong_call_is_one_error_and_costs_nothing(con, options, words):
+    with pytest.raises(InputError) as refused:
+        released(con, **options)
+    assert words in str(refused.value)
+    tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
+    assert tables == [("visits",)]
+
+
+@pytest.mark.parametrize("order", [None, "day"])
+@pytest.mark.parametrize(
+    ("odd", "delta"),
+    [
+        ("SELECT * REPLACE (NULL::INTEGER AS person) FROM visits", 1e-9),
+        ("SELECT * REPLACE (1 AS person) FROM visits", 1e-9),
+        ("SELECT * REPLACE (NULL::DATE AS day) FROM visits", 0),
+        ("SELECT * FROM visits WHERE price < 0", 1e-9),
+        ("SELECT * REPLACE ('infinity'::DATE AS day) FROM visits", 1e-9),
+    ],
+)
+def test_odd_tables_end_well(con, odd, delta, order):
+    con.execute(f"CREATE TABLE odd AS {odd}")
+    release = released(con, "odd", order=order, delta=delta)
+    written = con.execute("SELECT count(*), max(day) FROM odd_synthetic").fetchall()[0]
+    assert written[0] == release.rows
+
+
+def test_a_table_of_single_rows_is_told(con):
+    con.execute("CREATE TABLE single AS SELECT * REPLACE (rowid::INTEGER AS person) FROM visits")
+    notes = released(con, "single", epsilon=5).notes
+    assert any("of the units have one row: without together=" in note for note in notes)
+
+
+def test_the_plan_says_whom_it_protects(con):
+    text = str(
+        dpsyn_sql.plan(
+            con,
+            "visits",
+            privacy_unit="person",
+            max_rows_per_unit=64,
+            together=True,
+            order="day",
+            domain={"columns": COLUMNS},
+        )
+    )
+    assert "all rows of one person; at most 64 of them are counted" in text
+    assert "each person counts the same, however many rows it has" in text
+    assert "least code of its rows: born" in text
+    assert "units in 95 % of releases" in text
