@@ -37,7 +37,7 @@ from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.rows.sample.ticks import check_ticks
+from dpsyn_sql.rows.sample.ticks import MOST_TICK, check_ticks
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -275,7 +275,8 @@ def _ordering(shape: Shape, order: str) -> str:
     if not _orders(found[0]):
         raise InputError(
             f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
-            "bounds or bins in the domain file. Declare it as temporal or numeric (dpsyn init writes a form)."
+            "bounds or bins within 2^61 of zero in the domain file. Declare it as temporal or numeric "
+            "(dpsyn init writes a form)."
         )
     if found[0].name in shape.per_unit:
         raise InputError(
@@ -290,7 +291,8 @@ def _ordering(shape: Shape, order: str) -> str:
 def _orders(item: Attribute | Undiscovered) -> bool:
     kind = item.type
     if isinstance(item, Undiscovered):
-        small = kind.high - kind.low < 2**33 or kind.temporal or None not in (item.least, item.most)
+        bounded = all(end is not None and abs(end) < MOST_TICK for end in (item.least, item.most))
+        small = kind.high - kind.low < 2**33 or kind.temporal or bounded
         if item.hierarchy is not None or not item.typed or not small:
             return False
     return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0

@@ -15,7 +15,7 @@ from dpsyn_sql.domain.positions import tick_pieces, tick_positions
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import IntArray
 
-_MOST = 2**61
+MOST_TICK = 2**61
 """Ticks below it can be added in int64."""
 
 
@@ -31,7 +31,7 @@ def check_ticks(attribute: Attribute) -> None:
             "dates, times or timestamps."
         )
     edges = edge_ticks(attribute)
-    if max(abs(edges[0]), abs(edges[-1])) > _MOST:
+    if max(abs(edges[0]), abs(edges[-1])) > MOST_TICK:
         raise InputError(f"Rows cannot be ordered by column {attribute.name!r}: its values are too large.")
 
 
