@@ -61,7 +61,8 @@ class Release:
     def marginal(self, attrs: Sequence[str]) -> pd.DataFrame:
         """Counts of a marginal, denoised and as measured, with standard errors; costs nothing.
 
-        It is printed in whole rows; its values have all digits.
+        It is printed in whole rows; its values have all digits. Where rows stay together counts are of units,
+        each of which counts one, divided among its rows.
 
         Columns: the attributes, ``estimate`` (of the model, denoised: closest on average, biased),
         ``estimate_error`` (of ``estimate``, in rows; NaN where none is known), ``noisy`` (as measured:
