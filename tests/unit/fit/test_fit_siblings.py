@@ -1,9 +1,11 @@
 """Excess agreement of families from noisy tables: without bias, and with the deviation that it says."""
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.siblings import excess, explained
+from dpsyn_sql.fit.siblings import excess, explained, hanging_together
 
 
 def pairs_of(codes, bins):
@@ -82,3 +84,38 @@ def test_nothing_is_said_of_families_that_noise_hides():
     assert excess(noisy(random, np.full((4, 4), 1.0), 50.0), 50.0) is None
     assert explained(noisy(random, np.full((9, 4), 1.0), 50.0), 50.0) is None
     assert excess(np.zeros((1, 1)), 1.0) is None
+
+
+def tables_of(classes, random, families=40_000, sigma=20.0, bins=4):
+    """Noisy tables of pairs over attributes, each of which follows one of some independent classes."""
+    laws = {place: random.dirichlet(np.full(bins, 0.5), 3) for place in range(len(classes))}
+    shares, found = np.full(3, 1 / 3), {}
+    for a, b in combinations_with_replacement(range(len(classes)), 2):
+        if classes[a] == classes[b]:
+            exact = (laws[a] * shares[:, None]).T @ laws[b]
+        else:
+            exact = np.multiply.outer(shares @ laws[a], shares @ laws[b])
+        found[a, b] = families * exact + random.normal(0, sigma, (bins, bins))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("classes", "sets"),
+    [
+        ((0, 0, 0), [[0, 1, 2]]),
+        ((0, 1, 2), [[0], [1], [2]]),
+        ((0, 1, 0, 1), [[0, 2], [1, 3]]),
+        ((0, 1, 1, 0, 2), [[0, 3], [1, 2], [4]]),
+        ((0,), [[0]]),
+    ],
+)
+def test_attributes_of_one_class_hang_together(classes, sets):
+    for seed in range(20):
+        tables = tables_of(classes, np.random.default_rng(seed))
+        assert hanging_together(tables, len(classes), 20.0) == sets, seed
+
+
+def test_noise_alone_hangs_nothing_together():
+    for seed in range(20):
+        tables = tables_of((0, 1, 2, 3), np.random.default_rng(seed), families=300, sigma=60.0)
+        assert len(hanging_together(tables, 4, 60.0)) >= 3, seed
