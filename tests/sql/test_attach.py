@@ -349,7 +349,7 @@ def test_hostile_text_in_every_argument_is_text(con, text):
         values = (quoted, f"[{quoted}]", f"{{'name': {quoted}}}")
         for value in values:
             try:
-                con.execute(f"FROM dpsyn_plan('people', {option} := {value})").fetchall()
+                con.execute(f"FROM dpsyn_plan('people', \"{option}\" := {value})").fetchall()
             except duckdb.InvalidInputException as error:
                 assert ".py" not in str(error) and "Traceback" not in str(error) and "49" not in str(error)
     for source in (quoted, f"'SELECT * FROM ' || {quoted}"):
