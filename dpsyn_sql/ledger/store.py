@@ -50,6 +50,8 @@ _REASONS = {
     "SQLITE_IOERR": _FULL_OR_BROKEN,
     "SQLITE_NOTADB": "the file is not a ledger",
     "SQLITE_CORRUPT": _DAMAGED,
+    # Our statements are sound: one that is not accepted meets another schema than we wrote.
+    "SQLITE_ERROR": _DAMAGED,
     # Codes of the system, while a new file is made.
     "EAGAIN": _BUSY,
     "EROFS": _READ_ONLY,
@@ -59,7 +61,7 @@ _REASONS = {
     "OperationalError": _DAMAGED,
     "UnicodeDecodeError": _DAMAGED,
 }
-_DAMAGES = ("SQLITE_CORRUPT", "OperationalError", "UnicodeDecodeError")
+_DAMAGES = ("SQLITE_CORRUPT", "SQLITE_ERROR", "OperationalError", "UnicodeDecodeError")
 
 NOTHING_LEFT = "Its content is unchanged; the failed step left nothing behind."
 """The effect of a failed step on the ledger, unless its caller knows more."""

@@ -129,7 +129,7 @@ FAULTS = (
     ),
     fault(
         "second looks cost more than was planned for them",
-        "tests/unit/test_second_looks.py::test_no_more_than_the_pool_and_only_where_it_finds_something",
+        "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
             "dpsyn_sql/planning/second_looks.py",
             "math.floor(pool * Fraction(rest) / every)",

@@ -16,6 +16,7 @@ from dpsyn_sql.auditing.design import simulated
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Static
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.source.relation import PrivacyUnit
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +163,7 @@ def test_the_curves_are_those_of_the_mechanisms_that_attain_them():
 
 
 def test_the_simulated_design_agrees_with_exact_probabilities():
-    plan, _ = _planned(3, 0, "copula", None, 1)
+    plan, _ = _planned(3, 0, "copula", None, PrivacyUnit())
     events = [marginals_module.marginals_event(len(step.queries), 1, step.budget) for step in plan.steps]
     halves = [LaplaceEvent(event.scale / 2, event.l1) for event in events]
     # Clipped to 0 or 1, each cell is a fair copy of one bit: count the ones of each step.

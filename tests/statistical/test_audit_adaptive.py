@@ -18,6 +18,7 @@ from dpsyn_sql.methods import Adaptive, Independent, PrivBayes
 from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.queries import Choice, Marginals
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.source.relation import PrivacyUnit
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +89,8 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
     method = "adaptive"
     if case == "families":
         method, domain = PrivBayes(score="I"), of_columns(4, 3)
-    plan, run = _planned(epsilon, delta, method, domain, rows)
+    unit = PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows)
+    plan, run = _planned(epsilon, delta, method, domain, unit)
     door, kind = Door(plan, toy(plan)), plan.budget.kind
     for within in (False, True):
         heard, other = RecordingNoise(ExactNoise()), None
