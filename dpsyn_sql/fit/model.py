@@ -49,7 +49,7 @@ class Model(MarginalModel, Protocol):
         """What draws its rows; ``deadline`` says how much time there is."""
 
 
-def families_of(model: Model) -> Families | None:
+def families_in(model: Model) -> Families | None:
     """How rows of a unit go together in a model; None if every row is by itself."""
     found = getattr(model, "families", None)
     return found if isinstance(found, Families) else None

@@ -19,7 +19,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.arrays import IntArray
-from dpsyn_sql.fit.model import families_of
+from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.ledger.entries import SqliteEntry
@@ -65,7 +65,7 @@ def write_rows(
     if rows == 0 and rows_wanted(fitted) == 0:  # not because the caller asks for none
         warn("The noisy total is not above zero: the synthetic table is empty.")
     engine, problem = job.target.open(), ""
-    fitted = replace(fitted, shape=together(fitted.shape, families_of(fitted.model)))
+    fitted = replace(fitted, shape=together(fitted.shape, families_in(fitted.model)))
     try:
         plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
         written = plan.kept

@@ -114,6 +114,18 @@ def test_a_replay_gives_the_same_rows_at_no_cost(con, tmp_path):
     assert con.execute("FROM first EXCEPT ALL FROM copy").fetchall() == []
 
 
+def test_sql_draws_more_traces_of_the_same_walk(con, tmp_path):
+    released(con, tmp_path)
+    con.execute("CREATE TABLE more AS FROM dpsyn_sample('copy', 4000, 5)")
+    assert con.execute("SELECT count(DISTINCT person) FROM more").fetchone() == (4000,)
+    assert np.abs(np.array(steps(con, "more")) - steps(con, "copy")).max() < 0.05
+    back = con.execute(
+        "SELECT count(*) FROM (SELECT seen < lag(seen) OVER (PARTITION BY person ORDER BY rowid) AS back "
+        "FROM more) WHERE back"
+    ).fetchone()
+    assert back == (0,)
+
+
 def test_a_column_of_labels_can_be_the_place(con, tmp_path):
     con.execute("ALTER TABLE visits ADD COLUMN stop VARCHAR")
     con.execute("UPDATE visits SET stop = 'stop ' || floor(x)::INT")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.model import Model, families_of
+from dpsyn_sql.fit.model import Model, families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS
@@ -129,7 +129,7 @@ def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) 
     if (
         rows <= BATCH_ROWS
         or getattr(model, "exact", False)
-        or families_of(model) is not None
+        or families_in(model) is not None
         or (rows <= MOST_LOW_VARIANCE_ROWS and seconds <= deadline.left)
     ):
         return None

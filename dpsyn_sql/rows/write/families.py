@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray
@@ -51,9 +50,7 @@ def together(shape: Shape, families: Families | None) -> Shape:
 
 def _as_written(sampler: FamilySampler, shape: Shape) -> FamilySampler:
     """The sampler with attributes whose bins are filled as they are written."""
-    families = sampler.families
-    hidden = families.domain.attributes[families.written :]
-    return replace(sampler, families=replace(families, domain=Domain((*shape.domain.attributes, *hidden))))
+    return replace(sampler, families=sampler.families.with_attributes(shape.domain))
 
 
 def stage_families(

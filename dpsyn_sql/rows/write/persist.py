@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.model import Model, families_of
+from dpsyn_sql.fit.model import Model, families_in
 from dpsyn_sql.fit.network import Network, Table
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
@@ -342,7 +342,7 @@ def _macros(
 ) -> Iterator[Fragment]:
     """``names`` are those of all releases in the database, this one included."""
     home = ident(database)
-    families = families_of(kept.model)
+    families = families_in(kept.model)
     low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number, families)
     rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
