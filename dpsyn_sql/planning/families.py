@@ -11,7 +11,7 @@ measured and drawn like the others, and not written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,26 @@ PLACES = ("only", "first", "middle", "last")
 
 
 @dataclass(frozen=True, slots=True)
+class Above:
+    """A hidden attribute of a table of a tree: what the row above it, or one further above, has as
+    ``attribute`` in the families of ``table``."""
+
+    name: str
+    table: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A hidden attribute of a table of a tree: the number of rows of the child ``table`` that a row has, or,
+    with a ``group``, a class of these rows."""
+
+    name: str
+    table: str
+    group: FamilyClass | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Families:
     """Which attributes tie the rows of a unit together.
 
@@ -45,6 +65,11 @@ class Families:
     NULL in a first row. ``place``: one of ``PLACES``. ``since``: bins of the time since the row before, NULL
     in a first row. ``order``: the attribute that orders the rows. ``groups``: classes of the unit, drawn from
     its rows. All but ``size`` may be missing.
+
+    Of a table of a tree (``table`` is its name) a family is the rows of one row of the parent. Hidden are
+    first ``below``, attributes of its rows that the tables below need, then ``above``, those of the rows
+    above it: they are ``persons``, and no others. The rows above are drawn before its own. ``size`` is then
+    one of ``above``, empty for the root.
     """
 
     domain: Domain
@@ -56,6 +81,14 @@ class Families:
     since: str = ""
     order: str = ""
     groups: tuple[FamilyClass, ...] = ()
+    table: str = ""
+    below: tuple[Below, ...] = ()
+    above: tuple[Above, ...] = ()
+
+    @property
+    def drawn(self) -> int:
+        """How many attributes of ``domain``, the first ones, are drawn for each row and are of no other."""
+        return self.written + len(self.below)
 
     def grouped(self, groups: Sequence[FamilyClass]) -> Families:
         """The same families with classes, further attributes of the unit; its rows are those of the table."""
@@ -109,26 +142,98 @@ def families_of(domain: Domain, unit: PrivacyUnit, persons: Collection[str]) -> 
     """
     if not unit.together:
         return None
-    own = [attribute for attribute in domain.attributes if attribute.name not in persons]
     names = _Names(set(domain.names))
     size = numbers_of_rows(names.free("rows of the unit"), unit.max_rows)
-    hidden, previous, place, since = [size], list[tuple[str, str]](), "", ""
-    if unit.order is not None:
-        since, place = names.free("since the row before"), names.free("place of the row")
-        hidden += [_since(since, domain[unit.order]), _places(place)]
-        for attribute in own:
-            hidden.append(before(names.free(f"{attribute.name} before"), attribute))
-            previous.append((hidden[-1].name, attribute.name))
+    tail = _before_row(domain, persons, unit.order, names) if unit.order is not None else _Before()
     return Families(
-        Domain((*domain.attributes, *hidden)),
+        Domain((*domain.attributes, size, *tail.hidden)),
         len(domain.attributes),
         frozenset({size.name, *(name for name in domain.names if name in persons)}),
         size.name,
-        tuple(previous),
-        place,
-        since,
+        tail.previous,
+        tail.place,
+        tail.since,
         unit.order or "",
     )
+
+
+def families_of_table(
+    table: str,
+    domain: Domain,
+    parent: Families | None,
+    children: Sequence[tuple[str, int]],
+    *,
+    groups: Mapping[str, Sequence[FamilyClass]],
+    order: str = "",
+) -> Families:
+    """The families of a table of a tree.
+
+    Args:
+        table: its name.
+        domain: of its own attributes.
+        parent: the families of the table above it, with the same ``groups``; None for the root.
+        children: the tables right below it, with the most rows that are kept of one row.
+        groups: by child table, the classes of a family of its rows.
+        order: the attribute that orders the rows of a family, if not empty.
+    """
+    names = _Names(set(domain.names))
+    hidden, below = list[Attribute](), list[Below]()
+    for child, most in children:
+        hidden.append(numbers_of_rows(names.free(f"number of {child}"), most, least=0))
+        below.append(Below(hidden[-1].name, child))
+        for group in groups.get(child, ()):
+            hidden.append(replace(group.attribute, name=names.free(f"group of {child}")))
+            below.append(Below(hidden[-1].name, child, group))
+    above = list(_above(parent, names)) if parent is not None else []
+    hidden += [attribute for _, attribute in above]
+    size = next((one.name for one, _ in above if parent and _is_number(one, parent, table)), "")
+    persons = frozenset(one.name for one, _ in above)
+    own = Families(domain, len(domain.attributes), persons, size, table=table, below=tuple(below))
+    tail = _before_row(domain, frozenset(), order, names) if order else _Before()
+    return replace(
+        own,
+        domain=Domain((*domain.attributes, *hidden, *tail.hidden)),
+        above=tuple(one for one, _ in above),
+        previous=tail.previous,
+        place=tail.place,
+        since=tail.since,
+        order=order,
+    )
+
+
+def _above(parent: Families, names: _Names) -> Iterator[tuple[Above, Attribute]]:
+    """What the rows of a child table share: the attributes of the parent's rows, and those above them."""
+    for attribute in parent.domain.attributes[: parent.drawn]:
+        name = names.free(f"{parent.table}.{attribute.name}")
+        yield Above(name, parent.table, attribute.name), replace(attribute, name=name)
+    for one in parent.above:
+        name = names.free(one.name)
+        yield Above(name, one.table, one.attribute), replace(parent.domain[one.name], name=name)
+
+
+def _is_number(one: Above, parent: Families, table: str) -> bool:
+    numbers = {below.name for below in parent.below if below.table == table and below.group is None}
+    return one.table == parent.table and one.attribute in numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The hidden attributes of rows that follow each other; none without an order."""
+
+    hidden: tuple[Attribute, ...] = ()
+    previous: tuple[tuple[str, str], ...] = ()
+    place: str = ""
+    since: str = ""
+
+
+def _before_row(domain: Domain, persons: Collection[str], order: str, names: _Names) -> _Before:
+    since, place = names.free("since the row before"), names.free("place of the row")
+    hidden, previous = [_since(since, domain[order]), _places(place)], list[tuple[str, str]]()
+    for attribute in domain.attributes:
+        if attribute.name not in persons:
+            hidden.append(before(names.free(f"{attribute.name} before"), attribute))
+            previous.append((hidden[-1].name, attribute.name))
+    return _Before(tuple(hidden), tuple(previous), place, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +273,9 @@ def divided(budget: Budget) -> tuple[Budget, Budget]:
     return Budget(budget.kind, own), replace(budget, amount=budget.amount - own)
 
 
-def numbers_of_rows(name: str, most: int) -> Attribute:
-    """The number of rows of a unit, 1 to ``most``, as bins."""
-    edges = [*range(1, min(most, MOST_EXACT) + 1)]
+def numbers_of_rows(name: str, most: int, least: int = 1) -> Attribute:
+    """The number of rows of a family, ``least`` to ``most``, as bins."""
+    edges = [*range(least, min(most, MOST_EXACT) + 1)]
     while edges[-1] < most:
         edges.append(min(most + 1, edges[-1] + max(1, edges[-1] >> 3)))
     if edges[-1] == most:

@@ -1,0 +1,103 @@
+"""Tables tied by keys, as a tree: the root holds the privacy units, every other table belongs to one parent.
+
+Public facts only: names, keys and bounds, as the catalog or the owner states them. A unit of the root owns
+the rows of a table that its key leads to, at most ``most`` of each row above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsyn_sql.source.relation import WEIGHT, Relation
+
+ReferenceKind = Literal["public", "other", "self"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A table without private data, which is kept as it is; ``key``: columns that tell its rows apart."""
+
+    name: str
+    relation: Relation
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key beside the one that says whose row it is.
+
+    ``columns``: of the table, in the order of the key that they name. ``table``: whose row is named, by
+    ``kind``: "public", a public table, whose columns ``by`` are public facts of the row (none: the named row
+    itself is); "other", a table of the tree, whose rows are drawn at random; "self", an earlier row of the
+    same table.
+    """
+
+    columns: tuple[str, ...]
+    table: str
+    kind: ReferenceKind
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A private table of the tree.
+
+    ``key``: its key, empty if nothing names its rows. ``parent``: the table above, None for the root.
+    ``foreign_key``: the columns that name the parent's row, in the order of the parent's key. ``most``: rows
+    that are kept of one row of the parent. ``order``: the column that orders them; none if empty.
+    """
+
+    name: str
+    relation: Relation
+    key: tuple[str, ...]
+    parent: str | None = None
+    foreign_key: tuple[str, ...] = ()
+    most: int = 1
+    order: str = ""
+    references: tuple[Reference, ...] = ()
+
+    @property
+    def tied(self) -> frozenset[str]:
+        """The columns of all its keys: they have no domain of their own."""
+        beside = (name for reference in self.references for name in reference.columns)
+        return frozenset((*self.key, *self.foreign_key, *beside))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """``tables``: parents before their children, the root first. ``public``: tables kept as they are."""
+
+    tables: tuple[Table, ...]
+    public: tuple[PublicTable, ...] = ()
+
+    @property
+    def root(self) -> Table:
+        """The table of the privacy units."""
+        return self.tables[0]
+
+    def __getitem__(self, name: str) -> Table:
+        return next(table for table in self.tables if table.name == name)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.tables)
+
+    def children(self, name: str) -> tuple[Table, ...]:
+        """The tables right below, in order."""
+        return tuple(table for table in self.tables if table.parent == name)
+
+    def path(self, name: str) -> tuple[Table, ...]:
+        """From the root to the table."""
+        table = self[name]
+        return (*(self.path(table.parent) if table.parent is not None else ()), table)
+
+    def rows_per_unit(self, name: str) -> int:
+        """How many rows of a unit are kept in a table at most."""
+        return math.prod(table.most for table in self.path(name))
+
+    @property
+    def countable(self) -> bool:
+        """Whether each kept row has a weight of at least one."""
+        return all(self.rows_per_unit(table.name) <= WEIGHT for table in self.tables)
