@@ -109,7 +109,9 @@ class Families:
 
     @property
     def lines(self) -> list[str]:
-        """What an explained plan says of them."""
+        """What an explained plan says of them; nothing of a table of a tree, which is explained as a whole."""
+        if self.table:
+            return []
         shared = [name for name in self.domain.names[: self.written] if name in self.persons]
         told = f"of one value per unit, the least code of its rows: {', '.join(shared)}" if shared else ""
         told = told or "no column of one value per unit is declared (per_unit: true)"
