@@ -109,7 +109,7 @@ class Families:
 
     @property
     def lines(self) -> list[str]:
-        """What an explained plan says of them; nothing of a table of a tree, which is explained as a whole."""
+        """What an explained plan says of them. A tree of tables is explained as a whole."""
         if self.table:
             return []
         shared = [name for name in self.domain.names[: self.written] if name in self.persons]
