@@ -33,8 +33,9 @@ _STEP = "reading a public table"
 class PublicRows:
     """The rows of a public table that a reference can name, by their groups.
 
-    ``key``: names of the columns of its key, in the order of the reference's columns; ``sql_types`` their types.
-    ``texts``: of each of these columns the values as text, object arrays of shape (rows,), ordered by group.
+    ``key``: names of the columns of its key, in the order of the reference's columns; ``sql_types`` their
+    types. ``texts``: of each of these columns the values as text, object arrays of shape (rows,), ordered
+    by group.
     ``sizes``: int64, shape (groups,): how many rows each group has, one at least.
     """
 
@@ -104,8 +105,8 @@ def _check(public: PublicTable, reference: Reference, found: Mapping[str, int], 
     key = ", ".join(public.key)
     if not found["total"]:
         raise InputError(
-            f"The public table {public.name} has no rows, and {who} refers to them: leave the column out with "
-            "exclude=."
+            f"The public table {public.name} has no rows, and {who} refers to them: leave the column out "
+            "with exclude=."
         )
     if found["without"]:
         raise InputError(
@@ -114,15 +115,16 @@ def _check(public: PublicTable, reference: Reference, found: Mapping[str, int], 
     if found["different"] < found["total"]:
         raise InputError(
             f"The key ({key}) of the public table {public.name} does not tell its rows apart: "
-            f"{found['total'] - found['different']:,} rows repeat one. Name its key in the file of the database "
-            f"(public_tables: {{{public.name}: {{key: ...}}}}), or take the repeated rows away."
+            f"{found['total'] - found['different']:,} rows repeat one. Name its key in the file of the "
+            f"database (public_tables: {{{public.name}: {{key: ...}}}}), or take the repeated rows away."
         )
     if found["codes"] > MOST_GROUPS:
         grouped = f"by ({', '.join(reference.by)})" if reference.by else "by its own key"
         raise InputError(
             f"{who} refers to {public.name}, which has {found['codes']:,} groups {grouped}; at most "
-            f"{MOST_GROUPS:,} can be measured. Name columns of {public.name} with fewer values in the file of the "
-            f"database: columns: {{{reference.columns[0]}: {{references: {public.name}, by: [category]}}}}."
+            f"{MOST_GROUPS:,} can be measured. Name columns of {public.name} with fewer values in the file "
+            f"of the database: columns: {{{reference.columns[0]}: {{references: {public.name}, by: "
+            f"[category]}}}}."
         )
 
 
