@@ -13,6 +13,9 @@ from typing import Literal
 
 from dpsyn_sql.source.relation import WEIGHT, Relation
 
+DEFAULT_MOST = 16
+"""Rows that are kept of one row of the parent, unless the owner says otherwise."""
+
 ReferenceKind = Literal["public", "other", "self"]
 
 
