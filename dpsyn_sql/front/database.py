@@ -48,6 +48,8 @@ from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows
+from dpsyn_sql.rows.write.database import table_seed
+from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
 
 
@@ -179,7 +181,8 @@ class _Measuring:
         """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
         families = codes.families(leg.name)
         above = None if leg.table.parent is None else self._rows[leg.table.parent]
-        given = None if above is None else above.given(families, self.seed)
+        seed = table_seed(self.seed, leg.name)
+        given = None if above is None else above.given(families, seed)
         terms = replace(leg.terms, families=families, given=given)
         if found.once is not None:
             known = frozenset(name for table in found.tables for name in table.attrs)
@@ -202,7 +205,8 @@ class _Measuring:
         )
         self.fitted[leg.name] = FittedTable(leg, fitted, tuple(self._events[leg.name]))
         if families.below:
-            self._rows[leg.name] = drawn_rows(model, given, rows_wanted(fitted), self.seed)
+            sampler = family_sampler(model)
+            self._rows[leg.name] = drawn_rows(sampler, given, above, rows_wanted(fitted), seed)
 
     @contextmanager
     def _counter(

@@ -15,10 +15,11 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.engines.database_session import DatabaseSession
-from dpsyn_sql.engines.database_target import DatabaseTarget
+from dpsyn_sql.engines.database_output import DatabaseTarget
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
+from dpsyn_sql.front.tree import TreeOfTables
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families, families_of_table
@@ -26,6 +27,7 @@ from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.rows.write.public_rows import PublicRows
 
 if TYPE_CHECKING:
     from dpsyn_sql.planning.family_classes import FamilyClass
@@ -86,14 +88,15 @@ class FittedTable:
 class DatabaseJob:
     """A database release with its plan, its place in the ledger, and its output; fields as of ``Job``.
 
-    ``legs``: parents before their children, the root first. ``references``: the rows of public tables that keys
-    are drawn from. ``budget``: of the debit.
+    ``tied``: the tables, with what references to public tables can name. ``public``: the rows of public tables
+    that are copied into the output. ``legs``: parents before their children, the root first. ``budget``: of
+    the debit.
     """
 
     request: DatabaseRequest
     session: DatabaseSession
-    tree: Tree
-    references: PublicRows
+    tied: TreeOfTables
+    public: tuple[PublicRows, ...]
     legs: tuple[Leg, ...]
     con: Connection
     budget: Budget
@@ -103,6 +106,11 @@ class DatabaseJob:
     key: ReleaseKey
     preview: ReleasePreview
     obstacle: str
+
+    @property
+    def tree(self) -> Tree:
+        """The tables."""
+        return self.tied.tree
 
     @property
     def name(self) -> str:

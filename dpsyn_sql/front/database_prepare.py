@@ -13,8 +13,9 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.engines.database_session import DatabaseSession, open_database
-from dpsyn_sql.engines.database_target import DatabaseTarget, open_database_target
+from dpsyn_sql.engines.database_output import DatabaseTarget
+from dpsyn_sql.engines.database_session import DatabaseSession
+from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import TargetError
@@ -22,14 +23,15 @@ from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.front.tree import TreeOfTables, tree_of
+from dpsyn_sql.front.tree import TreeOfTables, opened_tree
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.private.encode.tree import discovery_relation
+from dpsyn_sql.private.encode.tree_units import discovery_relation
 from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.rows.write.public_rows import public_rows
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 
@@ -45,10 +47,9 @@ def prepared_database(
     request.check()
     if weak := weakness(request.epsilon):
         warn(weak)
-    with open_database(con, request) as session:
-        resolved = tree_of(request, session)
-        asked = _Asked(con, request, session, resolved)
-        job = asked.recorded(ledger_place(request, session), explaining=explaining)
+    with opened_tree(con, request) as (whole, session, resolved):
+        asked = _Asked(con, whole, session, resolved)
+        job = asked.recorded(ledger_place(whole, session), explaining=explaining)
         if not explaining:
             session.ready()
         yield job
@@ -81,8 +82,8 @@ class _Asked:
         return DatabaseJob(
             request=request,
             session=session,
-            tree=self.resolved.tree,
-            references=self.resolved.references,
+            tied=self.resolved,
+            public=tuple(public_rows(session.engine, table) for table in target.copies),
             legs=legs,
             con=self.con,
             budget=budget,
@@ -165,6 +166,7 @@ class _Asked:
                 tree.public,
                 replace=replace,
                 written=written,
+                constraints=request.constraints,
             )
 
         def written(output: Output) -> bool:

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.errors import PublishError
+from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.front.database_job import DatabaseJob, FittedTable
 from dpsyn_sql.front.job import seed_of
+from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.front.losses import lost_of
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
@@ -27,6 +31,7 @@ from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database, table_seed
 from dpsyn_sql.rows.write.families import stage_table
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
@@ -106,20 +111,24 @@ def _staged(
     """Draw the rows of all tables, those of the root first, and stage them; how many they are by table."""
     rows, written = dict[str, TableRows](), list[WrittenTable]()
     for one in ready:
-        leg, own = one.table.leg, table_seed(seed, one.name)
+        leg, own, shape = one.table.leg, table_seed(seed, one.name), one.fitted.shape
         above = None if leg.table.parent is None else rows[leg.table.parent]
-        families = one.fitted.families
+        families = families_in(one.fitted.model)
         given = None if above is None or families is None else above.given(families, own)
-        staged = _temporary()
+        staged, model = _temporary(), one.fitted.model
         with leg.terms.deadline.running(), phase("sample") as advance:
-            drawn = stage_table(
-                engine, one.fitted.shape, one.fitted.model, above, units, staged, own, advance
-            )
+            drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
         rows[one.name] = drawn
         kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed))
-        shape = one.fitted.shape
-        written.append(WrittenTable(one.name, shape, staged, own, kept, job.lookups.get(one.name, {})))
+        lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
+        written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
     return written, {name: drawn.total for name, drawn in rows.items()}
+
+
+def _grouped(rows: Referred) -> GroupedRows:
+    """The rows of a public table that a reference can name, each with its group."""
+    groups = np.repeat(np.arange(rows.sizes.size), rows.sizes)
+    return GroupedRows(groups, dict(zip(rows.key, rows.texts, strict=True)))
 
 
 def _temporary() -> Fragment:
