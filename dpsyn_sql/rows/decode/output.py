@@ -160,8 +160,8 @@ def impossible_query(
     first: int | Fragment,
     bits: Callable[[Attribute], Fragment],
 ) -> tuple[str, Fragment]:
-    """As ``impossible_rows``: only rows are looked at whose column ``looked`` is ``first`` or more; ``bits`` are
-    the random bits of a row."""
+    """As ``impossible_rows``: only rows are looked at whose column ``looked`` is ``first`` or more; ``bits``
+    are the random bits of a row."""
     measured = measured_columns(shape.domain, bits, shape.ticks)
     columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
     constants = [role for role in shape.roles if isinstance(role, Constant)]

@@ -66,8 +66,8 @@ class TableScript(FamilyScript):
     def _written(self) -> list[Fragment]:
         """Codes that are drawn, and what is passed."""
         passed = [
-            Fragment(f"CAST((w{place.word} >> {place.shift}) & {2**place.bits - 1} AS BIGINT) AS {one.column}")
-            for one, place in zip(self.passed, self._kept, strict=True)
+            Fragment(f"CAST((w{at.word} >> {at.shift}) & {2**at.bits - 1} AS BIGINT) AS {one.column}")
+            for one, at in zip(self.passed, self._kept, strict=True)
         ]
         sofar = Fragment(f"CAST({self.words[-1]} AS BIGINT) AS sofar")
         return [*self.codes[: self.families.drawn], *passed, sofar]
