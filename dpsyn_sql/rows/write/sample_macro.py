@@ -16,7 +16,7 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import surrogate, written_type
 from dpsyn_sql.rows.sample.family_text import FamilyScript
-from dpsyn_sql.rows.sample.sql_text import MOST_NODES, Script
+from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY, Script
 from dpsyn_sql.rows.write.drawn_values import MOST_NUMBERED, DrawnTable, fresh_tick, row_bits, valued
 from dpsyn_sql.rows.write.table_macro import TableOfTree, table_queries
 from dpsyn_sql.source.names import fold
@@ -37,11 +37,11 @@ def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, F
     """The queries of the low-variance and of the independent rows of a release.
 
     ``tables``: the one of the release last; before it those above in its tree, the root first. Where rows go
-    together, or are of a tree, the queries draw units. A model that is no network, and networks of more than
-    ``MOST_NODES`` variables, give an error that says so.
+    together, or are of a tree, the queries draw units. A model that is no network, and networks of more steps
+    than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``, give an error that says so.
     """
     shape, networks = tables[-1].shape, [one.network for one in tables if one.network is not None]
-    few = sum(len(network.nodes) for network in networks) <= MOST_NODES
+    few = sum(len(network.nodes) for network in networks) <= (MOST_NODES if len(tables) == 1 else MOST_ON_WAY)
     if len(networks) < len(tables) or not few:
         why = "has too many variables for one query" if not few else "is no network"
         message = (
