@@ -16,7 +16,8 @@ import typer
 from typer.core import TyperCommand
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Option, Request
+from dpsyn_sql.front.options import Option
+from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 from dpsyn_sql.planning.workload import members_of
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -87,12 +88,25 @@ class Design:
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
 
     def _siblings(self, rest: Budget) -> SiblingStage | None:
-        return SiblingStage(self.divided(rest)[0]) if self.method.takes_classes else None
+        return SiblingStage(self.divided(rest)[0]) if self.asks_siblings else None
 
     def divided(self, budget: Budget) -> tuple[Budget, Budget]:
         """What pays for the question whether rows of a unit are alike, and what is left to the method."""
-        asked = self.source.unit.together and self.method.takes_classes
-        return divided(budget) if asked else (replace(budget, amount=0), budget)
+        return divided(budget) if self.asks_siblings else (replace(budget, amount=0), budget)
+
+    @property
+    def asks_siblings(self) -> bool:
+        """Whether it asks if rows of a unit are alike."""
+        return self.source.unit.together and self.method.takes_classes
+
+    def chooser_of(self, plan: Plan) -> Chooser:
+        """What decides whether columns are asked about once; ``plan`` is of this design."""
+        attributes = len(plan.domain.attributes)
+
+        def one_way_part(rows: float) -> Fraction:
+            return self.method.one_way_part(rows, attributes, plan.budget, self.terms)
+
+        return Chooser(plan.budget, self.source.unit, one_way_part)
 
     def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
         if self.method.growth is None:
@@ -128,12 +142,7 @@ class Job(Design):
     @property
     def chooser(self) -> Chooser:
         """What decides whether columns are asked about once."""
-        attributes = len(self.plan.domain.attributes)
-
-        def one_way_part(rows: float) -> Fraction:
-            return self.method.one_way_part(rows, attributes, self.plan.budget, self.terms)
-
-        return Chooser(self.plan.budget, self.source.unit, one_way_part)
+        return self.chooser_of(self.plan)
 
     @property
     def stored_name(self) -> str:
@@ -173,3 +182,8 @@ def at_node(request: Request, total: Total | None) -> Request:
         max_rows_per_unit=total.level.rows,
         version=total.labels[total.period - 1],
     )
+
+
+def seed_of(release_id: str) -> int:
+    """The default sampling seed; the release id is random and public."""
+    return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.accounting.budget import exact_number
+from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.accounts import new_account_state, new_name
@@ -33,15 +35,32 @@ from dpsyn_sql.source.slices import Sliced
 
 
 class LedgerLookup:
-    """Asks the ledger about a release before the debit. It never makes a missing ledger."""
+    """Asks the ledger about a release before the debit. It never makes a missing ledger.
+
+    ``configuration``: of the release, given the names of the ledger's home.
+    """
 
     def __init__(
-        self, con: Connection, place: SqliteLedger | Path | None, design: Design, plan: Plan
+        self,
+        con: Connection,
+        place: SqliteLedger | Path | None,
+        request: Request | DatabaseRequest,
+        session: SourceSession,
+        budget: Budget,
+        configuration: Callable[[LedgerNames], dict[str, Any]],
     ) -> None:
-        self._con, self._place, self._plan = con, place, plan
-        self._request, self._session, self._shape = design.request, design.session, design.shape
+        self._con, self._place, self._request, self._budget = con, place, request, budget
+        self._session, self._configuration = session, configuration
         with _opened(con, place) as ledger:
             self._home = _home(ledger, place)
+
+    @classmethod
+    def of(
+        cls, con: Connection, place: SqliteLedger | Path | None, design: Design, plan: Plan
+    ) -> LedgerLookup:
+        """Of a release of one table."""
+        asked = _Asked(design, plan)
+        return cls(con, place, design.request, design.session, plan.budget, asked.configuration)
 
     def name(self, output: Output) -> str:
         """The name of an output in the ledger."""
@@ -54,54 +73,63 @@ class LedgerLookup:
             account=request.account,
             name=request.name or self.name(output),
             version=request.version,
-            configuration=self._configuration(),
+            configuration=self._configuration(self._home),
             sources=self._session.private_sources(self._home),
             named=request.name is not None,
         )
 
     def look(self, output: Output) -> ReleasePreview:
         """What the ledger would do with the release."""
-        key, budget, fresh = self.key(output), self._plan.budget, self._request.new_debit
+        key, fresh = self.key(output), self._request.new_debit
         with _opened(self._con, self._place) as ledger:
             if ledger is None:
-                return ReleasePreview(new_account_state(new_name(key), budget.kind))
-            return ledger.look(key, budget, (self.name(output),), new_debit=fresh)
+                return ReleasePreview(new_account_state(new_name(key), self._budget.kind))
+            return ledger.look(key, self._budget, (self.name(output),), new_debit=fresh)
 
-    def _configuration(self) -> dict[str, Any]:
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The settings of a release of one table."""
+
+    design: Design
+    plan: Plan
+
+    def configuration(self, home: LedgerNames) -> dict[str, Any]:
         """The public settings that decide the answers, with the source as the ledger names it.
         Nothing here is computed from rows."""
-        request, plan, session = self._request, self._plan, self._session
-        unit = plan.source.unit
+        request, plan, session = self.design.request, self.plan, self.design.session
+        unit, shape = plan.source.unit, self.design.shape
         left_out = {fold(name) for name in request.exclude} - {fold(unit.column or "")}
         configuration: dict[str, Any] = {
-            "source": session.resolved_name(self._home),
+            "source": session.resolved_name(home),
             "kind": session.kind,
             "statements": list(plan.source.relation.statements),
             "unit": None if plan.source.unit_name == "row" else plan.source.unit_name,
             "rows_per_unit": unit.max_rows,
-            "domain": [measured_facts(item) for item in self._shape.measured],
+            "domain": [measured_facts(item) for item in shape.measured],
             "exclude": sorted(left_out),
             "method": plan.method,
             "epsilon": str(exact_number("epsilon", request.epsilon)),
             "delta": str(exact_number("delta", request.delta)),
         }
         if unit.together:
-            shared = sorted(self._shape.per_unit)
+            shared = sorted(shape.per_unit)
             configuration["together"] = {"order": unit.order, "per_unit": shared}
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
         if plan.source.sliced is not None:
-            configuration["slice"] = self._slice(plan.source.sliced)
+            configuration["slice"] = self._slice(plan.source.sliced, home)
         if request.on_error != "null" and plan.source.relation.kind == "csv":
             configuration["on_error"] = request.on_error
         if plan.details.settings:
             configuration["settings"] = dict(plan.details.settings)
         return {**configuration, **plan.details.identity}
 
-    def _slice(self, sliced: Sliced) -> dict[str, Any]:
+    def _slice(self, sliced: Sliced, home: LedgerNames) -> dict[str, Any]:
         """A slice with all that decides its rows: the definition of a view and, if a bound is enforced, the
         conventions of the session such as its time zone."""
-        definition, conventions = self._session.definition(self._home), self._session.conventions
+        session = self.design.session
+        definition, conventions = session.definition(home), session.conventions
         told = {**sliced.identity, **({} if definition is None else {"definition": definition})}
         if conventions and sliced.slice.most is not None:
             told["conventions"] = dict(conventions)
@@ -131,7 +159,7 @@ def describe_ledger(place: SqliteLedger | Path | None) -> str:
     return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
-def ledger_place(request: Request, session: SourceSession) -> SqliteLedger | Path | None:
+def ledger_place(request: Request | DatabaseRequest, session: SourceSession) -> SqliteLedger | Path | None:
     """The ledger of a release: an open one, the path of a file, or None for one in memory. Makes nothing."""
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: SqliteLedger = request.ledger

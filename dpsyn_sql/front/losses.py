@@ -7,7 +7,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.discovery.cells import STANDS_OUT
-from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.job import Design
 from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.calibrate import standard_deviation
@@ -26,13 +26,13 @@ _HIDE: tuple[Ask, ...] = ("grid", "leaves", "mixed")
 """The questions whose noise hides values."""
 
 
-def lost_of(job: Job, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
+def lost_of(design: Design, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
     """The losses and verdicts for the certificate, and the doubts that follow from them."""
     needed, unit = _rows_needed(fitted.plan), fitted.plan.source.unit.column
-    losses = losses_of(fitted, needed, job.shape)
-    weighted = job.terms.workload.weighted
+    losses = losses_of(fitted, needed, design.shape)
+    weighted = design.terms.workload.weighted
     terms = Terms(
-        epsilon=float(job.request.epsilon),
+        epsilon=float(design.request.epsilon),
         hidden={
             column.name: needed[column.name] / STANDS_OUT
             for column in losses.columns

@@ -75,8 +75,7 @@ class Explanation:
     def verbose(self) -> str:
         """As ``str()``, with every column, every question and how it is counted."""
         noise = explained_noise(self.plan)
-        planned = zip(self.plan.discovery, discovery_events(self.plan), strict=True)
-        found = [_finds(step, events[0], self.shape.untyped) for step, events in planned]
+        found = found_in_words(self.plan, self.shape)
         further = self.plan.further
         counting = self.counting.describe(None if further is None else further.together)
         lines = explain_details(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
@@ -121,6 +120,12 @@ _COUNTED: dict[Ask, str] = {
     "total": "rows in all: ",
     "contributions": "",
 }
+
+
+def found_in_words(plan: Plan, shape: Shape) -> list[str]:
+    """What each step of discovery can find."""
+    planned = zip(plan.discovery, discovery_events(plan), strict=True)
+    return [_finds(step, events[0], shape.untyped) for step, events in planned]
 
 
 def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
     """The plan, the output, and what the ledger will do."""
     request = design.request
     plan, rest = design.planned(design.budget)
-    book = LedgerLookup(con, place, design, plan)
+    book = LedgerLookup.of(con, place, design, plan)
     target, obstacle = _target(con, design, book, explaining=explaining)
     check_name(target.database, stored_name(request, target))
     _check_not_the_ledger(target, place)
@@ -186,7 +186,7 @@ def at_period(job: Job, period: int) -> Job:
     node = replace(job, request=request, source=source, total=total)
     plan, rest = node.planned(total.budget)
     return replace(
-        node, plan=plan, rest=rest, key=LedgerLookup(job.con, job.place, node, plan).key(job.target.output)
+        node, plan=plan, rest=rest, key=LedgerLookup.of(job.con, job.place, node, plan).key(job.target.output)
     )
 
 

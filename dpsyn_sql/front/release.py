@@ -11,7 +11,6 @@ What comes after the last question uses only noisy answers: it may be seeded, re
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
-from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.ledger_lookup import opened_ledger
 from dpsyn_sql.front.losses import lost_of
 from dpsyn_sql.front.prepare import prepared
@@ -189,17 +188,12 @@ def finished(
     fitted = fitted.with_values
     lost, doubts = lost_of(job, fitted)
     fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
-    seed = _seed_of(entry.release_id) if job.request.seed is None else job.request.seed
+    seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
     written, certificate = write_rows(job, entry, fitted, lost, rows, seed, progress)
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
     return _released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
-
-
-def _seed_of(release_id: str) -> int:
-    """The default sampling seed; the release id is random and public."""
-    return int.from_bytes(hashlib.sha256(release_id.encode()).digest()[:8], "big")
 
 
 def _released(

@@ -43,13 +43,13 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
         delta: of the release.
         noise: per step; of reserved ones for ``pairs_assumed`` of their tables.
     """
-    yield from _labelled("Errors", _errors(plan, noise))
+    yield from labelled("Errors", errors_in_words(plan, noise))
     relation, unit = plan.source.relation, plan.source.unit
     yield f"Source      {relation.name} ({relation.kind})"
     for statement in relation.statements:
         yield f"            owner states: {statement}"
     if plan.source.sliced is not None:
-        yield from _labelled("Slice", plan.source.sliced.lines)
+        yield from labelled("Slice", plan.source.sliced.lines)
     if unit.column is None:
         yield "Protects    one row, not one person: a person with several rows is protected less"
     else:
@@ -75,12 +75,13 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
         yield f"Learns      what occurs in {columns}, from the rows with noise, for {share:.1%} of the budget"
 
 
-def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
+def labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines below each other, the first one with a label."""
     for place, line in enumerate(lines):
         yield f"{'' if place else label:<12}{line}"
 
 
-def _errors(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
+def errors_in_words(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     """How far off a count is, by its number of columns: twice the deviation in the noisiest table."""
     least: dict[tuple[str, ...], tuple[float, str]] = {}
     thing = noise[0].thing if noise else ""

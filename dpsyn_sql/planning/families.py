@@ -122,7 +122,9 @@ class Families:
 
     @property
     def lines(self) -> list[str]:
-        """What an explained plan says of them."""
+        """What an explained plan says of them. A tree of tables is explained as a whole."""
+        if self.table:
+            return []
         shared = [name for name in self.domain.names[: self.written] if name in self.persons]
         told = f"of one value per unit, the least code of its rows: {', '.join(shared)}" if shared else ""
         told = told or "no column of one value per unit is declared (per_unit: true)"

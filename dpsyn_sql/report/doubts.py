@@ -105,7 +105,7 @@ def _uncertain_total(made: FittedRelease) -> str | None:
 
 def _single_rows(made: FittedRelease) -> str | None:
     """Nearly every unit has one row: nothing is to be kept together."""
-    if made.families is None or made.model.total <= 0:
+    if made.families is None or made.families.table or made.model.total <= 0:
         return None
     numbers = made.model.project([made.families.size])
     if numbers[0] < _SINGLE * numbers.sum():

@@ -39,7 +39,7 @@ class LocalCurator:
         counts = None if counter is None or domain is None else Counts(counter, domain)
         self._private_side = PrivateSide(rows_per_unit, noise, counts, discovery)
         self._entry = entry
-        self._asked = 0
+        self._asked = self._events = 0
         self._measured: list[NoisyMarginal | NoisyResidual] = []
 
     def __repr__(self) -> str:
@@ -71,6 +71,7 @@ class LocalCurator:
             raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")
         question_parts = parts_of_question(question, budget, self._private_side)
         self._asked += 1
+        self._events += 1 + len(question_parts.further)
         asked = self._entry.ask({**question_parts.named, **event_to_dict(question_parts.event)})
         stored = asked.stored
         if stored is None:
@@ -84,6 +85,11 @@ class LocalCurator:
     def questions(self) -> int:
         """How many were asked so far."""
         return self._asked
+
+    @property
+    def events(self) -> int:
+        """How many events they have in the entry."""
+        return self._events
 
     @property
     def measurements(self) -> tuple[NoisyMarginal | NoisyResidual, ...]:
