@@ -1,7 +1,9 @@
--- The names of all releases of a database.
+-- The names and numbers of all releases of a database.
 -- in:  schema
--- out: name, the first release first
-SELECT name
+-- out: name, release; the first release first
+SELECT
+    name,
+    release
 FROM {{ schema }}.releases
 ORDER BY
     created,

@@ -150,7 +150,18 @@ def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed:
 
     ``first``: only rows from this number on are looked at; of a shape whose rows go together, from this draw.
     """
-    bits = _bits(shape, seed)
+    return impossible_query(shape, staged, _drawn(shape), first, _bits(shape, seed))
+
+
+def impossible_query(
+    shape: Shape,
+    staged: Fragment,
+    looked: Fragment,
+    first: int | Fragment,
+    bits: Callable[[Attribute], Fragment],
+) -> tuple[str, Fragment]:
+    """As ``impossible_rows``: only rows are looked at whose column ``looked`` is ``first`` or more; ``bits``
+    are the random bits of a row."""
     measured = measured_columns(shape.domain, bits, shape.ticks)
     columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
     constants = [role for role in shape.roles if isinstance(role, Constant)]
@@ -161,7 +172,7 @@ def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed:
     query = render(
         "write/impossible",
         placed=with_leaves(staged, shape.domain, bits),
-        looked=_drawn(shape),
+        looked=looked,
         first=first,
         number=ident(number),
         columns=columns,

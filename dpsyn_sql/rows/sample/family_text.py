@@ -15,7 +15,7 @@ from typing import Any
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.sql_text import CHUNK_BITS, Script, Step, Tables
+from dpsyn_sql.rows.sample.sql_text import CHUNK_BITS, Place, Script, Step, Tables
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -46,15 +46,17 @@ class FamilyScript(Script):
     def query(self, units: Fragment, tables: Tables, *, low_variance: bool, fresh: Fragment) -> Fragment:
         """One query for the rows of all units, numbered as above: columns row, a0, a1, ..., and t if rows are
         ordered. ``fresh``: the tick of a row from its own code, ``own``, and ``row``."""
-        families = self.families
         persons = self._persons(units, tables, low_variance=low_variance)
-        shared: dict[str, Any] = {
-            "persons": persons,
-            "words": self.words,
-            "stride": self.stride,
-            "number": self._number(),
-        }
-        started = render("sample/family_rows", **shared)
+        number = self._number(self._code(self.families.size))
+        return self._rows(persons, number, tables, fresh)
+
+    def _rows(self, persons: Fragment, number: Fragment, tables: Tables, fresh: Fragment) -> Fragment:
+        """The rows of units that are drawn: ``persons`` has the columns row, w0, w1, ... and those of
+        ``number``, how many rows each has."""
+        families = self.families
+        started = render(
+            "sample/family_rows", persons=persons, words=self.words, stride=self.stride, number=number
+        )
         if not (families.order or families.previous or families.place or families.since):
             return self._independent(started, self._steps(tables, ROW), self._written)
         moments = self._independent(started, self._steps(tables, MOMENT), self.words)
@@ -105,9 +107,9 @@ class FamilyScript(Script):
             if self.network.levels[number] == level
         ]
 
-    def _number(self) -> Fragment:
-        """How many rows a unit has: even within its bin."""
-        edges, code = edge_ticks(self._attribute(self.families.size)), self._code(self.families.size)
+    def _number(self, code: str) -> Fragment:
+        """How many rows a unit has, by the code of its size: even within its bin."""
+        edges = edge_ticks(self._attribute(self.families.size))
         first = self._listed(edges[:-1], code)
         if edges[-1] - edges[0] == len(edges) - 1:
             return Fragment(first)
@@ -150,16 +152,20 @@ class FamilyScript(Script):
         """Rows before they are drawn: numbers, the words of their unit and moment, what is known before."""
         terms = [[f"m{word}"] for word in range(len(self.words))]
         for variable, code in self._known():
-            place, bins = self.places[variable], self.network.evidence[variable]
+            place = self.places[variable]
             if place is not None:
-                value = self._listed(bins, code)
-                terms[place.word].append(f"(CAST({value} AS UBIGINT) << {place.shift})")
+                terms[place.word].append(self._evidence(variable, place, code))
         words = [f"    {' | '.join(own)} AS w{word}" for word, own in enumerate(terms)]
         columns = ",\n".join([*words, f"    {_TICK}"])
         return Fragment(
             f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
             'INNER JOIN moments\n    ON number = "row" + 1'
         )
+
+    def _evidence(self, variable: int, place: Place, code: str) -> str:
+        """What a code that is known puts into a word."""
+        value = self._listed(self.network.evidence[variable], code)
+        return f"(CAST({value} AS UBIGINT) << {place.shift})"
 
     def _known(self) -> list[tuple[int, str]]:
         """Evidence variables and the codes that are known of them, from the row before at its place."""

@@ -28,6 +28,7 @@ from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.rows.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
+from dpsyn_sql.rows.write.drawn_values import DrawnTable
 from dpsyn_sql.rows.write.sample_macro import parameters, sample_queries
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import fold
@@ -68,7 +69,7 @@ class StoredRelease:
 
     ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
     ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL), ``variances``
-    those of the model's estimates.
+    those of the model's estimates. ``parent``: of a table of a tree the table above; it is written before.
     """
 
     name: str
@@ -81,6 +82,12 @@ class StoredRelease:
     measurements: Sequence[NoisyMarginal]
     labels: Sequence[Sequence[object]]
     variances: Variances = NO_VARIANCES
+    parent: StoredRelease | None = None
+
+    @property
+    def way(self) -> tuple[StoredRelease, ...]:
+        """The tables from the root of its tree to this one; itself alone if it is of no tree."""
+        return (*(() if self.parent is None else self.parent.way), self)
 
 
 def check_name(database: str | None, name: str) -> None:
@@ -128,9 +135,10 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
             part = {name: values[start : start + _LOADED] for name, values in columns.items()}
             owner = np.full(min(rows - start, _LOADED), number)
             engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **part}, step=_STEP)
-    names = [str(name) for name in engine.fetch(render("macros/names", schema=schema), step=_STEP)["name"]]
+    known = engine.fetch(render("macros/names", schema=schema), step=_STEP)
+    numbers = dict(zip(map(str, known["name"]), map(int, known["release"]), strict=True))
     with using(engine, ident(database)):
-        for statement in _macros(database, schema, kept, number, names):
+        for statement in _macros(database, schema, kept, numbers):
             engine.execute(statement, step=_STEP)
 
 
@@ -341,12 +349,11 @@ def _axes(
 
 
 def _macros(
-    database: str, schema: Fragment, kept: StoredRelease, number: int, names: Sequence[str]
+    database: str, schema: Fragment, kept: StoredRelease, numbers: Mapping[str, int]
 ) -> Iterator[Fragment]:
-    """``names`` are those of all releases in the database, this one included."""
-    home = ident(database)
-    families = families_in(kept.model)
-    low_variance, iid = sample_queries(kept.drawn.network, kept.shape, kept.name, number, families)
+    """``numbers``: of all releases in the database by name, this one included."""
+    home, names = ident(database), list(numbers)
+    low_variance, iid = sample_queries([_drawn_table(one, numbers) for one in kept.way], kept.name)
     rows, seed = parameters(kept.shape)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
@@ -363,6 +370,11 @@ def _macros(
         known=string_literal(_listed(names)),
     )
     yield render("macros/dpsyn_marginal", database=home)
+
+
+def _drawn_table(kept: StoredRelease, numbers: Mapping[str, int]) -> DrawnTable:
+    number = next(one for name, one in numbers.items() if fold(name) == fold(kept.name))
+    return DrawnTable(kept.shape, kept.drawn.network, families_in(kept.model), number)
 
 
 def _found(caller: str) -> Fragment:

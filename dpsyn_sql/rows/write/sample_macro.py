@@ -9,30 +9,19 @@ replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Constant, Derived, Shape, UnitId
+from dpsyn_sql.domain.shape import Shape, UnitId
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
-from dpsyn_sql.rows.decode.output import (
-    conditions,
-    constant_expression,
-    derived_value,
-    surrogate,
-    written_type,
-)
-from dpsyn_sql.rows.decode.values import tick_expression
+from dpsyn_sql.rows.decode.output import surrogate, written_type
 from dpsyn_sql.rows.sample.family_text import FamilyScript
-from dpsyn_sql.rows.sample.sql_text import MOST_NODES, Script, Tables
+from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY, Script
+from dpsyn_sql.rows.write.drawn_values import MOST_NUMBERED, DrawnTable, fresh_tick, row_bits, valued
+from dpsyn_sql.rows.write.table_macro import TableOfTree, table_queries
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
-
-_MOST_NUMBERED = 10**9
-"""Units whose ids have the same number of digits, where ids are text."""
 
 
 def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
@@ -44,17 +33,17 @@ def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
     return Fragment(rows), Fragment(seed)
 
 
-def sample_queries(
-    network: Network | None, shape: Shape, name: str, number: int, families: Families | None = None
-) -> tuple[Fragment, Fragment]:
+def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, Fragment]:
     """The queries of the low-variance and of the independent rows of a release.
 
-    ``number`` is that of the release in its tables. ``families``: how rows of a unit go together; the queries
-    then draw units. ``network`` is None for a model that is none; both
-    queries are then an error that says so, as for a network of more than ``MOST_NODES`` variables.
+    ``tables``: the one of the release last; before it those above in its tree, the root first. Where rows go
+    together, or are of a tree, the queries draw units. A model that is no network, and networks of more steps
+    than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``, give an error that says so.
     """
-    if network is None or len(network.nodes) > MOST_NODES:
-        why = "is no network" if network is None else "has too many variables for one query"
+    shape, networks = tables[-1].shape, [one.network for one in tables if one.network is not None]
+    few = sum(len(network.nodes) for network in networks) <= (MOST_NODES if len(tables) == 1 else MOST_ON_WAY)
+    if len(networks) < len(tables) or not few:
+        why = "has too many variables for one query" if not few else "is no network"
         message = (
             f"The model of release {name} {why}, so SQL cannot draw rows of it; its table and "
             "dpsyn_marginal() are here. For more rows call release(..., rows=) under the same name, at no "
@@ -66,61 +55,39 @@ def sample_queries(
         Fragment(f"CAST({parameter} AS {kind})")
         for parameter, kind in zip(parameters(shape), ("BIGINT", "UBIGINT"), strict=True)
     )
-    tables = Tables(Fragment("dpsyn.shares"), Fragment(f"release = {number}"))
+    families = tables[-1].families
+    if families is not None and families.table:
+        way = [
+            TableOfTree(one.shape, one.network, one.families, one.stored)
+            for one in tables
+            if one.network is not None and one.families is not None
+        ]
+        return table_queries(way, nrows, seed)
     if families is not None:
-        return _of_units(network, shape, families, nrows, seed, tables)
-    script = Script(network, seed)
-    low_variance, iid = script.low_variance(nrows, tables), script.iid(nrows, tables)
-    return _valued(shape, low_variance, seed), _valued(shape, iid, seed)
+        return _of_units(tables[-1], networks[-1], families, nrows, seed)
+    script, stored = Script(networks[-1], seed), tables[-1].stored
+    low_variance, iid, bits = script.low_variance(nrows, stored), script.iid(nrows, stored), row_bits(seed)
+    return valued(shape, low_variance, bits, {}), valued(shape, iid, bits, {})
 
 
 def _of_units(
-    network: Network, shape: Shape, families: Families, units: Fragment, seed: Fragment, tables: Tables
+    table: DrawnTable, network: Network, families: Families, units: Fragment, seed: Fragment
 ) -> tuple[Fragment, Fragment]:
     """The same of rows that are drawn unit by unit."""
-    hidden = families.domain.attributes[families.written :]
-    own = replace(families, domain=Domain((*shape.domain.attributes, *hidden)))
-    script, fresh = FamilyScript(network, seed, own), Fragment("0")
-    if shape.ticks:
-        order = own.domain.attributes[own.domain.index(shape.ticks)]
-        fresh = tick_expression(order, Fragment("own"), _bits(seed)(order))
+    shape, own = table.shape, families.with_attributes(table.shape.domain)
+    script, fresh = FamilyScript(network, seed, own), fresh_tick(shape, own, seed)
     unit = Fragment(f'("row" // {script.stride})')
+    bits = row_bits(seed, unit, shape.per_unit)
+    ids = {
+        role.name: surrogate(role.type, unit, MOST_NUMBERED, f"unit|{role.name}", 0)
+        for role in shape.roles
+        if isinstance(role, UnitId)
+    }
     low_variance, independent = (
-        _valued(shape, script.query(units, tables, low_variance=low, fresh=fresh), seed, unit)
+        valued(shape, script.query(units, table.stored, low_variance=low, fresh=fresh), bits, ids)
         for low in (True, False)
     )
     return low_variance, independent
-
-
-def _valued(shape: Shape, staged: Fragment, seed: Fragment, unit: Fragment | None = None) -> Fragment:
-    """Values of staged codes, columns in the order of the release; ``unit``: number of the unit of a row."""
-    roles = {role.name: role for role in shape.roles}
-    bits = _bits(seed, unit, shape.per_unit)
-    measured = measured_columns(shape.domain, bits, shape.ticks)
-    order = shape.order or tuple(measured)
-    columns, written = list[Fragment](), list[Fragment]()
-    for name in order:
-        role = roles.get(name)
-        if isinstance(role, Derived):
-            written.append(Fragment(f"{derived_value(role)} AS {ident(name)}"))
-            continue
-        written.append(ident(name))
-        if role is None:
-            value = measured[name]
-        elif isinstance(role, Constant):
-            value = constant_expression(role)
-        elif isinstance(role, UnitId) and unit is not None:
-            value = surrogate(role.type, unit, _MOST_NUMBERED, f"unit|{name}", 0)
-        else:
-            value = Fragment(f"CAST(NULL AS {written_type(role.type)})")
-        columns.append(Fragment(f"{value} AS {ident(name)}"))
-    return render(
-        "macros/sampled",
-        staged=with_leaves(Fragment(f"(\n{staged}\n    )"), shape.domain, bits),
-        columns=columns,
-        written=written,
-        conditions=conditions(shape),
-    )
 
 
 def _columns(shape: Shape) -> list[Fragment]:
@@ -128,17 +95,3 @@ def _columns(shape: Shape) -> list[Fragment]:
     kinds = shape.types
     names = shape.order or tuple(kinds)
     return [Fragment(f"CAST(NULL AS {written_type(kinds[name])}) AS {ident(name)}") for name in names]
-
-
-def _bits(
-    seed: Fragment, unit: Fragment | None = None, shared: frozenset[str] = frozenset()
-) -> Callable[[Attribute], Fragment]:
-    """As ``position_bits``, with the seed as an expression; of the attributes ``shared`` by rows of a unit
-    from its number."""
-
-    def bits(attribute: Attribute) -> Fragment:
-        purpose = string_literal(f"{attribute.name}|position|")
-        number = unit if unit is not None and attribute.name in shared else ident("row")
-        return Fragment(f"hash(xor(CAST({number} AS UBIGINT), hash({purpose} || {seed})))")
-
-    return bits

@@ -1,0 +1,23 @@
+-- The rows of a parent table as the families of a child table.
+-- in:  parents (query: the columns row, c<i>), number (rows of a family: an expression), words (expressions AS w<i>; the
+--      last one is of sofar: how many rows of the child table stand before those of the family)
+-- out: a query with the columns row, n (rows of the family), w0, w1, ...
+SELECT
+{% for word in words %}
+    {{ word }},
+{% endfor %}
+    n,
+    "row"
+FROM (
+    SELECT
+        *,
+        CAST(sum(n) OVER (ORDER BY "row" ROWS UNBOUNDED PRECEDING) AS BIGINT) - n AS sofar
+    FROM (
+        SELECT
+            *,
+            {{ number }} AS n
+        FROM (
+{{ parents }}
+        )
+    )
+)
