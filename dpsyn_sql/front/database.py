@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.budget import Budget
@@ -25,6 +26,8 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import Discovered, discovered
 from dpsyn_sql.discovery.families import found_groups
 from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.database_job import DatabaseJob, FittedTable, Leg
@@ -37,7 +40,7 @@ from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import MeasureStep, Plan, SiblingStage
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.tree import TreeCodes
@@ -46,6 +49,7 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
+from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows
 from dpsyn_sql.rows.write.database import table_seed
@@ -185,15 +189,20 @@ class _Measuring:
         given = None if above is None else above.given(families, seed)
         terms = replace(leg.terms, families=families, given=given)
         if found.once is not None:
-            known = frozenset(name for table in found.tables for name in table.attrs)
-            terms = replace(terms, alone=found.once.alone, known=known)
+            names = frozenset(name for table in found.tables for name in table.attrs)
+            terms = replace(terms, alone=found.once.alone, known=names)
         plan = leg.method.plan(leg.source, families.domain, budget, terms)
-        plan = replace(plan, siblings=self._stages.get(leg.name), known_tables=found.tables, seen=found.seen)
+        known, seen = (
+            tuple(table.weighted(WEIGHT) for table in own) for own in (found.tables, found.seen)
+        )  # discovery counts each unit once
+        plan = replace(plan, siblings=self._stages.get(leg.name), known_tables=known, seen=seen)
         before = len(self.door.measurements)
         with self._of(leg), self._counter(plan, families, codes):
             model = leg.method.run(plan, self.door, terms)
         own = self.door.measurements[before:]
-        shown = (*found.tables, *shown_tables(families.domain, own, found.tables))
+        if given is not None and leg.table.parent is not None:
+            known += _evidence(families, given, self.fitted[leg.table.parent].fitted)
+        shown = (*known, *shown_tables(families.domain, own, known))
         fitted = FittedRelease(
             shape=found.shape,
             plan=replace(plan, budget=leg.plan.budget, discovery=found.asked),
@@ -206,7 +215,8 @@ class _Measuring:
         self.fitted[leg.name] = FittedTable(leg, fitted, tuple(self._events[leg.name]))
         if families.below:
             sampler = family_sampler(model)
-            self._rows[leg.name] = drawn_rows(sampler, given, above, rows_wanted(fitted), seed)
+            units = rows_wanted(fitted) if above is None else 0
+            self._rows[leg.name] = drawn_rows(sampler, given, above, units, seed)
 
     @contextmanager
     def _counter(
@@ -227,3 +237,16 @@ class _Measuring:
         with closing(counter):
             self.door.open(counter, families.domain, WEIGHT)
             yield
+
+
+def _evidence(families: Families, given: Given, above: FittedRelease) -> tuple[NoisyMarginal, ...]:
+    """What the rows above tell of a table: its total, and the one-way tables of their attributes. They are no
+    measurements; their error is about that of the total of the table above."""
+    sigma = total_error(above.measurements) * WEIGHT
+
+    def table(attrs: tuple[str, ...], counts: FloatArray) -> NoisyMarginal:
+        return NoisyMarginal(attrs, np.rint(counts * WEIGHT).astype(np.int64), sigma, fitted=bool(attrs))
+
+    sizes = {one.name: np.arange(families.domain[one.name].size) for one in families.above}
+    single = [table((name,), given.table([name], [codes])) for name, codes in sizes.items()]
+    return (table((), np.asarray(given.total)), *single)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.engines.database_session import DatabaseSession
 from dpsyn_sql.engines.database_output import DatabaseTarget
+from dpsyn_sql.engines.database_session import DatabaseSession
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
@@ -28,6 +28,7 @@ from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.rows.write.public_rows import PublicRows
+from dpsyn_sql.source.files import file_beside
 
 if TYPE_CHECKING:
     from dpsyn_sql.planning.family_classes import FamilyClass
@@ -88,9 +89,9 @@ class FittedTable:
 class DatabaseJob:
     """A database release with its plan, its place in the ledger, and its output; fields as of ``Job``.
 
-    ``tied``: the tables, with what references to public tables can name. ``public``: the rows of public tables
-    that are copied into the output. ``legs``: parents before their children, the root first. ``budget``: of
-    the debit.
+    ``tied``: the tables, with what references to public tables can name. ``public``: the rows of the public
+    tables that are copied into the output. ``legs``: parents before their children, the root first.
+    ``budget``: of the debit.
     """
 
     request: DatabaseRequest
@@ -116,6 +117,14 @@ class DatabaseJob:
     def name(self) -> str:
         """What its stored releases are called, before the name of the table."""
         return self.request.name or self.target.label
+
+    @property
+    def stored_in(self) -> Connection:
+        """Where the models are: beside a folder, otherwise with the tables."""
+        path = self.target.path
+        if path is None:
+            return self.con
+        return file_beside(path) if self.target.kind == "folder" else path
 
 
 def families_of_tree(

@@ -126,9 +126,12 @@ class _Asked:
     def configuration(self, home: LedgerNames) -> dict[str, Any]:
         """The public settings that decide the answers. Nothing here is computed from rows."""
         request, tree = self.request, self.resolved.tree
-        names = self.session.resolved_names(home)
+        session = self.session
+        names = {name: table.name(home) for name, table in zip(session.relations, session.asked, strict=True)}
         return {
-            "kind": "database",
+            "source": session.resolved_name(home),
+            "kind": session.kind,
+            "definition": session.definition(home),
             "unit": ", ".join(tree.root.key),
             "rows_per_unit": max(tree.rows_per_unit(table.name) for table in tree),
             "tables": {

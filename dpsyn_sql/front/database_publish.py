@@ -1,4 +1,4 @@
-"""The last steps of a database release: rows of all tables, published in one transaction with their models."""
+"""The last steps of a database release: rows of all tables, published together with their models."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
-from dpsyn_sql.errors import PublishError
+from dpsyn_sql.engines.written_rows import reading_table
+from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.front.database_job import DatabaseJob, FittedTable
 from dpsyn_sql.front.job import seed_of
-from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.front.losses import lost_of
+from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
-from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.report.certificate import certificate, claim_of, types_facts
+from dpsyn_sql.report.database_certificate import id_of_table, name_of_table, table_certificate
+from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
@@ -31,8 +34,8 @@ from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database, table_seed
 from dpsyn_sql.rows.write.families import stage_table
-from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 
@@ -69,8 +72,8 @@ def write_database(
     """Sample codes of all tables, decode them by SQL, and publish them with the models in one transaction.
 
     Raises:
-        PublishError: something else has appeared in place of the output, it cannot be written, or a key's type
-            cannot hold so many values.
+        PublishError: something else has appeared in place of the output, it cannot be written, or the type of
+            a key cannot hold so many values.
     """
     ready = [_Ready.of(table) for table in tables.values()]
     seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
@@ -102,7 +105,7 @@ def write_database(
             f"name={entry.name!r} and another into=, costs nothing more."
         )
     entry.published(job.target_name, sum(rows.values()))
-    return _released(job, entry, ready, written, rows, notes)
+    return _released(job, entry, ready, written, notes)
 
 
 def _staged(
@@ -137,23 +140,32 @@ def _temporary() -> Fragment:
 
 def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: int) -> dict[str, Any]:
     """The certificate of a table: the promise is that of all tables together, the questions are its own."""
-    leg, fitted = one.table.leg, one.fitted
-    events = entry.events
-    thresholds = sum(delta_units(event) for leg in job.legs for event in planned_events(leg.plan))
+    leg, fitted, events = one.table.leg, one.fitted, entry.events
+    thresholds = sum(delta_units(event) for own in job.legs for event in planned_events(own.plan))
+    claimed = claim_of(job.budget, job.request.delta, thresholds)
     facts = certificate(
-        replace(fitted.plan, budget=job.budget),
+        fitted.plan,
         fitted.shape,
         [events[place] for place in one.table.events],
         release_id=entry.release_id,
         debited_at=entry.debited_at,
-        claimed=claim_of(job.budget, job.request.delta, thresholds),
+        claimed=claimed,
         excluded=job.request.exclude,
         rows=rows,
         seed=seed,
-        drawn=str(getattr(fitted.model.sampler(), "drawn", "")),
+        drawn=fitted.model.sampler().drawn,
         families=fitted.families,
     )
-    return {**facts, **types_facts(fitted.types), "losses": one.lost}
+    return table_certificate(
+        {**facts, **types_facts(fitted.types), "losses": one.lost},
+        job.tree,
+        leg.name,
+        name=job.name,
+        release=entry.release_id,
+        budget=job.budget,
+        claimed=claimed,
+        not_protected=job.tree.not_protected,
+    )
 
 
 def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
@@ -162,8 +174,8 @@ def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, An
     attributes = fitted.shape.domain.attributes
     hidden = fitted.model.domain.attributes[len(attributes) :]
     return StoredRelease(
-        name=f"{job.name}.{one.name}",
-        release_id=entry.release_id,
+        name=name_of_table(job.name, one.name),
+        release_id=id_of_table(entry.release_id, one.name),
         created=entry.debited_at,
         facts=facts,
         shape=fitted.shape,
@@ -173,3 +185,42 @@ def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, An
         labels=[code_labels(attribute) for attribute in (*attributes, *hidden)],
         variances=fitted.variances,
     )
+
+
+def _released(
+    job: DatabaseJob,
+    entry: SqliteEntry,
+    ready: Sequence[_Ready],
+    written: Sequence[WrittenTable],
+    notes: tuple[str, ...],
+) -> DatabaseRelease:
+    """The release of each table, and what the operator is told of all of them."""
+    deadline = job.legs[0].terms.deadline
+    own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]
+    for one in ready:
+        own += [f"{one.name}: {text}" for text in one.doubts.notes]
+        for text in one.doubts.warnings:
+            warn(f"{one.name}: {text}")
+            own.append(f"{one.name}: {text}")
+    tables = dict[str, Release]()
+    for one, table in zip(ready, written, strict=True):
+        if table.kept is None:
+            raise InternalError("a table was written without what stays with it")
+        facts, fitted = dict(table.kept.facts), one.fitted
+        tables[one.name] = Release(
+            table=job.target.names[one.name],
+            rows=facts["sampling"]["rows"],
+            epsilon=facts["guarantee"]["epsilon"],
+            delta=facts["guarantee"]["delta"],
+            rho=float(job.budget.rho),
+            id=table.kept.release_id,
+            model=fitted.model,
+            measurements=fitted.measurements,
+            facts=facts,
+            replayed=entry.replayed,
+            notes=tuple(own),
+            draw=drawing(job.stored_in, table.kept.release_id, table.kept.name),
+            read=reading_table(job.con, job.target, one.name, table.kept.release_id),
+            variances=fitted.variances,
+        )
+    return DatabaseRelease.of(tables, job.target.name)
