@@ -27,8 +27,9 @@ from dpsyn_sql.engines.reader import CALLERS, cursor_of
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.engines.sql_calls import CallingConnection
+from dpsyn_sql.engines.stored_names import Stored, named, tables_named, way_of
 from dpsyn_sql.errors import EngineFailure, InputError, said
-from dpsyn_sql.rows.sample.sql_text import MOST_NODES
+from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten
 from dpsyn_sql.source.paths import absolute_path
@@ -53,18 +54,6 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """One release in a database: ``number`` is its key in all tables."""
-
-    database: str
-    number: int
-    release_id: str
-    name: str
-    total: float
-    certificate: str
-
-
-@dataclass(frozen=True, slots=True)
 class StoredSession:
     """A database, or several attached ones, opened to read releases.
 
@@ -81,22 +70,16 @@ class StoredSession:
         Raises:
             InputError: there is none, or several; the message lists the releases.
         """
-        known = self.releases()
-        names = listed(sorted({one.name for one in known}, key=fold))
-        found = [one for one in known if name is None or fold(one.name) == fold(name)]
-        if not found:
-            raise InputError(f"There is no release {shorten(repr(name))} in {self.where}; there are {names}.")
-        if name is None and len(found) > 1:
-            raise InputError(f"There are several releases in {self.where}: give name=, one of {names}.")
-        here = [one for one in found if fold(one.database) == fold(self._current)]
-        chosen = here if len(here) == 1 else found
-        if len(chosen) > 1:
-            databases = listed(sorted({one.database for one in chosen}))
-            raise InputError(
-                f"The name {shorten(repr(name))} stands for {len(chosen)} releases in {self.where}, in the "
-                f"databases {databases}: USE one of them, or give the path of its file as con."
-            )
-        return chosen[0]
+        return named(self.releases(), name, self._current, self.where)
+
+    def find_tables(self, name: str | None) -> dict[str, Stored]:
+        """The tables of the release of several that has this name, or of the only release; empty if there is
+        none, or the name is that of one table.
+
+        Raises:
+            InputError: as ``releases``; or several databases have such a release.
+        """
+        return tables_named(self.releases(), name, self._current, self.where)
 
     def known(self, release_id: str) -> Stored | None:
         """The release of this id; None if it is not here.
@@ -188,10 +171,14 @@ class StoredSession:
 
     def _check_network(self, one: Stored) -> None:
         table = qualified(*self._databases()[one.database]["shares"])
-        nodes = int(self._fetched(render("load/nodes", table=table, release=one.number))["nodes"][0])
-        if 0 < nodes <= MOST_NODES:
+        numbers = [above.number for above in way_of(self.releases(), one)]
+        nodes = [
+            int(self._fetched(render("load/nodes", table=table, release=number))["nodes"][0])
+            for number in numbers
+        ]
+        if all(nodes) and sum(nodes) <= (MOST_NODES if len(nodes) == 1 else MOST_ON_WAY):
             return
-        why = "is not a network" if nodes == 0 else "has too many variables for one query"
+        why = "has too many variables for one query" if all(nodes) else "is not a network"
         raise InputError(
             f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. For more rows use "
             "the same call of release() with rows= and another into=, at no cost."
@@ -363,7 +350,7 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
         raise InputError("The path is empty or holds a NUL character.")
     path, output = absolute_path(text), None
     ending = file_beside(Path("x")).name[1:]
-    if ending_of(path.name) is not None:
+    if ending_of(path.name) is not None or os.path.isdir(path):  # noqa: PTH112 - as below
         path, output = file_beside(path), path
     elif path.name.endswith(ending):
         output = path.with_name(path.name[: -len(ending)])

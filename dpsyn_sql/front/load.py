@@ -13,8 +13,10 @@ from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.spark.target import spark_output
-from dpsyn_sql.engines.stored_releases import drawing, opened_releases
+from dpsyn_sql.engines.stored_names import Stored
+from dpsyn_sql.engines.stored_releases import StoredSession, drawing, opened_releases
 from dpsyn_sql.errors import InputError, hides_own_frames, said
+from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release, check_draw
 from dpsyn_sql.report.stored import facts_of, read_parts
 from dpsyn_sql.rows.write.words import readable_literal, statement_of
@@ -27,27 +29,28 @@ _WORK = ".dpsyn-work-"
 
 
 @hides_own_frames
-def load(con: Connection, name: str | None = None) -> Release:
+def load(con: Connection, name: str | None = None) -> Release | DatabaseRelease:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 
-    It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic table. All of it is
-    public. It writes nothing, needs neither source nor ledger, and charges nothing. It reads the model into
-    memory: at most about four million cells of pairs, and the cliques.
+    It reads what ``release()`` or ``release_database()`` stored in the schema ``dpsyn`` beside the synthetic
+    tables. All of it is public. It writes nothing, needs neither source nor ledger, and charges nothing. It
+    reads the model into memory: at most about four million cells of pairs, and the cliques.
     Give a database that somebody else made as a path: ``sample()`` runs one of its macros, which on a
     connection can read what the connection can.
 
     Args:
         con: a DuckDB connection (its current database comes first, then the attached ones), the path of a
-            DuckDB file, the path of a file that ``release()`` wrote, or of the ``.dpsyn.duckdb`` beside it.
+            DuckDB file, the path of a file or folder that was written, or of the ``.dpsyn.duckdb`` beside it.
             Paths are opened read-only. Or a Spark session.
         name: of the release, as ``dpsyn_releases()`` lists it, in any letter case; None if there is only one.
+            Of several tables ``"shop"``, or ``"shop.orders"`` for one of them.
             With a Spark session the table or folder that was written: ``load(spark, "db.trips_synthetic")``.
 
     Returns:
-        A ``Release``. Its ``marginal()`` gives the same answers as after the release (``estimate`` to seven
-        digits, everything else exactly). ``table`` is the written file, by the path of the database,
-        otherwise the name of the release. ``replayed`` is true, because nothing is charged; ``notes``
-        is empty.
+        A ``Release``, or of several tables a ``DatabaseRelease``, which has one of each table. Its
+        ``marginal()`` gives the same answers as after the release (``estimate`` to seven digits, everything
+        else exactly). ``table`` is the written file, by the path of the database, otherwise the name of the
+        release. ``replayed`` is true, because nothing is charged; ``notes`` is empty.
 
     Raises:
         InputError: there is no such release (the message lists all releases), or its stored form
@@ -57,7 +60,12 @@ def load(con: Connection, name: str | None = None) -> Release:
         return _load_spark(con, name)
     if name is not None and not isinstance(name, str):
         raise InputError(f"name={said(name)}: give the name of a release, or None")
-    return _loaded(con, name, _unread)
+    with opened_releases(con) as session:
+        tables = session.find_tables(name)
+        if tables:
+            found = {table: _release(con, session, one, _unread) for table, one in tables.items()}
+            return DatabaseRelease.of(found)
+        return _release(con, session, session.find(name), _unread)
 
 
 def _load_spark(con: Any, name: object) -> Release:
@@ -66,14 +74,15 @@ def _load_spark(con: Any, name: object) -> Release:
             f"name={said(name)}: give the table or folder that release() wrote: load(spark, 'db.table')"
         )
     kept = spark_output(con, name)
-    return replace(_loaded(kept, None, partial(read_rows, kept)), table=kept.name)
+    with opened_releases(kept) as session:
+        found = _release(kept, session, session.find(None), partial(read_rows, kept))
+    return replace(found, table=kept.name)
 
 
-def _loaded(con: Connection | SparkOutput, name: str | None, read: Callable[[str], Any]) -> Release:
-    with opened_releases(con) as session:
-        one = session.find(name)
-        parts = read_parts(one.total, one.certificate, session.tables(one))
-        output = session.output
+def _release(
+    con: Connection | SparkOutput, session: StoredSession, one: Stored, read: Callable[[str], Any]
+) -> Release:
+    parts, output = read_parts(one.total, one.certificate, session.tables(one)), session.output
     guarantee = parts.facts["guarantee"]
     return Release(
         table=one.name if output is None else os.fspath(output),

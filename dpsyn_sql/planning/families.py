@@ -136,11 +136,23 @@ class Families:
     @property
     def facts(self) -> dict[str, Any]:
         """JSON-ready, for a certificate: names of the ``hidden`` attributes, of those of ``persons`` (hidden
-        ones too), of ``size``, and of the ``order``, empty without one."""
+        ones too), of ``size``, and of the ``order``, empty without one. Of a table of a tree also those
+        ``above``, with table and attribute, and those ``below``: a ``number`` of rows of a table, or a
+        class."""
         names = self.domain.names
         persons = [name for name in names if name in self.persons]
         hidden = list(names[self.written :])
-        return {"hidden": hidden, "persons": persons, "size": self.size, "order": self.order}
+        facts: dict[str, Any] = {
+            "hidden": hidden,
+            "persons": persons,
+            "size": self.size,
+            "order": self.order,
+        }
+        if not self.table:
+            return facts
+        above = [{"name": one.name, "table": one.table, "attribute": one.attribute} for one in self.above]
+        below = [{"name": one.name, "table": one.table, "number": one.group is None} for one in self.below]
+        return facts | {"table": self.table, "above": above, "below": below}
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -215,7 +215,7 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
     return [{**step, **event_to_dict(event)} for step, event in zip(steps, events, strict=False)]
 
 
-_OF_STEP = ("step", "column", "length", "marginals", "residuals")
+_OF_STEP = ("step", "table", "column", "length", "marginals", "residuals")
 
 
 def event_of(mechanism: Mapping[str, Any]) -> PrivacyEvent:

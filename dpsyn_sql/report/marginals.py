@@ -20,7 +20,8 @@ _FIGURES = ("estimate", "estimate_error", "noisy", "standard_error")
 
 
 class MarginalTable(pd.DataFrame):
-    """Counts with their errors: printed as whole rows and in full width, kept as they are."""
+    """Counts with their errors: printed as whole rows and in full width, kept as they are; below them what
+    ``attrs["counts"]`` says of what is counted."""
 
     @property
     def _constructor(self) -> type[MarginalTable]:
@@ -30,7 +31,9 @@ class MarginalTable(pd.DataFrame):
         shown = self._as_shown()
         most = pd.get_option("display.max_rows")
         text: str = shown.to_string(max_rows=most, min_rows=pd.get_option("display.min_rows"))
-        return text if most is None or len(shown) <= most else f"{text}\n\n[{len(shown):,} rows]"
+        cut = "" if most is None or len(shown) <= most else f"\n\n[{len(shown):,} rows]"
+        counts = f"\n\n{self.attrs['counts']}" if "counts" in self.attrs else ""
+        return f"{text}{cut}{counts}"
 
     def _repr_html_(self) -> str:
         shown: str = self._as_shown()._repr_html_()  # type: ignore[operator]

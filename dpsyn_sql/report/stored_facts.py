@@ -4,9 +4,9 @@ type and its range here; other facts are unused. The domain is checked where it 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpsyn_sql.accounting.events import cost_units
 from dpsyn_sql.report.certificate import event_of
@@ -57,11 +57,59 @@ class _Role(_Facts):
     role: str
 
 
+class _Above(_Facts):
+    name: str
+    table: str
+    attribute: str
+
+
+class _Below(_Facts):
+    name: str
+    table: str
+    number: bool
+
+
 class _Families(_Facts):
     hidden: list[str]
     persons: list[str]
     size: str
     order: str
+    table: str = ""
+    above: list[_Above] = []
+    below: list[_Below] = []
+
+
+class _Table(_Facts):
+    """A table of a release of several."""
+
+    table: str
+    parent: str | None
+    most: Annotated[int, Field(ge=1, lt=2**63)]
+    rows_per_unit: Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class _Database(_Facts):
+    """The release of several tables that a table belongs to: the root first, parents before children."""
+
+    name: str
+    release: str
+    table: str
+    tables: Annotated[list[_Table], Field(min_length=1)]
+    public_tables: list[str]
+    not_protected: list[str]
+
+    @model_validator(mode="after")
+    def _is_tree(self) -> Self:
+        before = list[str]()
+        for place, one in enumerate(self.tables):
+            if one.table in before or (one.parent is None if place else one.parent is not None):
+                raise ValueError("not a tree")
+            if one.parent is not None and one.parent not in before:
+                raise ValueError("a table stands before its parent")
+            before.append(one.table)
+        if self.table not in before:
+            raise ValueError("the table is not of the tree")
+        return self
 
 
 class _Public(_Facts):
@@ -125,6 +173,7 @@ class _Certificate(_Facts):
     not_promised: list[str]
     versions: dict[str, str]
     losses: _Losses
+    database: _Database | None = None
 
 
 def checked_facts(certificate: str) -> dict[str, Any]:

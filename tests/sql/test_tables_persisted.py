@@ -47,9 +47,7 @@ def shapes_of(never=None):
 
 def stored(con, database, made, shapes):
     engine = DuckDBEngine(con)
-    shapes = {
-        name: check_expressions(shape, engine, DuckDBCatalog(engine)) for name, shape in shapes.items()
-    }
+    shapes = {name: check_expressions(shape, engine, DuckDBCatalog(engine)) for name, shape in shapes.items()}
     with engine.transaction():
         for one in kept_tables(database, made, shapes):
             persist(engine, con.execute("SELECT current_database()").fetchone()[0], one)
@@ -123,7 +121,12 @@ def codes_of(frames):
     model, as counted in the sampled tables themselves."""
     made, found = families(), {}
     keys = {"customers": ["customer_id"], "orders": ["order_id"], "items": ["order_id", "line"]}
-    above = {"orders": ["customer_id"], "visits": ["customer"], "items": ["order_id"], "returns": ["order_id", "line"]}
+    above = {
+        "orders": ["customer_id"],
+        "visits": ["customer"],
+        "items": ["order_id"],
+        "returns": ["order_id", "line"],
+    }
     for name, parent in PARENTS.items():
         own = frames[name].copy()
         for below in made[name].below:
@@ -167,7 +170,9 @@ def test_rows_follow_the_model_given_the_rows_above(con, kind, name):
             columns[variable] = own if variable != place else columns[place]
     for node in network.nodes:
         found = pd.DataFrame({v: columns[v] for v in (*node.parents, *node.variables)}).value_counts()
-        lines = pd.DataFrame(np.column_stack([node.given, node.values]), columns=[*node.parents, *node.variables])
+        lines = pd.DataFrame(
+            np.column_stack([node.given, node.values]), columns=[*node.parents, *node.variables]
+        )
         lines["share"] = node.weights
         lines = lines.merge(found.reset_index(), how="left").fillna({"count": 0})
         rows = lines["count"]
@@ -270,7 +275,7 @@ def test_keys_of_other_rows_name_a_row_or_none(tmp_path):
 
 
 def test_a_table_below_one_that_sql_cannot_draw_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.rows.write.sample_macro.MOST_NODES", 2)
+    monkeypatch.setattr("dpsyn_sql.rows.write.sample_macro.MOST_ON_WAY", 2)
     with duckdb.connect(str(tmp_path / "out.duckdb")) as con:
         stored(con, "shop", models(), shapes_of())
         assert len(con.execute("FROM dpsyn_sample('shop.orders', 5)").df()) >= 0

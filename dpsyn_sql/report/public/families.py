@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.report.html.charts import Bar
 from dpsyn_sql.report.public.words import percent
@@ -53,30 +53,56 @@ def hidden_names(facts: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(families["hidden"])
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of rows. ``bars``: shares by number. ``mean``: of the number. ``none``: the share of 0."""
+
+    bars: list[Bar]
+    mean: float
+    none: float
+
+
 def persons_rows(model: MarginalModel, facts: Mapping[str, Any]) -> PersonsRows | None:
-    """None if rows do not stay together."""
+    """None if rows do not stay together; also of a table of several, whose page says how they are tied."""
     families, names = facts["public_facts"].get("families"), model.domain.names
-    if not families or families["size"] not in names:
+    if not families or families.get("table"):
         return None
-    size = model.domain[families["size"]]
-    if size.leaves is not None or size.type.family != "integer" or len(size.edges) != size.size + 1:
-        return None  # a certificate that somebody changed
-    sizes = model.project([families["size"]])
-    total, hidden = float(sizes.sum()), hidden_names(facts)
-    if not total > 0:
+    sizes, hidden = sizes_of(model, families["size"]), hidden_names(facts)
+    if sizes is None:
         return None
     persons = [name for name in names if name in families["persons"]]
     own = [name for name in names if name not in hidden and name not in persons]
-    alike = [found for name in own if (found := _alike(model, name, persons)) is not None]
     return PersonsRows(
         unit=facts["guarantee"]["privacy_unit"],
-        bars=_bars(size, sizes / total),
-        mean=float(_middles(size) @ sizes) / total,
+        bars=sizes.bars,
+        mean=sizes.mean,
         most=facts["guarantee"]["rows_per_unit"],
         shared=[name for name in persons if name not in hidden],
-        alike=sorted(alike, key=lambda one: one.strangers - one.own),
+        alike=alike_columns(model, own, persons),
         order=families["order"],
     )
+
+
+def sizes_of(model: MarginalModel, name: str) -> Sizes | None:
+    """Of the attribute that is a number of rows; None if there is none, or nothing is known."""
+    if name not in model.domain.names:
+        return None
+    size = model.domain[name]
+    if size.leaves is not None or size.type.family != "integer" or len(size.edges) != size.size + 1:
+        return None  # a certificate that somebody changed
+    sizes = model.project([name])
+    total = float(sizes.sum())
+    if not total > 0:
+        return None
+    shares = sizes / total
+    none = float(shares[0]) if edge_ticks(size)[:2] == (0, 1) else 0.0
+    return Sizes(_bars(size, shares), float(_middles(size) @ shares), none)
+
+
+def alike_columns(model: MarginalModel, own: Sequence[str], persons: Sequence[str]) -> list[Alike]:
+    """Of the columns ``own`` how alike rows are that share ``persons``, the most alike first."""
+    alike = [found for name in own if (found := _alike(model, name, persons)) is not None]
+    return sorted(alike, key=lambda one: one.strangers - one.own)
 
 
 def _middles(size: Attribute) -> FloatArray:
@@ -86,11 +112,11 @@ def _middles(size: Attribute) -> FloatArray:
 
 
 def _bars(size: Attribute, shares: FloatArray) -> list[Bar]:
-    """By octaves of the number of rows: 1, 2 to 3, 4 to 7, ..., as far as somebody is."""
+    """By octaves of the number of rows: 0 if that occurs, 1, 2 to 3, 4 to 7, ..., as far as somebody is."""
     edges = [int(edge) for edge in size.edges]  # type: ignore[arg-type]
-    octaves = np.array([max(1, edge).bit_length() - 1 for edge in edges[:-1]])
+    octaves = np.array([max(0, edge).bit_length() - 1 for edge in edges[:-1]])
     found = []
-    for octave in range(int(octaves[shares > 0].max(initial=0)) + 1):
+    for octave in range(int(octaves.min()), int(octaves[shares > 0].max(initial=0)) + 1):
         inside = np.flatnonzero(octaves == octave)
         if inside.size:
             first, last = edges[inside[0]], edges[inside[-1] + 1] - 1

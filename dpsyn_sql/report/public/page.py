@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -242,8 +242,17 @@ def write_report(release: PublicRelease, path: str | os.PathLike[str]) -> Path:
     Raises:
         InputError: as ``check_report_path``, or the file cannot be written.
     """
+    return write_page(lambda: report_page(release), path)
+
+
+def write_page(made: Callable[[], str], path: str | os.PathLike[str]) -> Path:
+    """Write a page that is made once its place is known to be good; a file that exists is replaced.
+
+    Raises:
+        InputError: as ``check_report_path``, or the file cannot be written.
+    """
     place = check_report_path(path)
-    text = report_page(release)
+    text = made()
     with contextlib.suppress(OSError):
         place.write_text(text, encoding="utf-8")
         return place
@@ -256,27 +265,7 @@ def write_report(release: PublicRelease, path: str | os.PathLike[str]) -> Path:
 @cache
 def _parts() -> Any:
     """The macros of the template."""
-    return template(
-        Path(__file__).with_name("report.html"),
-        cells=_cells,
-        chance=chance_in_words,
-        counted=counted,
-        infinite=math.inf,
-        known=_KNOWN.__getitem__,
-        lines_of_verdicts=lines_of_verdicts,
-        literal=_literal,
-        most_columns=MOST_COLUMNS,
-        number="{:,}".format,
-        of_hundred=of_hundred,
-        pairs_in_words=pairs_in_words,
-        percent=percent,
-        public_name=public_name,
-        rounded=lambda rows: rows_words(rounded_up(rows)),
-        rows=rows_words,
-        shown=shown,
-        source=source_words,
-        weak=WEAK,
-    )
+    return template(Path(__file__).with_name("report.html"), **NAMES)
 
 
 def _literal(text: str, otherwise: str) -> str:
@@ -296,3 +285,26 @@ def _cell(pair: Pair) -> Cell:
     if pair.strength is None and pair.kind != "independent":
         return Cell(0.0, "unknown", words)
     return Cell(pair.strength or 0.0, pair.kind, words)
+
+
+NAMES: Mapping[str, Any] = {
+    "cells": _cells,
+    "chance": chance_in_words,
+    "counted": counted,
+    "infinite": math.inf,
+    "known": _KNOWN.__getitem__,
+    "lines_of_verdicts": lines_of_verdicts,
+    "literal": _literal,
+    "most_columns": MOST_COLUMNS,
+    "number": "{:,}".format,
+    "of_hundred": of_hundred,
+    "pairs_in_words": pairs_in_words,
+    "percent": percent,
+    "public_name": public_name,
+    "rounded": lambda rows: rows_words(rounded_up(rows)),
+    "rows": rows_words,
+    "shown": shown,
+    "source": source_words,
+    "weak": WEAK,
+}
+"""What templates of reports may use."""

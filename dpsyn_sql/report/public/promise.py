@@ -105,16 +105,17 @@ def _right(epsilon: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Spending:
     """Shares of the budget that was reserved: ``steps`` by what they are about, ``columns`` for learning the
-    values of one column, ``unused``."""
+    values of one column, ``unused``, and ``rest``: what that is."""
 
     steps: Mapping[str, float]
     columns: Mapping[str, float]
     unused: float
+    rest: str = "Not used"
 
     @property
     def with_rest(self) -> Mapping[str, float]:
         """Steps, and what was not used if it shows."""
-        return {**self.steps, **({"Not used": self.unused} if self.unused >= 0.0005 else {})}
+        return {**self.steps, **({self.rest: self.unused} if self.unused >= 0.0005 else {})}
 
 
 def spending_of(facts: Mapping[str, Any]) -> Spending:
@@ -126,7 +127,8 @@ def spending_of(facts: Mapping[str, Any]) -> Spending:
         steps[_step_words(one["step"])] += share
         if one.get("column") is not None:
             columns[one["column"]] += share
-    return Spending(steps, columns, max(0.0, 1 - sum(steps.values())))
+    rest = "Other tables, and what is not used" if facts.get("database") else "Not used"
+    return Spending(steps, columns, max(0.0, 1 - sum(steps.values())), rest)
 
 
 def _step_words(step: str) -> str:

@@ -198,7 +198,7 @@ MOST_NODES = 120
 """Nodes that one query draws: each is a few levels of nesting, and DuckDB gives up beyond a thousand."""
 
 MOST_ON_WAY = 160
-"""The same of all tables from the root of a tree down to one, which one query draws: it is planned in ten seconds."""
+"""The same of all tables from the root of a tree down to one, drawn by one query: planned in ten seconds."""
 
 _ALL = Fragment("TRUE")
 

@@ -124,9 +124,10 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
     for table in TABLES:
         engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
+    name, whole = string_literal(fold(kept.name)), string_literal(_whole(kept))
     for table in TABLES:
-        name = string_literal(fold(kept.name))
-        engine.execute(render("macros/forget", schema=schema, table=ident(table), name=name), step=_STEP)
+        forget = render("macros/forget", schema=schema, table=ident(table), name=name, whole=whole)
+        engine.execute(forget, step=_STEP)
     number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
     for table, parts in _gathered(_contents(kept)).items():
         columns = parts[0] if len(parts) == 1 else _together(parts)
@@ -186,6 +187,13 @@ def persist_beside(engine: Engine, path: Path, kept: Sequence[StoredRelease]) ->
                 persist(engine, name, one)
         # Said aloud, because a file that is closed without room for all of it is no error.
         engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
+
+
+def _whole(kept: StoredRelease) -> str:
+    """Of the root of a tree the name of the release of all tables: an earlier one may have others."""
+    if kept.parent is not None or "database" not in kept.facts:
+        return ""
+    return fold(str(kept.facts["database"]["name"]))
 
 
 def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:

@@ -1,0 +1,161 @@
+"""The certificate, the result and the page of a release of several tables."""
+
+import json
+
+import pytest
+from support.tables import PARENTS
+from support.tied_releases import BUDGET, stored_tables
+
+from dpsyn_sql.accounting.events import cost_units
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.report.certificate import event_of
+from dpsyn_sql.report.database_certificate import database_certificate, protected_words
+from dpsyn_sql.report.database_result import DatabaseRelease
+from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.stored_facts import checked_facts
+
+
+def release_of_table(stored):
+    guarantee = stored.facts["guarantee"]
+    return Release(
+        stored.name,
+        stored.facts["sampling"]["rows"],
+        guarantee["epsilon"],
+        guarantee["delta"],
+        guarantee["rho"],
+        stored.release_id,
+        stored.model,
+        tuple(stored.measurements),
+        dict(stored.facts),
+        False,
+        ("a note",),
+        draw=lambda rows, seed: pytest.fail("drawn"),
+        read=lambda kind: f"{stored.name} as {kind}",
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    return DatabaseRelease.of({name: release_of_table(one) for name, one in stored_tables().items()}, "out")
+
+
+def test_the_guarantee_of_the_whole_is_that_of_each_table(release):
+    assert (release.epsilon, release.delta) == (1.0, 1e-9)
+    for table in release.tables.values():
+        assert table.epsilon == 1.0 and table.facts["guarantee"]["privacy_unit"] == "customers.customer_id"
+        assert table.facts["budget"]["reserved_units_of_1e-15"] == BUDGET.amount
+        checked_facts(json.dumps(table.facts))
+    assert release["items"].facts["guarantee"]["rows_per_unit"] == 6
+    assert release["returns"].facts["database"]["tables"][-1]["rows_per_unit"] == 6
+
+
+def test_one_certificate_says_what_is_shared_once(release):
+    facts = release.certificate()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["release"] == "id-1" and facts["public_tables"] == ["products"]
+    assert facts["not_protected"] == ["payees of orders"] and list(facts["tables"]) == list(PARENTS)
+    assert [one["table"] for one in facts["mechanisms"]] == list(PARENTS)
+    assert facts["budget"]["used_units_of_1e-15"] == 5 * 10**11
+    own = facts["tables"]["orders"]
+    assert not {"guarantee", "budget", "versions", "mechanisms", "database"} & set(own)
+    assert own["public_facts"]["families"]["above"][0] == {
+        "name": "customers.region",
+        "table": "customers",
+        "attribute": "region",
+    }
+    facts["tables"]["orders"]["method"] = "changed"
+    assert release.certificate()["tables"]["orders"]["method"] == "adaptive"
+
+
+def test_the_cost_of_the_whole_is_the_sum_over_its_mechanisms(release):
+    costs = [cost_units(event_of(one), "gdp") for one in release.facts["mechanisms"]]
+    of_tables = [
+        cost_units(event_of(one), "gdp") for own in release.tables.values() for one in own.facts["mechanisms"]
+    ]
+    assert costs == of_tables and sum(costs) > 0
+
+
+def test_whom_a_release_protects_in_words(release):
+    assert protected_words(release.facts["tree"]) == (
+        "one row of customers with at most 3 rows of orders (each with at most 2 rows of items (each with at "
+        "most 1 row of returns)) and at most 4 rows of visits"
+    )
+    alone = [{"table": "t", "parent": None, "most": 1, "rows_per_unit": 1}]
+    assert protected_words(alone) == "one row of t"
+
+
+def test_the_verdict_is_that_of_the_worst_table(release):
+    losses = release.facts["losses"]
+    assert losses["table"]["verdict"] == "rough" and losses["table"]["why"].startswith("orders: ")
+    assert losses["dependences"] == {"verdict": "good"} and losses["warnings"] == ["items: few rows of items"]
+    table = release.verdict
+    assert list(table.columns) == ["table", "about", "column", "verdict", "why"]
+    assert list(dict.fromkeys(table.table)) == list(PARENTS)
+    assert (table[table.verdict == "rough"].table == "orders").all()
+    said = release.summary()
+    assert "Protects one row of customers with" in said and "Not protected: payees of orders" in said
+    assert "orders: 101 rows\nVerdict: the table is rough" in said
+
+
+def test_a_result_names_its_tables(release):
+    assert repr(release).startswith("DatabaseRelease(out, rows: customers=100, orders=101, ")
+    assert release.to_df("orders", "arrow") == "shop.orders as arrow" and release.notes == ("a note",)
+    assert "dpsyn" not in release._repr_html_() and "↳" in release._repr_html_()
+
+
+def test_certificates_of_other_releases_are_no_release():
+    tables = {name: one.facts for name, one in stored_tables().items()}
+    for changed in (
+        {name: one for name, one in tables.items() if name != "visits"},
+        {**tables, "visits": stored_tables(release="id-2")["visits"].facts},
+        {**tables, "visits": tables["orders"]},
+        {
+            **tables,
+            "visits": {**tables["visits"], "guarantee": {**tables["visits"]["guarantee"], "epsilon": 0.5}},
+        },
+    ):
+        with pytest.raises(InputError, match="not of one release"):
+            database_certificate(changed)
+    for nothing in ({}, {"t": {"release": "x"}}):
+        with pytest.raises(InputError, match="not the certificates"):
+            database_certificate(nothing)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tables": []},
+        {"table": "other"},
+        {"tables": [{"table": "a", "parent": "b", "most": 1, "rows_per_unit": 1}]},
+        {"name": 3},
+    ],
+)
+def test_a_changed_tree_is_refused(change):
+    facts = stored_tables()["orders"].facts
+    with pytest.raises(ValueError):
+        checked_facts(json.dumps({**facts, "database": {**facts["database"], **change}}))
+
+
+def test_the_page_has_the_tree_the_promise_once_and_every_table(release, tmp_path):
+    page = release.report(tmp_path / "shop.html").read_text()
+    assert page.count("Suppose somebody bets") == 1 and page.count("<h1>") == 1
+    assert "one row of customers with at most 3 rows of orders (each with at most 2 rows of items" in page
+    for name in PARENTS:
+        assert f'<section id="table-{list(_shown_order()).index(name) + 1}"' in page
+        assert f"Table {name}</h2>" in page
+    assert "payees of orders" in page and "products" in page
+    assert "number of orders" not in page  # hidden attributes are no columns
+    assert "Rows of orders that a row of customers has" in page
+    assert "dpsyn_sample(&#39;shop.orders&#39;, 1000, seed := 7)" in page
+    assert page.count("How exact counts are") == len(PARENTS)
+
+
+def _shown_order():
+    return ("customers", "orders", "items", "returns", "visits")
+
+
+def test_the_page_of_one_table_says_what_other_tables_cost(release, tmp_path):
+    page = release["orders"].report(tmp_path / "orders.html").read_text()
+    assert "Other tables, and what is not used" in page and "A person&#39;s rows" not in page
+    with pytest.raises(InputError, match="no ending of a page"):
+        release.report(tmp_path / "x.txt")
