@@ -224,7 +224,7 @@ def _public_relation(catalog: DuckDBCatalog, identity: Identity) -> Relation:
 def _facts(
     engine: Engine, identity: Identity, known: Mapping[Identity, str], relation: Relation
 ) -> TableFacts:
-    """Keys and links; a link names a table by its own name, or as the constraint does if it is not among ``known``."""
+    """Keys and links; a link names a table by its own name, or as the constraint does if ``known`` lacks it."""
     primary: tuple[str, ...] = ()
     unique, links = list[tuple[str, ...]](), list[Link]()
     for kind, columns, referenced, key in _stated(engine, identity) if relation.kind == "table" else ():
