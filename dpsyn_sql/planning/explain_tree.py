@@ -1,4 +1,4 @@
-"""A tree of tables in words: what belongs to what, whom a release protects and whom not. Public facts only."""
+"""A tree of tables in words: what belongs to what, whom a release protects and whom not (public facts)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _protects(tree: Tree) -> Iterator[str]:
         for reference in table.references:
             if reference.kind != "public":
                 own = f"{table.name}.{', '.join(reference.columns)}"
-                yield f"whom {own} names is not protected by that: such a row belongs to {_owner(table)} alone"
+                whose = _owner(table)
+                yield f"whom {own} names is not protected by that: such a row belongs to {whose} alone"
 
 
 def _owner(table: Table) -> str:
