@@ -228,7 +228,7 @@ def _public_relation(catalog: DuckDBCatalog, identity: Identity) -> Relation:
 def _facts(
     engine: Engine, identity: Identity, known: Mapping[Identity, str], relation: Relation
 ) -> TableFacts:
-    """Keys and links; a link names a table by its own name, or as the constraint does if ``known`` lacks it."""
+    """Keys and links; a link names a table of ``known`` by its own name, any other as the constraint does."""
     primary: tuple[str, ...] = ()
     unique, links = list[tuple[str, ...]](), list[Link]()
     for kind, columns, referenced, key in _stated(engine, identity) if relation.kind == "table" else ():

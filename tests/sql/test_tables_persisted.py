@@ -47,7 +47,9 @@ def shapes_of(never=None):
 
 def stored(con, database, made, shapes):
     engine = DuckDBEngine(con)
-    shapes = {name: check_expressions(shape, engine, DuckDBCatalog(engine)) for name, shape in shapes.items()}
+    shapes = {
+        name: check_expressions(shape, engine, DuckDBCatalog(engine)) for name, shape in shapes.items()
+    }
     with engine.transaction():
         for one in kept_tables(database, made, shapes):
             persist(engine, con.execute("SELECT current_database()").fetchone()[0], one)
@@ -121,12 +123,7 @@ def codes_of(frames):
     model, as counted in the sampled tables themselves."""
     made, found = families(), {}
     keys = {"customers": ["customer_id"], "orders": ["order_id"], "items": ["order_id", "line"]}
-    above = {
-        "orders": ["customer_id"],
-        "visits": ["customer"],
-        "items": ["order_id"],
-        "returns": ["order_id", "line"],
-    }
+    above = {"orders": ["customer_id"], "visits": ["customer"], "items": ["order_id"], "returns": ["order_id", "line"]}
     for name, parent in PARENTS.items():
         own = frames[name].copy()
         for below in made[name].below:
@@ -170,9 +167,7 @@ def test_rows_follow_the_model_given_the_rows_above(con, kind, name):
             columns[variable] = own if variable != place else columns[place]
     for node in network.nodes:
         found = pd.DataFrame({v: columns[v] for v in (*node.parents, *node.variables)}).value_counts()
-        lines = pd.DataFrame(
-            np.column_stack([node.given, node.values]), columns=[*node.parents, *node.variables]
-        )
+        lines = pd.DataFrame(np.column_stack([node.given, node.values]), columns=[*node.parents, *node.variables])
         lines["share"] = node.weights
         lines = lines.merge(found.reset_index(), how="left").fillna({"count": 0})
         rows = lines["count"]

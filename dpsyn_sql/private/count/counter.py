@@ -111,9 +111,7 @@ class SqlCounter:
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(
-            queries, domain, bounded=self._bound is not None or encoder is not None
-        )
+        self._plan = self._planned_for(queries, domain, bounded=self._bound is not None or encoder is not None)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
