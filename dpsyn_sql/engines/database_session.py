@@ -61,7 +61,11 @@ class DatabaseSession(SourceSession):
 
     def resolved_name(self, home: LedgerNames) -> str:
         """The names of the private tables and views, in order, however they were spelled."""
-        return ", ".join(sorted(table.name(home) for table in self.asked))
+        return ", ".join(sorted(self.resolved_names(home).values()))
+
+    def resolved_names(self, home: LedgerNames) -> dict[str, str]:
+        """The ledger's name of each private table and view."""
+        return {name: table.name(home) for name, table in zip(self.relations, self.asked, strict=True)}
 
     def definition(self, home: LedgerNames) -> str | None:
         """What the views are made by, as a digest; None without views."""
@@ -224,7 +228,7 @@ def _public_relation(catalog: DuckDBCatalog, identity: Identity) -> Relation:
 def _facts(
     engine: Engine, identity: Identity, known: Mapping[Identity, str], relation: Relation
 ) -> TableFacts:
-    """Keys and links; a link names a table by its own name, or as the constraint does if it is not among ``known``."""
+    """Keys and links; a link names a table of ``known`` by its own name, any other as the constraint does."""
     primary: tuple[str, ...] = ()
     unique, links = list[tuple[str, ...]](), list[Link]()
     for kind, columns, referenced, key in _stated(engine, identity) if relation.kind == "table" else ():

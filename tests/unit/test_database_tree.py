@@ -1,7 +1,6 @@
 """From a database and a request to the tree of tables: each case is accepted as it should, or is one clear error."""
 
 import duckdb
-import numpy as np
 import pytest
 
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
@@ -22,11 +21,15 @@ BOTH = ("customers", "orders")
 
 
 def tree_of(sql, tables=BOTH, *, unit="customers.id", stated=None, public=(), **options):
-    """The tree of a database in memory; ``stated``: the ``tables:`` of its file."""
+    """The tree of a database in memory, and the rows of its relations.
+
+    ``stated``: the ``tables:`` of its file. ``public``: names of public tables, or their keys by their names.
+    """
     with duckdb.connect() as con:
         con.execute(sql)
-        domain = None if stated is None else {"tables": stated}
-        request = DatabaseRequest(unit, tables=tables, public_tables=public, domain=domain, **options)
+        keys = {"public_tables": public} if isinstance(public, dict) else {}
+        domain = {"tables": stated or {}, **keys}
+        request = DatabaseRequest(unit, tables=tables, public_tables=tuple(public), domain=domain, **options)
         with opened_tree(con, request) as (_, session, tree):
             rows = {
                 one.name: session.engine.fetch(f"FROM {one.relation.sql}", step="test") for one in tree.tree
@@ -169,15 +172,11 @@ def test_each_row_comes_once_whatever_the_collation_of_the_columns():
     """
     )
     stated = {"uses": {"columns": {"code": {"references": "codes"}}}}
-    domain = {"public_tables": {"codes": {"key": "code"}}, "tables": {"customers": None, **stated}}
-    with duckdb.connect() as con:
-        con.execute(sql)
-        request = DatabaseRequest(
-            "customers.id", tables=["customers", "uses"], public_tables=["codes"], domain=domain
-        )
-        with opened_tree(con, request) as (_, session, tree):
-            found = session.engine.fetch(f"FROM {tree.tree['uses'].relation.sql} ORDER BY n", step="test")
-    assert found["code of code"].filled(-1).tolist() == [1, 0, -1]  # by bytes: 'A', 'a', 'b'
+    _, rows = tree_of(sql, ["customers", "uses"], stated=stated, public={"codes": {"key": "code"}})
+    found = dict(
+        zip(rows["uses"]["n"].tolist(), rows["uses"]["code of code"].filled(-1).tolist(), strict=True)
+    )
+    assert found == {1: 1, 2: 0, 3: -1}  # by bytes: 'A', 'a', 'b'
 
 
 def test_a_second_key_to_the_units_names_no_one_and_looks_up_no_one():
@@ -370,7 +369,7 @@ def test_a_database_file_is_read(tmp_path):
     request = DatabaseRequest("customers.id", tables=BOTH)
     with opened_tree(tmp_path / "shop.duckdb", request) as (_, session, tree):
         assert [table.name for table in tree.tree] == ["customers", "orders"]
-        assert len(session.tables) == 2 and not session.probe_writing() in (None,)
+        assert len(session.tables) == 2 and session.probe_writing()
         session.release_source()
     with (
         pytest.raises(InputError, match="memory_limit"),
@@ -446,3 +445,287 @@ LOOSE = "CREATE TABLE loose (a INT);"
 )
 def test_names_are_refused(words, sql, options):
     refused(words, sql, error=(InputError, SourceError), **options)
+
+
+PAYMENTS = (
+    CUSTOMERS
+    + """
+    CREATE TABLE payments (payer INT REFERENCES customers (id), payee INT REFERENCES customers (id), n INT);
+"""
+)
+FREE = "CREATE TABLE customers (id INT, code INT, d DOUBLE, t VARCHAR); CREATE TABLE orders (cid INT, k INT, d DOUBLE);"
+LIKES = CUSTOMERS + PRODUCTS + "CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT, n INT);"
+UP = {"parent": "customers", "foreign_key": "cid"}
+
+
+def tables(**stated):
+    """Two tables without constraints."""
+    return {"stated": {"customers": {}, "orders": UP, **stated}}
+
+
+def likes(**reference):
+    """A reference to a public table, or to another."""
+    return {
+        "tables": ["customers", "likes"],
+        "public": ["products"],
+        "stated": {"likes": {"columns": {"pid": {"references": "products", **reference}}}},
+    }
+
+
+@pytest.mark.parametrize(
+    "words, sql, options",
+    [
+        # owners
+        (
+            ["payments belongs to units in several ways", "'payer -> customers', 'payee -> customers'"],
+            PAYMENTS,
+            {"tables": ["customers", "payments"]},
+        ),
+        (
+            ["parent: customers", "several foreign keys to it: name foreign_key: too"],
+            PAYMENTS,
+            {"tables": ["customers", "payments"], "stated": {"payments": {"parent": "customers"}}},
+        ),
+        ("no foreign key to it", FREE, {"stated": {"orders": {"parent": "customers"}}}),
+        ("name parent:", FREE, {"stated": {"orders": {"foreign_key": "cid"}}}),
+        ("parent: 'clients', which is no private table", FREE, tables(orders={"parent": "clients"})),
+        ("'cidd', which is not a column of orders", FREE, tables(orders={**UP, "foreign_key": "cidd"})),
+        ("orders cannot be its own parent", FREE, tables(orders={"parent": "orders", "foreign_key": "k"})),
+        (
+            "orders refers to itself alone",
+            CUSTOMERS + "CREATE TABLE orders (oid INT PRIMARY KEY, before INT REFERENCES orders (oid));",
+            {},
+        ),
+        (
+            "customers holds the units, so it has no parent",
+            FREE,
+            tables(customers={"parent": "orders", "foreign_key": "code"}),
+        ),
+        (
+            "go round",
+            CUSTOMERS + "CREATE TABLE a (k INT, b INT); CREATE TABLE b (k INT, a INT);",
+            {
+                "tables": ["customers", "a", "b"],
+                "stated": {
+                    "a": {"key": "k", "parent": "b", "foreign_key": "b"},
+                    "b": {"key": "k", "parent": "a", "foreign_key": "a"},
+                },
+            },
+        ),
+        (
+            ["reaches no unit", "go round or end"],
+            CUSTOMERS + "CREATE TABLE a (k INT, b INT); CREATE TABLE b (k INT, a INT);",
+            {
+                "tables": ["customers", "a", "b"],
+                "stated": {
+                    "a": {"key": "k", "columns": {"b": {"references": "b"}}},
+                    "b": {"key": "k", "columns": {"a": {"references": "a"}}},
+                },
+            },
+        ),
+        (
+            "The tables go round: customers -> orders -> customers",
+            FREE,
+            tables(
+                customers={"key": "id", "columns": {"code": {"references": "orders"}}},
+                orders={**UP, "key": "k"},
+            ),
+        ),
+        (
+            ["b reaches no unit", "no foreign key"],
+            CUSTOMERS
+            + ORDERS
+            + "CREATE TABLE b (k INT PRIMARY KEY); CREATE TABLE c (b INT REFERENCES b (k));",
+            {"tables": ["customers", "orders", "b", "c"]},
+        ),
+        # keys
+        ("customers has no key, and orders refers to its rows", FREE, {**tables(), "unit": "customers"}),
+        (
+            "orders has no key, and items refers to its rows",
+            FREE + "CREATE TABLE items (k INT, n INT);",
+            {
+                "tables": ["customers", "orders", "items"],
+                "stated": {"orders": UP, "items": {"parent": "orders", "foreign_key": "k"}},
+            },
+        ),
+        (
+            "customers.d is of type DOUBLE, which cannot be a key",
+            FREE,
+            {**tables(orders={**UP, "foreign_key": "d"}), "unit": "customers.d"},
+        ),
+        (
+            ["orders.cid is of type INTEGER", "customers.t", "VARCHAR"],
+            FREE,
+            {**tables(), "unit": "customers.t"},
+        ),
+        (
+            "unit='customers.code' is not the key of customers, which is id",
+            FREE,
+            {**tables(customers={"key": "id"}), "unit": "customers.code"},
+        ),
+        ("key of customers, names 'idd'", FREE, tables(customers={"key": "idd"})),
+        (
+            "names a row of customers, whose key is (id, code)",
+            FREE,
+            {**tables(customers={"key": ["id", "code"]}), "unit": "customers"},
+        ),
+        (
+            ["orders: (code) names customers by (code), and its key is (id)", "one key"],
+            "CREATE TABLE customers (id INT PRIMARY KEY, code INT UNIQUE); CREATE TABLE orders (code INT "
+            "REFERENCES customers (code));",
+            {},
+        ),
+        # references
+        (
+            "likes.pid refers to products, which is neither",
+            LIKES.replace("pid INT, n", "pid INT REFERENCES products, n"),
+            {"tables": ["customers", "likes"]},
+        ),
+        ("references: 'productz', which is no table of the release", LIKES, likes(references="productz")),
+        ("'kin', which is not a column of products", LIKES, likes(by="kin")),
+        ("columns: without 'pid' itself", LIKES, likes(columns=["n"])),
+        ("whose key is (pid)", LIKES, likes(columns=["pid", "n"])),
+        (
+            "products has no key, and likes refers to its rows",
+            LIKES.replace("pid INT PRIMARY KEY", "pid INT"),
+            likes(),
+        ),
+        (
+            "is private: its columns would tell of other units",
+            FREE,
+            tables(orders={**UP, "columns": {"k": {"references": "customers", "by": "code"}}}),
+        ),
+        (
+            ["(a) refers to customers and to orders", "Say in the file"],
+            CUSTOMERS
+            + ORDERS
+            + "CREATE TABLE two (a INT REFERENCES customers (id), FOREIGN KEY (a) REFERENCES orders (oid));",
+            {"tables": ["customers", "orders", "two"]},
+        ),
+        (
+            "is left out in part",
+            "CREATE TABLE people (a INT, b INT, PRIMARY KEY (a, b)); CREATE TABLE visits (a INT, b INT, n "
+            "INT, FOREIGN KEY (a, b) REFERENCES people (a, b));",
+            {"tables": ["people", "visits"], "unit": "people", "exclude": ["visits.a"]},
+        ),
+        (
+            "'cid' is left out or has a domain of its own, and ties the table to customers too",
+            FREE,
+            tables(orders={**UP, "columns": {"cid": {"type": "numeric", "lower": 1, "upper": 2}}}),
+        ),
+        # public tables
+        ("The public table products has no rows", LIKES + "DELETE FROM products;", likes()),
+        (
+            ["does not tell its rows apart", "1 rows repeat one"],
+            LIKES.replace("pid INT PRIMARY KEY", "pid INT") + "INSERT INTO products VALUES (1, 'z');",
+            {**likes(), "public": {"products": {"key": "pid"}}},
+        ),
+        (
+            "has rows without a key (pid is NULL)",
+            LIKES.replace("pid INT PRIMARY KEY", "pid INT") + "INSERT INTO products VALUES (NULL, 'z');",
+            {**likes(), "public": {"products": {"key": "pid"}}},
+        ),
+        (
+            ["1,004 groups by its own key", "by: [category]"],
+            LIKES + "INSERT INTO products SELECT i, 'a' FROM range(10, 1010) AS r(i);",
+            likes(),
+        ),
+        # the file
+        ("under tables:, which is no table; did you mean 'orders'", SHOP, {"stated": {"ordrs": {}}}),
+        (
+            "under tables:, and products is public in this release",
+            SHOP + PRODUCTS,
+            {"stated": {"products": {}}, "public": ["products"]},
+        ),
+        (
+            "is named twice in tables= and public_tables=",
+            SHOP,
+            {"stated": {}, "public": {"orders": None}, "tables": BOTH},
+        ),
+        # domains: all faults of all tables at once
+        (
+            [
+                "customers: the source has no column 'regin'",
+                "orders: column 'oid' is a key of the table",
+                "orders: per_unit:",
+            ],
+            SHOP,
+            {
+                "stated": {
+                    "customers": {"columns": {"regin": {"type": "discover"}}},
+                    "orders": {
+                        "columns": {
+                            "oid": {"type": "numeric", "lower": 1, "upper": 2},
+                            "month": {"type": "numeric", "lower": 1, "upper": 12, "per_unit": True},
+                        }
+                    },
+                }
+            },
+        ),
+        ("customers: no public domain for 'region'", SHOP, {"discover": False}),
+        ("uses 'oid', which is no column", SHOP, {"stated": {"orders": {"never": ["oid = 3"]}}}),
+        ("orders: order='when' is not a measured column", SHOP, {"stated": {"orders": {"order": "when"}}}),
+        ("orders: order='cid' is not a measured column", SHOP, {"stated": {"orders": {"order": "cid"}}}),
+        ("holds the units: its rows have no order", SHOP, {"stated": {"customers": {"order": "region"}}}),
+    ],
+)
+def test_what_is_no_tree_is_refused(words, sql, options):
+    refused(words, sql, error=(InputError, DomainError), **options)
+
+
+def test_several_databases_are_refused(tmp_path):
+    with duckdb.connect() as con:
+        con.execute(SHOP)
+        con.execute(
+            f"ATTACH '{tmp_path / 'other.duckdb'}' AS other; CREATE TABLE other.visits (id INT, n INT)"
+        )
+        request = DatabaseRequest("customers.id", tables=["customers", "other.visits"])
+        with (
+            pytest.raises(InputError, match="several databases: 'memory', 'other'"),
+            opened_tree(con, request),
+        ):
+            pass
+
+
+def test_two_schemas_of_one_name_are_refused():
+    sql = SHOP + "CREATE SCHEMA old; CREATE TABLE old.orders (cid INT, n INT);"
+    refused("have the same name in different schemas", sql, ["customers", "orders", "old.orders"])
+
+
+@pytest.mark.parametrize("con", [None, 3, "nowhere.duckdb"])
+def test_what_is_no_database_is_refused(con):
+    with (
+        pytest.raises((InputError, SourceError)),
+        opened_tree(con, DatabaseRequest("a.b", tables=["a", "b"])),
+    ):
+        pass
+
+
+def test_no_private_row_is_read():
+    """Every statement that opening makes, of which none may name a private table but to describe it."""
+    with duckdb.connect() as con:
+        con.execute(
+            SHOP
+            + PRODUCTS
+            + "CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT REFERENCES products);"
+        )
+        request = DatabaseRequest("customers.id", tables=["customers", "likes"], public_tables=["products"])
+        from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+
+        seen = []
+        execute, fetch = DuckDBEngine.execute, DuckDBEngine.fetch
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                DuckDBEngine,
+                "execute",
+                lambda self, sql, step: (seen.append(sql), execute(self, sql, step=step))[1],
+            )
+            patch.setattr(
+                DuckDBEngine,
+                "fetch",
+                lambda self, sql, step: (seen.append(sql), fetch(self, sql, step=step))[1],
+            )
+            with opened_tree(con, request):
+                pass
+    assert any('"products"' in sql for sql in seen)
+    assert not [sql for sql in seen if '"likes"' in sql or '"customers"' in sql]

@@ -94,7 +94,7 @@ def _sorted(given: Given, links: Mapping[str, Sequence[Link]]) -> list[str]:
 def _round(left: Mapping[str, set[str]]) -> list[str]:
     way = [next(iter(left))]
     while way.count(way[-1]) < 2:
-        way.append(next(iter(left[way[-1]])))
+        way.append(min(left[way[-1]]))
     return way[way.index(way[-1]) :]
 
 
