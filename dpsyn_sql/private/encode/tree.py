@@ -155,7 +155,8 @@ class TreeCodes:
 
         Args:
             name: of a table, not the root.
-            groups: over attributes of its own rows and those below them (the first ``drawn`` of its families).
+            groups: over attributes of its own rows and those below them, the first ``drawn`` of its
+                families.
 
         Raises:
             InternalError: it has classes, or its parent's families do; a class that is not plain.
@@ -282,12 +283,8 @@ class TreeCodes:
         parent = self._families[self._tree[families.table].parent or ""]
         if one.table == parent.table:
             return parent.domain.index(one.attribute)
-        wanted = next(
-            n
-            for n, other in enumerate(parent.above)
-            if (other.table, other.attribute) == (one.table, one.attribute)
-        )
-        return parent.drawn + wanted
+        higher = [(other.table, other.attribute) for other in parent.above]
+        return parent.drawn + higher.index((one.table, one.attribute))
 
     def _number(self, name: str) -> int:
         return next(number for number, table in enumerate(self._tree) if table.name == name)
