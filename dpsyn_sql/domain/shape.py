@@ -1,8 +1,10 @@
 """The public shape of a release: what is measured, what is made otherwise, what is still unknown.
 
 A column of the output is measured (an ``Attribute``, perhaps still ``Undiscovered``) or has a role: a
-key, a constant, derived from other columns, or the privacy unit. Roles, like domains, are the owner's
-statements or the catalog's; nothing here was looked up in a row.
+key, a constant, derived from other columns, or the privacy unit. Of a reference to other rows an attribute is
+measured, and the roles of its columns say how the keys of rows are drawn from it; one of them has the
+attribute's name. Roles, like domains, are the owner's statements or the catalog's; nothing here was looked up
+in a row.
 """
 
 from __future__ import annotations
@@ -120,7 +122,44 @@ class Derived(_Written):
     expression: str
 
 
-Role = Key | UnitId | Constant | Derived
+@dataclass(frozen=True, slots=True)
+class ForeignKey(_Written):
+    """Names the parent's row: what the column ``key`` of the parent ``table`` has in it."""
+
+    table: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfKey(_Written):
+    """A part of a key: the number of the row within its parent, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomKey(_Written):
+    """Names a row at random: what the column ``key`` of a row of ``table`` has; NULL where the measured
+    ``attribute`` is NULL. Columns of one attribute name one row. ``earlier``: ``table`` is its own, and the
+    row is one before it."""
+
+    table: str
+    key: str
+    attribute: str
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey(_Written):
+    """Names a row of a public table: what its column ``key`` has in a random row of the group that is the
+    value of the measured ``attribute``; NULL where that is NULL. Columns of one attribute name one row."""
+
+    key: str
+    attribute: str
+
+
+Role = Key | UnitId | Constant | Derived | ForeignKey | PartOfKey | RandomKey | PublicKey
+
+TIED = (Key, UnitId, ForeignKey, PartOfKey, RandomKey, PublicKey)
+"""Roles of keys: they are made when all rows are there, so nothing is computed from them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Constant, Key, Role, Shape, Undiscovered, UnitId
+from dpsyn_sql.domain.shape import (
+    Constant,
+    ForeignKey,
+    Key,
+    PartOfKey,
+    PublicKey,
+    RandomKey,
+    Role,
+    Shape,
+    Undiscovered,
+    UnitId,
+)
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.source.names import listed
 
@@ -156,6 +167,15 @@ def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str
         return "; ".join(["fresh units are written", *found.get(None, ())])
     if isinstance(role, Constant):
         return "constant, as the owner states"
+    if isinstance(role, ForeignKey):
+        return f"key of the parent's row in {_shortened(role.table)}: not read"
+    if isinstance(role, PartOfKey):
+        return "part of a key: not read, rows are numbered within their parent"
+    if isinstance(role, RandomKey):
+        which = "an earlier row" if role.earlier else "a random row"
+        return f"key of {which} of {_shortened(role.table)}; that there is one is measured"
+    if isinstance(role, PublicKey):
+        return "key of a random row of the public group that is measured"
     return f"computed, as the owner states: {_shortened(role.expression)}"
 
 

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.domain.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.rows.decode.keys import ROW, Tied, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.rows.decode.values import position_bits
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -64,7 +65,15 @@ def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
 
 
 def output_statement(
-    shape: Shape, staged: Fragment, rows: int, units: Units, seed: int, first: Fragment = _FIRST
+    shape: Shape,
+    staged: Fragment,
+    rows: int,
+    units: Units,
+    seed: int,
+    first: Fragment = _FIRST,
+    ties: Ties | None = None,
+    *,
+    numbered: bool = False,
 ) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
 
@@ -75,19 +84,25 @@ def output_statement(
         staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``, and
             ``beside_codes``; of the
             output's rows all, or a part that follows the parts before it. Without conditions
-            (``shape.never``) rows are numbered from 0 over all parts.
+            (``shape.never``) rows are numbered from 0 over all parts. Of a table that is tied to others also
+            with the columns parent (number of the row above) and rank (within the parent, from 0), and rows
+            are numbered from 0 in any case.
         rows: number of rows of the output.
         units: how the rows are divided among privacy units.
         seed: of positions inside bins, of keys and of the division.
         first: how many rows the parts before have; read only if there are conditions, which leave gaps.
+        ties: what keys of other rows come from; of a table that is tied to others.
+        numbered: the first column is ``keys.ROW``, the number of the row.
     """
     bits = _bits(shape, seed)
     measured = measured_columns(shape.domain, bits, shape.ticks)
+    tied = Tied(staged, {}) if ties is None else tied_rows(shape, staged, ties, measured, seed)
     roles = {role.name: role for role in shape.roles}
-    columns: list[Fragment] = []
+    columns = [Fragment(f'"row" AS {ROW}')] if numbered else []
     shuffles: list[_Shuffle] = []
     numbers: list[Fragment] = []
-    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if shape.never else '"row"')
+    gaps = bool(shape.never) and ties is None
+    place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if gaps else '"row"')
     for name in shape.order:
         role = roles.get(name)
         if isinstance(role, Derived):
@@ -98,15 +113,21 @@ def output_statement(
             if isinstance(role, Key) or not shape.together:
                 shuffles.append(_Shuffle(number, role.name, rows, seed))
             value = _fresh(role, number, rows, units, seed)
+        elif isinstance(role, PartOfKey):
+            most = 1 if ties is None else ties.most
+            value = surrogate(role.type, Fragment("rank"), most, f"part|{name}", seed)
         elif isinstance(role, Constant):
             value = constant_expression(role)
+        elif role is not None:
+            value = Fragment(f"CAST({tied.values[name]} AS {written_type(role.type)})")
         else:
             value = measured[name]
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     derived = [role for role in shape.roles if isinstance(role, Derived)]
     computed = {role.name: _derived_column(role) for role in derived}
     written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
-    rows_sql = with_leaves(staged, shape.domain, bits)
+    values = any(name not in roles for name in shape.order)
+    rows_sql = with_leaves(tied.rows, shape.domain, bits) if values else tied.rows
     return render(
         "write/decode",
         staged=rows_sql,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.domain.shape import TIED, Constant, Derived, Shape
 from dpsyn_sql.errors import DomainError, EngineFailure
 from dpsyn_sql.rows.decode.output import constant_expression, derived_value
 from dpsyn_sql.source.engine import Engine
@@ -49,7 +49,7 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
 
 def _types(shape: Shape) -> _Types:
     """Keys and unit ids are made last, so nothing can depend on them."""
-    made_last = {role.name for role in shape.roles if isinstance(role, Key | UnitId)}
+    made_last = {role.name for role in shape.roles if isinstance(role, TIED)}
     computed = {role.name for role in shape.roles if isinstance(role, Derived)}
     found = {}
     for name, kind in shape.types.items():
