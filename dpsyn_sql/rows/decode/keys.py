@@ -69,8 +69,8 @@ def tied_rows(
         measured: the value of each measured attribute, over ``staged``.
         seed: of the rows that are named at random.
     """
-    numbers, joins, shown = dict[str, Fragment](), dict[tuple[Fragment, Fragment], Fragment](), []
-    values = dict[str, Fragment]()
+    numbers, joins = dict[str, Fragment](), dict[tuple[Fragment, Fragment], Fragment]()
+    shown, values = list[Fragment](), dict[str, Fragment]()
     for role in shape.roles:
         if not isinstance(role, ForeignKey | RandomKey | PublicKey):
             continue

@@ -129,28 +129,30 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
             owner = np.full(min(rows - start, _LOADED), number)
             engine.load(Fragment(f"{schema}.{table}"), {"release": owner, **part}, step=_STEP)
     names = [str(name) for name in engine.fetch(render("macros/names", schema=schema), step=_STEP)["name"]]
-    with _using(engine, database):
+    with using(engine, ident(database)):
         for statement in _macros(database, schema, kept, number, names):
             engine.execute(statement, step=_STEP)
 
 
 @contextmanager
-def _using(engine: Engine, database: str) -> Iterator[None]:
-    """Names are looked up in ``database`` inside: macros must name ``dpsyn`` without it, because the file may
-    be attached under any name later, and the database checks them when they are made."""
+def using(engine: Engine, home: Fragment) -> Iterator[None]:
+    """Names are looked up in ``home`` inside, a quoted database or schema of one: macros must name ``dpsyn``
+    without its database, because the file may be attached under any name later, and the database checks them
+    when they are made."""
     session = engine.fetch(render("source/session"), step=_STEP)
-    path, home = (str(session["search_path"][0]), (str(session["catalog"][0]), str(session["schema"][0])))
+    path = str(session["search_path"][0])
     if path:
         restored = render("source/set_search_path", search_path=string_literal(path))
     else:
-        restored = render("source/use", name=qualified(*home))
-    engine.execute(render("source/use", name=ident(database)), step=_STEP)
-    with _then(engine, restored):
+        place = qualified(str(session["catalog"][0]), str(session["schema"][0]))
+        restored = render("source/use", name=place)
+    engine.execute(render("source/use", name=home), step=_STEP)
+    with after(engine, restored):
         yield
 
 
 @contextmanager
-def _then(engine: Engine, statement: Fragment) -> Iterator[None]:
+def after(engine: Engine, statement: Fragment) -> Iterator[None]:
     """Run a statement at the end. After an error, which is the one to show, the transaction may take none."""
     try:
         yield
@@ -161,8 +163,8 @@ def _then(engine: Engine, statement: Fragment) -> Iterator[None]:
     engine.execute(statement, step=_STEP)
 
 
-def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
-    """As ``persist``, into a database file of its own.
+def persist_beside(engine: Engine, path: Path, kept: Sequence[StoredRelease]) -> None:
+    """As ``persist``, several releases into a database file of their own.
 
     Raises:
         EngineFailure: the file beside it is no database, is in use, or cannot be written.
@@ -170,9 +172,10 @@ def persist_beside(engine: Engine, path: Path, kept: StoredRelease) -> None:
     name = "dpsyn_beside"
     place = string_literal(str(path))
     engine.execute(render("macros/attach", path=place, name=ident(name)), step=_STEP)
-    with _then(engine, render("source/detach", name=ident(name))):
+    with after(engine, render("source/detach", name=ident(name))):
         with engine.transaction():
-            persist(engine, name, kept)
+            for one in kept:
+                persist(engine, name, one)
         # Said aloud, because a file that is closed without room for all of it is no error.
         engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
 

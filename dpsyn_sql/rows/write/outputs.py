@@ -1,0 +1,299 @@
+"""How outputs appear, all of them or none: tables with their models in one transaction, files that are made in
+a work folder and moved into place when all are complete.
+
+Several files are moved one after another, unless their folder is new: then it is moved as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsyn_sql.common.folders import locked_folder
+from dpsyn_sql.errors import EngineFailure, PublishError
+from dpsyn_sql.rows.write.persist import StoredRelease, after, persist, persist_beside, using
+from dpsyn_sql.source.engine import Engine
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.render import render
+
+_WORK = ".dpsyn-work-"
+_WRITING = "writing the synthetic table"
+_FILE = "writing the synthetic database file"
+_ASIDE = "dpsyn_aside"  # the name of a database file that is made
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table to write: its qualified ``name``, the ``query`` of its rows, the columns without NULL, and the
+    statements that comment it.
+
+    ``replace``: a table that is there may be overwritten; ``only_same``: it is kept, and must have these rows.
+    ``definitions``: of its columns and constraints; empty if the query says all.
+    """
+
+    name: Fragment
+    query: Fragment
+    not_null: tuple[str, ...] = ()
+    comments: tuple[Fragment, ...] = ()
+    replace: bool = False
+    only_same: bool = False
+    definitions: tuple[Fragment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file to write in ``format`` "parquet" or "csv": the ``query`` of its rows, and a literal of one piece
+    that a Parquet file keeps."""
+
+    path: Path
+    format: str
+    query: Fragment
+    statement: Fragment = Fragment("")
+
+
+def write_tables(
+    engine: Engine,
+    database: str,
+    tables: Sequence[NewTable],
+    models: Sequence[StoredRelease],
+    *,
+    schema: Fragment | None = None,
+    dropped: Sequence[Fragment] = (),
+) -> None:
+    """Write tables and models in one transaction; on any failure the database is as it was before.
+
+    Args:
+        engine: the session that writes.
+        database: name of the attached database.
+        tables: in this order; one that others refer to stands before them.
+        models: what is kept of the releases.
+        schema: quoted name of the schema of all tables; it is made if it is missing. None: it is there.
+        dropped: tables that go first, in this order, if they are there.
+
+    Raises:
+        PublishError: a table has appeared, has other rows, or rows do not meet a constraint.
+        EngineFailure: the database failed otherwise.
+    """
+    what = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
+    failure: EngineFailure | None = None
+    try:
+        for table in tables:
+            if table.only_same and not holds(engine, table.name, table.query):
+                raise PublishError(changed(f"table {table.name}"))
+        with engine.transaction():
+            if schema is not None:
+                engine.execute(render("write/create_schema", schema=schema), step=_WRITING)
+            for name in dropped:
+                engine.execute(render("write/drop_table", table=name), step=_WRITING)
+            with contextlib.nullcontext() if schema is None else using(engine, schema):
+                for table in tables:
+                    _write_table(engine, table)
+            for kept in models:
+                persist(engine, database, kept)
+    except EngineFailure as error:
+        failure = error
+    if failure is None:
+        return
+    if failure.kind in ("CatalogException", "DependencyException", "TransactionException"):
+        raise PublishError(
+            f"The {what} cannot be created: something of this name has appeared, its schema was "
+            "removed, or the database refused the commit. Nothing was written. Choose another into=, or add "
+            "replace=True for a table."
+        )
+    if failure.kind == "ConstraintException" and any(table.definitions for table in tables):
+        raise PublishError(
+            f"The rows of the {what} do not meet the constraints of their keys: a public table has one key "
+            "twice, or a key without a value. Nothing was written. Take away constraints=True, or repair the "
+            "public table."
+        )
+    raise EngineFailure(failure.step, failure.kind, failure.statement)
+
+
+def _write_table(engine: Engine, table: NewTable) -> None:
+    if table.only_same:
+        return
+    if table.definitions:
+        made = render("write/define_table", table=table.name, definitions=list(table.definitions))
+        engine.execute(made, step=_WRITING)
+        engine.execute(render("write/insert", table=table.name, query=table.query), step=_WRITING)
+    else:
+        replace = int(table.replace)
+        made = render("write/create_table", target=table.name, replace=replace, query=table.query)
+        engine.execute(made, step=_WRITING)
+        for name in table.not_null:
+            engine.execute(render("write/not_null", table=table.name, column=ident(name)), step=_WRITING)
+    for comment in table.comments:
+        engine.execute(comment, step="commenting the synthetic table")
+
+
+def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
+    """Whether a table has the rows of a query, in any order; one that cannot be compared has others."""
+    statement = render("write/differing", table=table, query=query)
+    try:
+        differing = engine.fetch(statement, step="comparing the table that is there")
+    except EngineFailure:
+        return False
+    return int(differing["rows"][0]) == 0
+
+
+def changed(what: str) -> str:
+    """What is said of an output that is there and differs."""
+    return (
+        f"The {what} exists and differs from what this call writes: it was changed, or it was made with "
+        "another seed=, rows= or package version, on another machine, or under a time_limit= (which can "
+        "change how rows are drawn). It was not changed. Add replace=True to overwrite it."
+    )
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+
+def write_files(
+    engine: Engine,
+    files: Sequence[NewFile],
+    models: Sequence[StoredRelease],
+    beside: Path,
+    *,
+    replace: bool,
+    only_same: bool,
+    makes_folder: bool = False,
+) -> None:
+    """Write files of one folder, and a database file with their models.
+
+    Args:
+        engine: the session that writes.
+        files: all complete before the first is moved.
+        models: what is kept of the releases; none: no file with models.
+        beside: the database file for the models.
+        replace: files that are there may be overwritten.
+        only_same: files that are there are kept, and must have the same bytes.
+        makes_folder: their folder is made if it is missing, and appears with all of them.
+
+    Raises:
+        PublishError: a file has appeared, is not what this release wrote, or cannot be written.
+        EngineFailure: the database failed.
+    """
+    home = files[0].path.parent
+    new = makes_folder and not home.is_dir()
+    problem = f"The file {str(files[0].path)!r} cannot be written in its folder."
+    with contextlib.suppress(OSError), locked_folder(home.parent if new else home, _WORK) as work:
+        made, model = work / "made", work / "model.duckdb"
+        made.mkdir()
+        for file in files:
+            # The ending stays, because the database compresses by it.
+            place = string_literal(str(made / file.path.name))
+            copy = render(
+                f"write/copy_{file.format}", path=place, query=file.query, statement=file.statement
+            )
+            engine.execute(copy, step="writing the synthetic file")
+        if models:
+            persist_beside(engine, model, models)
+        if models and not replace and os.path.lexists(beside):
+            problem = _meanwhile(beside)
+        else:
+            there = [file.path for file in files if only_same and file.path.exists()]
+            rest = [file.path for file in files if file.path not in there]
+            differ = [path for path in there if not filecmp.cmp(made / path.name, path, shallow=False)]
+            if differ:
+                problem = changed(f"file {str(differ[0])!r}")
+            else:
+                problem = _move_folder(made, home) if new else _move_all(made, rest, replace=replace)
+            # Files that are all there keep their model, if it is there too.
+            if models and not problem and (rest or not os.path.lexists(beside)):
+                problem = _move(model, beside, replace=bool(rest))
+    if problem:
+        raise PublishError(problem)
+
+
+def write_database(
+    engine: Engine, path: Path, write: Callable[[str], None], *, replace: bool, only_same: bool
+) -> None:
+    """Write a database file, which appears when it is complete.
+
+    Args:
+        engine: the session that writes.
+        path: of the file.
+        write: writes into the attached database of a name.
+        replace: a file that is there may be overwritten.
+        only_same: the file is there and is kept; ``write`` compares it.
+
+    Raises:
+        PublishError: the file has appeared, or cannot be written.
+        EngineFailure: the database failed.
+    """
+    detached = render("source/detach", name=ident(_ASIDE))
+    if only_same:
+        attached = render("source/attach", path=string_literal(str(path)), name=ident(_ASIDE), read_only=1)
+        engine.execute(attached, step="comparing the database file that is there")
+        with after(engine, detached):
+            write(_ASIDE)
+        return
+    problem = f"The file {str(path)!r} cannot be written in its folder."
+    with contextlib.suppress(OSError), locked_folder(path.parent, _WORK) as work:
+        made = work / path.name
+        place = string_literal(str(made))
+        engine.execute(render("write/attach_new", path=place, name=ident(_ASIDE)), step=_FILE)
+        with after(engine, detached):
+            write(_ASIDE)
+            # Said aloud, because a file that is closed without room for all of it is no error.
+            engine.execute(render("macros/checkpoint", name=ident(_ASIDE)), step=_FILE)
+        problem = _move(made, path, replace=replace)
+    if problem:
+        raise PublishError(problem)
+
+
+def _move_folder(made: Path, home: Path) -> str:
+    """Put a complete folder in its place; what went wrong, or empty text."""
+    try:
+        made.rename(home)  # over an empty folder at most
+    except OSError:
+        return f"The folder {str(home)!r} has appeared, or cannot be made. Nothing was written."
+    return ""
+
+
+def _move_all(made: Path, paths: Sequence[Path], *, replace: bool) -> str:
+    """Put complete files in their places; what went wrong, or empty text."""
+    moved = list[Path]()
+    for path in paths:
+        problem = _move(made / path.name, path, replace=replace)
+        if problem:
+            if not replace:  # then each of them is new
+                for done in moved:
+                    done.unlink(missing_ok=True)
+            return problem
+        moved.append(path)
+    return ""
+
+
+def _move(part: Path, path: Path, *, replace: bool) -> str:
+    """Put the complete file in its place; what went wrong, or empty text."""
+    try:
+        if replace:
+            part.replace(path)
+        else:
+            _create_only(part, path)
+    except FileExistsError:
+        return _meanwhile(path)
+    except OSError:
+        return f"The file {str(path)!r} cannot be written in its folder."
+    return ""
+
+
+def _meanwhile(path: Path) -> str:
+    return f"The file {str(path)!r} has appeared; it was not changed. Add replace=True to overwrite it."
+
+
+def _create_only(part: Path, path: Path) -> None:
+    """Give ``path`` the finished file unless it exists: a hard link is atomic; where the file
+    system has none, an empty file is created exclusively first and then replaced."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        path.touch(exist_ok=False)
+        part.replace(path)
