@@ -101,6 +101,11 @@ class DuckDBCatalog:
                 found[folded(identity)] = CatalogRelation(identity, definition)
         return found
 
+    def references(self, home: tuple[str, str]) -> list[tuple[str, str]]:
+        """Pairs of tables of a schema of which the first refers to the second by a foreign key."""
+        rows = self._read("references", (*home, ""))
+        return [(str(row["name"]), str(row["referenced"])) for row in rows]
+
     @cached_property
     def databases(self) -> dict[str, dict[str, Any]]:
         """Attached databases by folded name: catalog, path, readonly, internal."""

@@ -115,7 +115,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """For which open source an output is checked, and what may be overwritten (as ``open_target``)."""
 
     session: SourceSession
@@ -161,7 +161,7 @@ def open_target(
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or
             cannot be told.
     """
-    asked = _Asked(session, replace, written)
+    asked = Asked(session, replace, written)
     chosen = into if into is not None else session.default_into
     if (spark := _spark_of(con, session)) is not None:
         return _spark_target(spark, chosen, asked)
@@ -192,7 +192,7 @@ def _spark_of(con: object, session: SourceSession) -> Any:
     return pinned.frame.sparkSession if con is None and pinned is not None else None
 
 
-def _spark_target(con: Any, chosen: str | os.PathLike[str] | None, asked: _Asked) -> Target:
+def _spark_target(con: Any, chosen: str | os.PathLike[str] | None, asked: Asked) -> Target:
     if chosen is None:
         raise TargetError(
             "The source is a query or a data frame: give the table or folder of Spark to write as into=."
@@ -208,12 +208,12 @@ def _spark_target(con: Any, chosen: str | os.PathLike[str] | None, asked: _Asked
 # -- tables -------------------------------------------------------------------------------------
 
 
-def _connection_target(con: Callers, text: str, asked: _Asked) -> Target:
+def _connection_target(con: Callers, text: str, asked: Asked) -> Target:
     with contextlib.closing(cursor_of(con)) as engine:
         return _table(DuckDBCatalog(engine), text, asked, lambda: cursor_of(con))
 
 
-def _database_target(path: Path, text: str, asked: _Asked) -> Target:
+def _database_target(path: Path, text: str, asked: Asked) -> Target:
     if not path.is_file():
         raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
     session = asked.session
@@ -233,14 +233,14 @@ def _database_target(path: Path, text: str, asked: _Asked) -> Target:
         target = _table(
             DuckDBCatalog(reader), text, asked, opened, reading_only=instance.database_alias(path)
         )
-    _check_writable(path, session)
+    check_writable(path, session)
     return target
 
 
 def _table(
     catalog: DuckDBCatalog,
     text: str,
-    asked: _Asked,
+    asked: Asked,
     opened: Callable[[], DuckDBEngine],
     reading_only: str | None = None,
 ) -> Target:
@@ -257,7 +257,7 @@ def _table(
     place = folded(identity)
     if place in {folded(read) for read in session.reads}:
         raise TargetError(f"{shown} is the source, or is read by it; choose another into=.")
-    _check_room_for_model(catalog, identity, session)
+    check_room_for_model(catalog, identity, session)
     existing = catalog.relations.get(place)
     if existing is not None and existing.kind == "view":
         raise TargetError(f"{shown} is a view; choose another into=.")
@@ -271,7 +271,7 @@ def _table(
     return asked.target(name, output, label, existing is not None, opened)
 
 
-def _check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
+def check_room_for_model(catalog: DuckDBCatalog, identity: Identity, session: SourceSession) -> None:
     """Whether schema ``dpsyn`` of the database can take what is kept of the release, and is found by name."""
     database = identity[0]
     if SCHEMA in catalog.databases:
@@ -323,7 +323,7 @@ def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
     )
 
 
-def _check_writable(path: Path, session: SourceSession) -> None:
+def check_writable(path: Path, session: SourceSession) -> None:
     """Open the database file for writing once, while nothing is charged yet; leaves no trace of it."""
     refused = not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK))
     if not refused and session.database is not None:
@@ -343,7 +343,7 @@ def _check_writable(path: Path, session: SourceSession) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def _file_target(text: str, asked: _Asked) -> Target:
+def _file_target(text: str, asked: Asked) -> Target:
     ending = ending_of(text)
     if ending is None:
         raise TargetError(
@@ -356,7 +356,7 @@ def _file_target(text: str, asked: _Asked) -> Target:
         raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
-    if any(_belongs_to_source(one, ending_of(one.name), asked.session) for one in (path, beside)):
+    if any(belongs_to_source(one, ending_of(one.name), asked.session) for one in (path, beside)):
         raise TargetError(
             f"{shorten(text)!r} is the source or would become part of it: choose another into=."
         )
@@ -380,7 +380,7 @@ def _file_target(text: str, asked: _Asked) -> Target:
     return asked.target(text, output, path.name[: -len(ending)], exists, asked.private_instance)
 
 
-def _belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
+def belongs_to_source(path: Path, ending: str | None, session: SourceSession) -> bool:
     """The same file under any name, or a new file that the source's glob or folder would take in."""
     real = os.path.realpath(path)
     parts = [*session.paths, *([str(session.database)] if session.database is not None else [])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,9 +186,7 @@ def write_files(
         for file in files:
             # The ending stays, because the database compresses by it.
             place = string_literal(str(made / file.path.name))
-            copy = render(
-                f"write/copy_{file.format}", path=place, query=file.query, statement=file.statement
-            )
+            copy = render(f"write/copy_{file.format}", path=place, query=file.query, statement=file.statement)
             engine.execute(copy, step="writing the synthetic file")
         if models:
             persist_beside(engine, model, models)
@@ -210,40 +208,45 @@ def write_files(
 
 
 def write_database(
-    engine: Engine, path: Path, write: Callable[[str], None], *, replace: bool, only_same: bool
+    engine: Engine, path: Path, act: Callable[[tuple[str, str]], None], *, replace: bool, there: bool
 ) -> None:
-    """Write a database file, which appears when it is complete.
+    """Write a database file, which appears when it is complete, or look at one that is there.
 
     Args:
         engine: the session that writes.
         path: of the file.
-        write: writes into the attached database of a name.
+        act: writes into a schema (its database and its name), or compares it.
         replace: a file that is there may be overwritten.
-        only_same: the file is there and is kept; ``write`` compares it.
+        there: the file is there and is only compared.
 
     Raises:
         PublishError: the file has appeared, or cannot be written.
         EngineFailure: the database failed.
     """
-    detached = render("source/detach", name=ident(_ASIDE))
-    if only_same:
-        attached = render("source/attach", path=string_literal(str(path)), name=ident(_ASIDE), read_only=1)
-        engine.execute(attached, step="comparing the database file that is there")
-        with after(engine, detached):
-            write(_ASIDE)
+    if there:
+        attach = render("source/attach", path=string_literal(str(path)), name=ident(_ASIDE), read_only=1)
+        with _attached(engine, attach) as home:
+            act(home)
         return
     problem = f"The file {str(path)!r} cannot be written in its folder."
     with contextlib.suppress(OSError), locked_folder(path.parent, _WORK) as work:
         made = work / path.name
-        place = string_literal(str(made))
-        engine.execute(render("write/attach_new", path=place, name=ident(_ASIDE)), step=_FILE)
-        with after(engine, detached):
-            write(_ASIDE)
+        attach = render("write/attach_new", path=string_literal(str(made)), name=ident(_ASIDE))
+        with _attached(engine, attach) as home:
+            act(home)
             # Said aloud, because a file that is closed without room for all of it is no error.
-            engine.execute(render("macros/checkpoint", name=ident(_ASIDE)), step=_FILE)
+            engine.execute(render("macros/checkpoint", name=ident(home[0])), step=_FILE)
         problem = _move(made, path, replace=replace)
     if problem:
         raise PublishError(problem)
+
+
+@contextlib.contextmanager
+def _attached(engine: Engine, attach: Fragment) -> Iterator[tuple[str, str]]:
+    """The schema of a database that is attached inside."""
+    engine.execute(attach, step=_FILE)
+    with after(engine, render("source/detach", name=ident(_ASIDE))):
+        yield _ASIDE, "main"
 
 
 def _move_folder(made: Path, home: Path) -> str:

@@ -27,8 +27,8 @@ from dpsyn_sql.rows.decode.output import (
 )
 from dpsyn_sql.rows.sample.sql_sampler import check_statement
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
 from dpsyn_sql.rows.write.outputs import NewFile, NewTable, write_files, write_tables
+from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
 from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
 from dpsyn_sql.rows.write.staging import room_statement, staged_rows
 from dpsyn_sql.rows.write.words import column_comments, comment_statements, readable_literal, statement_of
@@ -36,6 +36,7 @@ from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
+
 
 class Destination(Protocol):
     """Where the synthetic rows go; resolved and checked before anything was charged."""

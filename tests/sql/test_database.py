@@ -1,0 +1,72 @@
+"""Tables of a database that joins: random schemas with all kinds of keys, and outputs that are all or nothing."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from support.tied_tables import check_joined, random_database
+
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.rows.write.database import publish_database
+
+
+@dataclass(frozen=True)
+class Out:
+    kind: str
+    names: dict
+    home: tuple[str, str] | None = None
+    path: Path | None = None
+    existing: frozenset = frozenset()
+    dropped: tuple = ()
+    replace: bool = False
+    only_same: bool = False
+
+
+def names_of(made, *, copied=True):
+    return {name: name for name in made.kinds if copied or name.startswith("t")}
+
+
+def written(con, made, place):
+    found = {}
+    for table in made.tree:
+        rows = con.execute(f"FROM {place(table.name)}")
+        columns = [one[0] for one in rows.description]
+        found[table.name] = [dict(zip(columns, row, strict=True)) for row in rows.fetchall()]
+    return found
+
+
+@pytest.fixture
+def con(tmp_path):
+    connection = duckdb.connect(str(tmp_path / "house.duckdb"))
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_random_schemas_join(con, tmp_path, number):
+    made = random_database(np.random.default_rng(number))
+    engine = DuckDBEngine(con)
+    names = names_of(made)
+    target = Out("schema", names, ("house", "copy"))
+    publish_database(engine, target, made.tree, made.staged(engine, 7), made.public, constraints=True)
+    rows = written(con, made, lambda name: f"house.copy.{name}")
+    check_joined(made, rows)
+    plain = Out("schema", names, ("house", "plain"))
+    publish_database(engine, plain, made.tree, made.staged(engine, 7), made.public)
+    assert written(con, made, lambda name: f"house.plain.{name}") == rows
+    for public in made.public:
+        assert con.execute(f"FROM house.copy.{public.table.name} SELECT CAST(COLUMNS(*) AS VARCHAR)").fetchall()
+
+
+def test_same_seed_same_bytes_in_a_folder(con, tmp_path):
+    made = random_database(np.random.default_rng(11))
+    engine, contents = DuckDBEngine(con), []
+    for name, seed in (("one", 5), ("two", 5), ("other", 6)):
+        target = Out("folder", names_of(made), path=tmp_path / name)
+        publish_database(engine, target, made.tree, made.staged(engine, seed), made.public)
+        contents.append({file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())})
+    assert contents[0] == contents[1] != contents[2]
+    assert set(contents[0]) == {f"{name}.parquet" for name in made.kinds}
+    check_joined(made, written(con, made, lambda name: f"'{tmp_path}/one/{name}.parquet'"))
