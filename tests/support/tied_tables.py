@@ -47,9 +47,7 @@ class Database:
             if rows.size:
                 load_codes(engine, shape.domain, [self.codes[table.name]], name, rows, beside)
             own = table_seed(seed, table.name)
-            found.append(
-                WrittenTable(table.name, shape, name, own, lookups=self.lookups.get(table.name, {}))
-            )
+            found.append(WrittenTable(table.name, shape, name, own, lookups=self.lookups.get(table.name, {})))
         return found
 
 
@@ -85,7 +83,9 @@ def _table(random, made, name, parent, before, public):
     if parent is not None:
         foreign = tuple(f"{name} of {column}" for column in parent.key)
         kinds |= {own: made.kinds[parent.name][key] for own, key in zip(foreign, parent.key, strict=True)}
-    form = random.choice(["single", "pair"] if parent is None else ["single", "pair", "within", "twice", "same"])
+    form = random.choice(
+        ["single", "pair"] if parent is None else ["single", "pair", "within", "twice", "same"]
+    )
     own = tuple(f"{name} key {place}" for place in range({"single": 1, "within": 1, "same": 0}.get(form, 2)))
     kinds |= dict.fromkeys(own, "INTEGER") | {column: str(random.choice(KINDS)) for column in own}
     key = own + foreign if random.integers(2) else foreign + own
@@ -140,8 +140,14 @@ def _fill(random, made, table, most_rows):
     roles = roles_of(made.tree, name, made.kinds[name])
     order = ("x y", *made.kinds[name])
     not_null = tuple(column for column in table.key if random.integers(2))
-    made.shapes[name] = Shape(tuple(attributes), roles, tuple(random.permutation(order).tolist()), (), not_null)
-    made.codes[name], made.parents[name], made.ranks[name] = codes, parents.astype(np.int64), ranks.astype(np.int64)
+    made.shapes[name] = Shape(
+        tuple(attributes), roles, tuple(random.permutation(order).tolist()), (), not_null
+    )
+    made.codes[name], made.parents[name], made.ranks[name] = (
+        codes,
+        parents.astype(np.int64),
+        ranks.astype(np.int64),
+    )
 
 
 def check_joined(made, written):
