@@ -22,6 +22,7 @@ from dpsyn_sql.sqltext.release_tables import SCHEMA
 
 
 def database_file(con: Connection, text: str, asked: Asked, release: Written) -> DatabaseTarget:
+    """A database file that is made, or holds nothing but tables of the release and models."""
     path = absolute_path(text)
     _check_folder(path.parent)
     names, output = release.names(release.public), Output(str(path))
@@ -77,6 +78,7 @@ def _same(place: object, path: Path) -> bool:
 
 
 def folder_of_files(text: str, asked: Asked, release: Written) -> DatabaseTarget:
+    """A folder, which is made if it is missing: a file for each table, and the models beside it."""
     if ending_of(text) is not None:
         raise TargetError(f"{shorten(text)!r} is one file: give a folder for the tables of the release.")
     path = absolute_path(text)

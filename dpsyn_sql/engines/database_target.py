@@ -13,6 +13,8 @@ from pathlib import Path
 
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.database_output import DatabaseTarget, Written
+from dpsyn_sql.engines.database_paths import database_file, folder_of_files
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, cursor_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
