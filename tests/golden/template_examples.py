@@ -18,7 +18,17 @@ from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
 from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered, UnitId
+from dpsyn_sql.domain.shape import (
+    Constant,
+    Derived,
+    ForeignKey,
+    Key,
+    PublicKey,
+    RandomKey,
+    Shape,
+    Undiscovered,
+    UnitId,
+)
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.family_classes import FamilyClass
@@ -34,6 +44,7 @@ from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.private.encode.tree import TreeCodes
 from dpsyn_sql.private.encode.tree_units import discovery_relation, units_of_rows
+from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of
 from dpsyn_sql.source.parts import Encoding
@@ -244,6 +255,21 @@ SIDES = [
     for number, relation in enumerate(("src", "made", "held"))
 ]
 
+TIED = Shape(
+    (NUMBER,),
+    (
+        ForeignKey("up", "BIGINT", "above", "id"),
+        PublicKey("g", "INTEGER", "id", "g"),
+        RandomKey("o", "BIGINT", "other", "id", "o"),
+        RandomKey("s", "BIGINT", "own", "id", "s", earlier=True),
+    ),
+    not_null=("s",),
+)
+TIES = Ties(
+    keys={"above": F("k_above"), "other": F("k_other"), "own": F("k_own")},
+    rows={"above": 3, "other": 7, "own": 5},
+    lookups={"g": Lookup(F("goods"), (2, 0, 3))},
+)
 EXAMPLES = {
     "count/chunk": {"": statements.chunk(CODED, 2, 0, 7)},
     "count/drop": {"": {"table": CODED}},
@@ -491,6 +517,7 @@ EXAMPLES = {
     "source/columns": {"": PLACE},
     "source/constraints": {"": PLACE},
     "source/keys": {"": PLACE},
+    "source/references": {"": {"catalog": PLACE["catalog"], "schema": PLACE["schema"]}},
     "source/describe": {"": {"relation": F('"t"')}},
     "source/describe_query": {"": {"query": QUERY}},
     "source/detach": {"": {"name": ident("x")}},
@@ -522,6 +549,7 @@ EXAMPLES = {
     "spark/sums_table": {"": {"table": STAGED, "integers": [F("i0"), F("i1")], "bytes": [F("b0")]}},
     "spark/tally": {"": {"table": STAGED, "number": 1, "keys": [F("CAST(i0 AS UTINYINT) AS p0")]}},
     "spark/view": {"": {"name": CODED, "query": QUERY}},
+    "write/attach_new": {"": {"path": literal("it's"), "name": ident("x")}},
     "write/bind": {"": {"columns": [F('CAST(NULL AS DATE) AS "d"')], "value": F('"d" + 1')}},
     "write/copy_csv": {"": {"path": literal("it's"), "query": QUERY}},
     "write/comment": {
@@ -539,6 +567,20 @@ EXAMPLES = {
         "": {"target": F('"d"."t"'), "replace": 0, "query": QUERY},
         "replace": {"target": F('"d"."t"'), "replace": 1, "query": QUERY},
     },
+    "write/create_schema": {"": {"schema": F('"d"."s"')}},
+    "write/define_table": {
+        "": {"table": F('"d"."t"'), "definitions": [F('"a" INTEGER'), F('PRIMARY KEY ("a")')]}
+    },
+    "write/drop_table": {"": {"table": F('"d"."t"')}},
+    "write/insert": {"": {"table": F('"d"."t"'), "query": QUERY}},
+    "write/keys": {"": {"table": F("keys"), "query": QUERY}},
+    "write/largest_family": {"": {"staged": STAGED}},
+    "write/public_rows": {
+        "": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('CAST("a" AS DATE) AS "a"')]}
+    },
+    "write/public_text": {"": {"rows": F('"d"."t"'), "columns": [F('"a"'), F('"it\'s"')]}},
+    "write/room_for_text": {"": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('"a"')]}},
+    "write/tied": {"": tied_rows(TIED, STAGED, TIES, {"g": F("a1"), "o": F("a2"), "s": F("a2")}, 9).rows},
     "write/decode": {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),

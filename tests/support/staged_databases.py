@@ -195,3 +195,37 @@ def _check_reference(made, table, reference, rows, keys):
         else:
             assert (key[0] is None and not keys[reference.table]) or key in set(keys[reference.table])
     assert set(links_of(made.tree, table.name))
+
+
+def shop(customers=20, key="INTEGER"):
+    """Customers with two orders each, of three items that name goods; without lookups the items name none."""
+    made, goods = Database(), PublicTable("goods", relation_of("goods", {"gid": "INTEGER"}), ("gid",))
+    made.kinds = {
+        "customers": {"cid": key},
+        "orders": {"oid": "BIGINT", "cid": key},
+        "items": {"oid": "BIGINT", "line": "INTEGER", "gid": "INTEGER"},
+    }
+    tables = (
+        Table("customers", relation_of("customers", made.kinds["customers"]), ("cid",)),
+        Table("orders", relation_of("orders", made.kinds["orders"]), ("oid",), "customers", ("cid",), 2),
+        Table(
+            *("items", relation_of("items", made.kinds["items"]), ("oid", "line"), "orders", ("oid",), 3),
+            references=(Reference(("gid",), "goods", "public"),),
+        ),
+    )
+    made.tree = Tree(tables, (goods,))
+    made.public = [PublicRows(goods, {"gid": np.array(["5", "6"], dtype=object)})]
+    made.lookups = {"items": {"gid": GroupedRows(np.arange(2), {"gid": made.public[0].values["gid"]})}}
+    for table, each, above in (
+        (tables[0], 1, customers),
+        (tables[1], 2, customers),
+        (tables[2], 3, 2 * customers),
+    ):
+        name, attributes = table.name, [Attribute("x", "INTEGER", "categorical", labels=(1, 2))]
+        attributes += [Attribute("gid", "INTEGER", "categorical", labels=(0, 1))] * (name == "items")
+        rows = np.arange(above * each)
+        made.parents[name], made.ranks[name] = rows // each, rows % each
+        made.codes[name] = np.tile(rows[:, None] % 2, len(attributes))
+        roles = roles_of(made.tree, name, made.kinds[name])
+        made.shapes[name] = Shape(tuple(attributes), roles, ("x", *made.kinds[name]), (), table.key)
+    return made

@@ -1,0 +1,1 @@
+ATTACH 'it''s' AS "x" (STORAGE_VERSION 'v1.2.0')

@@ -1,0 +1,4 @@
+CREATE TABLE "d"."t" (
+    "a" INTEGER,
+    PRIMARY KEY ("a")
+)

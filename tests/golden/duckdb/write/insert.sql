@@ -1,0 +1,2 @@
+INSERT INTO "d"."t"
+SELECT 1 AS a

@@ -1,0 +1,3 @@
+SELECT
+    COALESCE(max(rank) + 1, 0) AS most
+FROM staged

@@ -1,0 +1,4 @@
+CREATE TEMP TABLE goods (
+    dpsyn_row BIGINT,
+    "a" VARCHAR
+)
