@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support.tied_tables import relation_of
+from support.staged_databases import relation_of
 
 from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.source_session import open_source
