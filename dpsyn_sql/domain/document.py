@@ -42,9 +42,10 @@ def json_schema() -> dict[str, Any]:
 
 
 def read_document(
-    spec: Mapping[str, Any] | Path,
+    spec: Mapping[str, Any] | Path, folder: Path | None = None
 ) -> tuple[dict[str, Entry | None], dict[str, str], tuple[str, ...], tuple[str, ...], frozenset[str]]:
-    """Read a dict or a YAML file; a file that it names lies beside it (a dict's: in the working directory).
+    """Read a dict or a YAML file; a file that it names lies in ``folder``, by default beside it (a dict's: in
+    the working directory).
 
     Returns:
         Declarations by name (None where one is faulty), stated types by name, faults, ``never:``, and the
@@ -53,7 +54,7 @@ def read_document(
     Raises:
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
-    folder = Path() if isinstance(spec, Mapping) else spec.parent
+    folder = folder or (Path() if isinstance(spec, Mapping) else spec.parent)
     document: Any = spec if isinstance(spec, Mapping) else load_yaml(spec)
     if not isinstance(document, Mapping) or "columns" not in document:
         raise DomainError("A domain must be a mapping with the key columns:, with one entry per column.")

@@ -79,6 +79,7 @@ class DomainFile:
         discover: bool = False,
         unit: Column | None = None,
         checks: Sequence[Check] = (),
+        tied: bool = False,
     ) -> Shape:
         """What is measured, made or still unknown, of the columns that are kept.
 
@@ -89,6 +90,7 @@ class DomainFile:
             discover: a column without a public domain is to be learnt; else it is a fault.
             unit: the privacy unit's column.
             checks: CHECK constraints of the source.
+            tied: other columns tie the table to others, so that none of these need be measured.
 
         Raises:
             SourceError: no column is left.
@@ -96,12 +98,12 @@ class DomainFile:
         """
         fit = self.fitted(columns, exclude, csv=csv, discover=discover, unit=unit)
         kept, faults = [column for column, _ in fit.found], fit.faults
-        if not [column for column in kept if column != unit] and not faults:
+        if not tied and not [column for column in kept if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
         faults.extend(_undeclared([column for column, item in fit.found if item is UndeclaredColumn]))
         made: list[Attribute | Undiscovered | Role] = [i for _, i in fit.found if not isinstance(i, type)]
         measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
-        if not measured and not faults:
+        if not tied and not measured and not faults:
             faults.append("every column has a role; at least one must be measured")
         if faults:
             raise DomainError("The domain does not fit the source:", faults)

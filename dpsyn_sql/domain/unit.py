@@ -36,7 +36,7 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     if fold(unit.column) == ROW_OF_RESULT:
         raise InputError(f"{given} is the ledger's name for a row of a query's result: rename the column.")
     if not found:
-        names = [column.name for column in columns if _identifies(column)]
+        names = [column.name for column in columns if identifies(column)]
         close = near_matches(unit.column, names)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise InputError(
@@ -46,7 +46,7 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
         )
     if len(found) > 1:
         raise InputError(f"{given} is ambiguous: the source has several columns of this name; rename one.")
-    if not _identifies(found[0]):
+    if not identifies(found[0]):
         raise InputError(
             f"{given} is of type {family_of(found[0].sql_type)}, which cannot identify a unit: each value "
             "must have exactly one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
@@ -55,7 +55,7 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     return found[0]
 
 
-def _identifies(column: Column) -> bool:
+def identifies(column: Column) -> bool:
     """Whether each value of the column's type has exactly one text."""
     kind = parse_type(column.sql_type)
     if kind is None:

@@ -1,4 +1,4 @@
-"""Where the synthetic tables of a database go: checked before anything is charged, opened after the last question.
+"""Where the tables of a database go: checked before anything is charged, opened after the last question.
 
 A schema of a database, a database file of their own, or a folder of Parquet files. Public side: the engine
 that ``DatabaseTarget.open`` hands out refuses every statement that names the source.
@@ -9,103 +9,30 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.database_output import DatabaseTarget, Written
+from dpsyn_sql.engines.database_paths import database_file, folder_of_files
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, cursor_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import (
     Asked,
     Output,
-    belongs_to_source,
     check_room_for_model,
     check_writable,
 )
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
-from dpsyn_sql.source.names import case_clashes, display_name, fold, listed, shorten, split_name
+from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.names import display_name, fold, listed, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.sessions import is_spark
-from dpsyn_sql.sqltext.release_tables import SCHEMA
 
 _DATABASES = (".duckdb", ".db")
 _ALL = "*"  # what the ledger calls all tables of a schema
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseTarget:
-    """A checked output of several tables (``rows.write.database.DatabaseDestination``).
-
-    Args:
-        kind: what it is.
-        name: what to print.
-        output: what is written, for the ledger.
-        label: what the release is called there by default: the schema, or the file or folder without ending.
-        home: the attached database and the schema; None for a file or folder.
-        path: the database file or the folder; None for a schema.
-        names: what each table, and each public table that is copied, is called there.
-        copies: the public tables that are written too, because they are not in the same database or are
-            referred to by constraints.
-        existing: those of ``names`` that are there already.
-        dropped: tables that are written anew, one that refers to others before them.
-        replace: what is there may be overwritten.
-        only_same: what is there must equal what is written.
-    """
-
-    kind: Literal["schema", "database", "folder"]
-    name: str
-    output: Output
-    label: str
-    home: tuple[str, str] | None
-    path: Path | None
-    names: Mapping[str, str]
-    copies: tuple[PublicTable, ...]
-    existing: frozenset[str]
-    dropped: tuple[str, ...]
-    replace: bool
-    only_same: bool
-    _open: Callable[[], DuckDBEngine]
-    _forbidden: tuple[str, ...]
-
-    def open(self) -> DuckDBEngine:
-        """The session that writes; it cannot name the source.
-
-        Raises:
-            InternalError: the source has not been released although both are in one database file.
-            EngineFailure: the database cannot be opened any more.
-        """
-        engine = self._open()
-        engine.forbid(self._forbidden)
-        return engine
-
-
-@dataclass(frozen=True, slots=True)
-class _Release:
-    """What is written: the ``tables`` of a release, the first one of its units, and the ``public`` ones."""
-
-    tables: Sequence[str]
-    public: Sequence[PublicTable]
-    constraints: bool
-
-    def names(self, copies: Sequence[PublicTable]) -> dict[str, str]:
-        """What each table is called in the output: the last part of its name.
-
-        Raises:
-            TargetError: two tables would have one name.
-        """
-        written = [*self.tables, *(table.name for table in copies)]
-        names = {name: (split_name(name) or (name,))[-1] for name in written}
-        if clashes := case_clashes(list(names.values())):
-            raise TargetError(
-                f"Several tables of the release have the name {listed(clashes)}: the output has one of each name. "
-                "Make views of them under other names, and release these."
-            )
-        return names
 
 
 def open_database_target(
@@ -137,7 +64,7 @@ def open_database_target(
         TargetError: tables exist, are views or belong to the source; others refer to them; the place is
             read-only, has no folder, or cannot be told.
     """
-    asked, release = Asked(session, replace, written), _Release(tables, public, constraints)
+    asked, release = Asked(session, replace, written), Written(tables, public, constraints)
     if is_spark(con):
         raise TargetError("Several tables are written by DuckDB: give a DuckDB connection or file as con.")
     text = _default(session) if into is None else os.fspath(into)
@@ -145,17 +72,17 @@ def open_database_target(
         raise TargetError("into= must be the name of a schema or a path, without NUL characters.")
     is_path = into is not None and (not isinstance(into, str) or looks_like_path(text))
     if Path(text).suffix.lower() in _DATABASES and not text.endswith('"'):
-        return _file_target(con, text, asked, release)
+        return database_file(con, text, asked, release)
     if is_path:
-        return _folder_target(text, asked, release)
+        return folder_of_files(text, asked, release)
     if isinstance(con, CALLERS):
         with contextlib.closing(cursor_of(con)) as engine:
             return _schema_target(DuckDBCatalog(engine), text, asked, release, lambda: cursor_of(con))
     if isinstance(con, str | os.PathLike):
         return _schema_of_file(absolute_path(con), text, asked, release)
     raise TargetError(
-        f"into={shorten(text)!r} names a schema, which needs a database as con=. Give a database file ending in "
-        ".duckdb, or a folder such as './synthetic'."
+        f"into={shorten(text)!r} names a schema, which needs a database as con=. Give a database file ending "
+        "in .duckdb, or a folder such as './synthetic'."
     )
 
 
@@ -163,9 +90,7 @@ def _default(session: SourceSession) -> str:
     """A schema beside that of the first table; of one in main, named after its database."""
     parts = split_name(session.relation.name) or ()
     if session.relation.kind not in ("table", "view") or len(parts) != 3:
-        raise TargetError(
-            "The first table is no table of a database: give a folder or file to write as into=."
-        )
+        raise TargetError("The first table is in no database: give a folder or file to write as into=.")
     beside = parts[0] if fold(parts[1]) == "main" else parts[1]
     return display_name(parts[0], f"{beside}_synthetic")
 
@@ -173,7 +98,7 @@ def _default(session: SourceSession) -> str:
 # -- a schema -----------------------------------------------------------------------------------
 
 
-def _schema_of_file(path: Path, text: str, asked: Asked, release: _Release) -> DatabaseTarget:
+def _schema_of_file(path: Path, text: str, asked: Asked, release: Written) -> DatabaseTarget:
     """A schema of the database file that was given as con."""
     session = asked.session
 
@@ -199,7 +124,7 @@ def _schema_target(
     catalog: DuckDBCatalog,
     text: str,
     asked: Asked,
-    release: _Release,
+    release: Written,
     opened: Callable[[], DuckDBEngine],
     reading_only: str | None = None,
 ) -> DatabaseTarget:
@@ -210,12 +135,14 @@ def _schema_target(
         raise TargetError(f"{shown} would be temporary or internal; choose a schema of a database.")
     if database.get("readonly") and home[0] != reading_only:
         raise TargetError(
-            f"The database of {shown} is read-only; give into= a file, a folder or a schema of another database."
+            f"The database of {shown} is read-only; give into= a file, a folder or another database's schema."
         )
     place = (fold(home[0]), fold(home[1]))
-    if any((fold(read[0]), fold(read[1])) == place for read in asked.session.reads):
+    public = [split_name(table.relation.name) or () for table in release.public]
+    sources = [read for read in (*asked.session.reads, *public) if len(read) == 3]
+    if any((fold(read[0]), fold(read[1])) == place for read in sources):
         raise TargetError(
-            f"{shown} is the schema of a private table, which an output of the same name would overwrite; "
+            f"{shown} is the schema of a table of the release, which an output of its name would overwrite; "
             "choose another into=."
         )
     check_room_for_model(catalog, (*home, _ALL), asked.session)
@@ -260,8 +187,8 @@ def _home(catalog: DuckDBCatalog, text: str) -> tuple[str, str]:
         database = str(catalog.databases[fold(parts[0])]["catalog"])
         return catalog.schemas.get((fold(database), fold(parts[1])), (database, parts[1]))
     raise TargetError(
-        f"There is no database {shorten(display_name(*parts[:-1]))}: into= is a schema, database.schema, a file "
-        "ending in .duckdb, or a folder such as './synthetic'."
+        f"There is no database {shorten(display_name(*parts[:-1]))}: into= is a schema, database.schema, a "
+        "file ending in .duckdb, or a folder such as './synthetic'."
     )
 
 
@@ -301,124 +228,3 @@ def _dropped(
         free = [name for name in left if not any(other == name and one in left for one, other in pairs)]
         order += free or left
     return tuple(order)
-
-
-# -- a database file, or a folder ---------------------------------------------------------------
-
-
-def _file_target(con: Connection, text: str, asked: Asked, release: _Release) -> DatabaseTarget:
-    path = absolute_path(text)
-    _check_folder(path.parent)
-    names, output = release.names(release.public), Output(str(path))
-    if belongs_to_source(path, ending_of(path.name), asked.session) or _is_attached(con, path):
-        raise TargetError(
-            f"{shorten(text)!r} is an open database. For tables in it give into= the name of a schema, such as "
-            "'synthetic'."
-        )
-    if os.path.lexists(f"{path}.wal"):
-        raise TargetError(
-            f"{shorten(f'{path}.wal')!r} belongs to a database of this name that was not closed. Open and close "
-            "it, or choose another into=."
-        )
-    exists = os.path.lexists(path)
-    if exists and not path.is_file():
-        raise TargetError(f"{shorten(text)!r} exists and is not a file.")
-    if exists and not asked.may_replace(output):
-        raise TargetError(f"The file {shorten(text)!r} exists; choose another into=, or add replace=True.")
-    if exists:
-        _check_replaceable(path, names)
-    return _path_target("database", text, path, asked, release, names, exists)
-
-
-def _check_replaceable(path: Path, names: Mapping[str, str]) -> None:
-    """Whether a database file holds tables of this release and models alone."""
-    reader = instance.opened_database(path)
-    if reader is None:
-        raise TargetError(f"{shorten(str(path))!r} {instance.NOT_OPENED} Choose another into=.")
-    with contextlib.closing(reader):
-        there = [one.identity for one in DuckDBCatalog(reader).relations.values()]
-    ours = {fold(name) for name in names.values()}
-    others = [
-        display_name(*one[1:])
-        for one in there
-        if fold(one[1]) != SCHEMA and not (fold(one[1]) == "main" and fold(one[2]) in ours)
-    ]
-    if others:
-        raise TargetError(
-            f"The database file {shorten(str(path))!r} would be written anew, and has more than the tables of "
-            f"this release: {listed(sorted(others))}. Choose another into=."
-        )
-
-
-def _is_attached(con: Connection, path: Path) -> bool:
-    if not isinstance(con, CALLERS):
-        return isinstance(con, str | os.PathLike) and _same(os.fspath(con), path)
-    with contextlib.closing(cursor_of(con)) as engine:
-        return any(_same(row["path"], path) for row in DuckDBCatalog(engine).databases.values())
-
-
-def _same(place: object, path: Path) -> bool:
-    return bool(place) and os.path.realpath(str(place)) == os.path.realpath(path)
-
-
-def _folder_target(text: str, asked: Asked, release: _Release) -> DatabaseTarget:
-    if ending_of(text) is not None:
-        raise TargetError(f"{shorten(text)!r} is one file: give a folder for the tables of the release.")
-    path = absolute_path(text)
-    names, output = release.names(release.public), Output(str(path))
-    if os.path.lexists(path) and not path.is_dir():
-        raise TargetError(f"{shorten(text)!r} exists and is not a folder.")
-    _check_folder(path if path.is_dir() else path.parent)
-    files = {name: path / f"{written}.parquet" for name, written in names.items()}
-    beside = file_beside(path)
-    if any(belongs_to_source(one, ending_of(one.name), asked.session) for one in (*files.values(), beside)):
-        raise TargetError(f"{shorten(text)!r} has the source, or would add to it: choose another into=.")
-    existing = [name for name, file in files.items() if os.path.lexists(file)]
-    odd = [files[name].name for name in existing if not files[name].is_file()]
-    if odd:
-        raise TargetError(f"{listed(odd)} in {shorten(text)!r} is not a file; choose another into=.")
-    if (existing or os.path.lexists(beside)) and not asked.may_replace(output):
-        there = [files[name].name for name in existing] or [str(beside)]
-        raise TargetError(f"{listed(there)} exists; choose another into=, or add replace=True.")
-    # Without its output nothing says which release a model is of: the same one, or one that came later.
-    if os.path.lexists(beside) and not (existing or asked.replace):
-        raise TargetError(
-            f"{shorten(str(beside))!r}, the models of a release, exists without its tables. Delete it, choose "
-            "another into=, or add replace=True."
-        )
-    return _path_target("folder", text, path, asked, release, names, bool(existing), frozenset(existing))
-
-
-def _check_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        raise TargetError(f"The folder {shorten(str(folder))!r} does not exist.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise TargetError(f"The folder {shorten(str(folder))!r} cannot be written.")
-
-
-def _path_target(
-    kind: Literal["database", "folder"],
-    text: str,
-    path: Path,
-    asked: Asked,
-    release: _Release,
-    names: Mapping[str, str],
-    exists: bool,
-    existing: frozenset[str] | None = None,
-) -> DatabaseTarget:
-    return DatabaseTarget(
-        kind=kind,
-        name=text,
-        output=Output(str(path)),
-        label=path.stem if kind == "database" else path.name,
-        home=None,
-        path=path,
-        names=names,
-        copies=tuple(release.public),
-        existing=existing if existing is not None else frozenset(names if exists else ()),
-        dropped=(),
-        replace=exists or asked.replace,
-        only_same=exists and not asked.replace,
-        _open=asked.private_instance,
-        _forbidden=asked.session.forbidden,
-    )

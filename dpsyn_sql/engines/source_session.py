@@ -219,7 +219,7 @@ def open_source(
     callers = isinstance(con, CALLERS)
     reader = open_reader(con, None if callers else memory_limit)
     with instance.closed_on_failure(reader.engine):
-        session = _resolve(reader, text, trust_query, public_tables, unit)
+        session = resolve(reader, text, trust_query, public_tables, unit)
         near = reader.catalog.near(text) if session is None else []
         if session is not None:
             if callers:
@@ -248,13 +248,13 @@ def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSess
 # -- what it is ---------------------------------------------------------------------------------
 
 
-def _resolve(
+def resolve(
     reader: Reader, text: str, trusted: bool, public_tables: Sequence[str], unit: str | None
 ) -> SourceSession | None:
     """The session of a query, table or view; None if the text is neither."""
     engine, catalog = reader.engine, reader.catalog
     if is_query(text):
-        public = _public(catalog, public_tables)
+        public = public_identities(catalog, public_tables)
         checked = check_query(text, catalog, public, trusted=trusted, unit=unit)
         # The text itself is the name: two queries over one table are two sources to the ledger.
         session = _checked_session(engine, catalog, checked.sql, checked, trusted)
@@ -264,7 +264,7 @@ def _resolve(
     if found is None:
         return None
     if found.kind == "view":
-        public = _public(catalog, public_tables)
+        public = public_identities(catalog, public_tables)
         checked = check_view(found, catalog, public, trusted=trusted, unit=unit)
         return _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
     columns = catalog.columns(found.identity)
@@ -372,7 +372,7 @@ def _file_session(engine: SourceEngine, files: FileSet, text: str, strict: bool)
     return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern, folder=folder)
 
 
-def _public(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:
+def public_identities(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:
     """The identities of the tables that the owner calls public."""
     if isinstance(names, str):
         raise SourceError("public_tables= must be a list of names.")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.catalog import path_literal
+from dpsyn_sql.engines.database_output import DatabaseTarget
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.stored_releases import opened_releases, reopenable
 from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -37,28 +40,65 @@ def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> C
     if target.kept is not None:
         return _reading_spark(target.kept, release_id)
     place = reopenable(con if target.path is None else target.path)
-    query = render("load/all", rows=_rows(target, shape))
-    written = _mark(target.path)
+    rows = _Rows(target.name, _rows(target, shape), release_id, target.path, target.output.table)
+    return rows.reader(place)
 
-    def read(kind: str) -> Any:
-        make = _maker(kind)
-        gone = f"The rows of the release cannot be read: {target.name} was replaced, changed or removed."
-        with opened_releases(place, target.path) as session:
-            there = session.known(release_id) is not None
-            if not (there and _is_table_of(session.engine, target, release_id)):
-                raise InputError(gone)
-            if _mark(target.path) != written:
-                raise InputError(gone)
-            failed = ""
-            try:
-                return session.engine.converted(query, make, step=_STEP)
-            except EngineFailure as error:
-                if error.kind in ("OutOfMemoryException", "MemoryError"):
-                    raise
-                failed = error.kind
-        raise InputError(f"{gone} ({failed})")
 
-    return read
+def reading_table(
+    con: Connection, target: DatabaseTarget, table: str, release_id: str
+) -> Callable[[str], Any]:
+    """As ``reading``, of a table of a release of several.
+
+    Args:
+        con: that the output was written by.
+        target: the output of all tables.
+        table: the name of the table in the release.
+        release_id: of the table.
+    """
+    name, path = target.names[table], target.path
+    if path is None:
+        identity = (*(target.home or ("", "")), name)
+        return _Rows(name, qualified(*identity), release_id, None, identity).reader(reopenable(con))
+    if target.kind == "database":
+        return _Rows(name, qualified("main", name), release_id, None, None).reader(path)
+    file = path / f"{name}.parquet"
+    rows = render("source/read_parquet", paths=path_literal(str(file)))
+    return _Rows(str(file), rows, release_id, file, None).reader(file_beside(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Written rows: ``rows`` is what to put after FROM, of a file at ``path`` or of the ``table``."""
+
+    name: str
+    rows: Fragment
+    release_id: str
+    path: Path | None
+    table: Identity | None
+
+    def reader(self, place: Connection | SparkOutput) -> Callable[[str], Any]:
+        """The function that reads them; ``place`` has the model."""
+        query, written = render("load/all", rows=self.rows), _mark(self.path)
+
+        def read(kind: str) -> Any:
+            make = _maker(kind)
+            gone = f"The rows of the release cannot be read: {self.name} was replaced, changed or removed."
+            with opened_releases(place, self.path) as session:
+                there = session.known(self.release_id) is not None
+                if not (there and _is_table_of(session.engine, self.table, self.release_id)):
+                    raise InputError(gone)
+                if _mark(self.path) != written:
+                    raise InputError(gone)
+                failed = ""
+                try:
+                    return session.engine.converted(query, make, step=_STEP)
+                except EngineFailure as error:
+                    if error.kind in ("OutOfMemoryException", "MemoryError"):
+                        raise
+                    failed = error.kind
+            raise InputError(f"{gone} ({failed})")
+
+        return read
 
 
 def _reading_spark(kept: SparkOutput, release_id: str) -> Callable[[str], Any]:
@@ -82,11 +122,11 @@ def _mark(path: Path | None) -> tuple[int, ...] | None:
     return None
 
 
-def _is_table_of(engine: Engine, target: Target, release_id: str) -> bool:
-    """Whether the table is that of the release, or the output is a file."""
-    if target.output.table is None:
+def _is_table_of(engine: Engine, table: Identity | None, release_id: str) -> bool:
+    """Whether the table is that of the release, or there is none: the output is a file."""
+    if table is None:
         return True
-    database, schema, name = map(literal, target.output.table)
+    database, schema, name = map(literal, table)
     sql = render(
         "load/released", database=database, schema=schema, name=name, release=literal(f"id {release_id}.")
     )

@@ -14,7 +14,6 @@ from typing import cast
 
 from dpsyn_sql.accounting.budget import weakness
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape, Undiscovered
@@ -27,6 +26,7 @@ from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
+from dpsyn_sql.front.ordering import ordering
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
@@ -37,7 +37,6 @@ from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.rows.sample.ticks import MOST_TICK, check_ticks
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -253,49 +252,10 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
         sliced = fold(request.slice.column)
         shape = shape.as_text([name for name in untyped if fold(name) == sliced])
     if unit.order is not None:
-        unit = replace(unit, order=_ordering(shape, unit.order))
+        unit = replace(unit, order=ordering(shape, unit.order))
     if stays := [name for name in untyped if name not in shape.untyped]:
         warn(stay_text(stays))
     return protected_source(request, session, unit, shape), shape
-
-
-def _ordering(shape: Shape, order: str) -> str:
-    """The attribute that orders the rows of a unit.
-
-    Raises:
-        InputError: it is no measured column, or its values have no bins of whole numbers, dates or times.
-    """
-    found = [item for item in shape.measured if fold(item.name) == fold(order)]
-    if not found:
-        names = [item.name for item in shape.measured if _orders(item)]
-        raise InputError(
-            f"order={said(order)} is not a measured column of the source. "
-            + (f"Rows can be ordered by {listed(names)}." if names else "No column can order rows.")
-        )
-    if not _orders(found[0]):
-        raise InputError(
-            f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
-            "bounds or bins within 2^61 of zero in the domain file. Declare it as temporal or numeric "
-            "(dpsyn init writes a form)."
-        )
-    if found[0].name in shape.per_unit:
-        raise InputError(
-            f"order={said(order)} is declared per_unit: true, so it orders no rows of a unit. "
-            "Take away one of the two."
-        )
-    if isinstance(found[0], Attribute):
-        check_ticks(found[0])
-    return found[0].name
-
-
-def _orders(item: Attribute | Undiscovered) -> bool:
-    kind = item.type
-    if isinstance(item, Undiscovered):
-        bounded = all(end is not None and abs(end) < MOST_TICK for end in (item.least, item.most))
-        small = kind.high - kind.low < 2**33 or kind.temporal or bounded
-        if item.hierarchy is not None or not item.typed or not small:
-            return False
-    return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0
 
 
 def _check_row(privacy_unit: str, relation: Relation) -> None:

@@ -1,4 +1,4 @@
-"""How the keys of a tree's tables are written: a role for each column of a key, and what ties the tables (public).
+"""How the keys of a tree's tables are written: a role for each of their columns, and what they name (public).
 
 The key of a parent's row is copied into the rows below it. A key that holds all of the owning foreign key has
 numbers within the parent in its other parts; any other key is fresh.

@@ -90,6 +90,10 @@ class NoisyMarginal:
         values = (2 * self.values + weight) // (2 * weight)
         return replace(self, values=values, sigma=math.sqrt((self.sigma / weight) ** 2 + _ROUNDING))
 
+    def weighted(self, weight: int) -> NoisyMarginal:
+        """The same where a unit counts ``weight``, not one."""
+        return replace(self, values=self.values * weight, sigma=self.sigma * weight)
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyResidual:

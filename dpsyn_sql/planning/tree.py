@@ -13,6 +13,9 @@ from typing import Literal
 
 from dpsyn_sql.source.relation import WEIGHT, Relation
 
+DEFAULT_MOST = 16
+"""Rows that are kept of one row of the parent, unless the owner says otherwise."""
+
 ReferenceKind = Literal["public", "other", "self"]
 
 
@@ -101,3 +104,14 @@ class Tree:
     def countable(self) -> bool:
         """Whether each kept row has a weight of at least one."""
         return all(self.rows_per_unit(table.name) <= WEIGHT for table in self.tables)
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """Persons and rows that are named beside the owning keys, in words: a unit's own rows are protected,
+        and not those that name it elsewhere."""
+        return tuple(
+            f"whom {', '.join(reference.columns)} of {table.name} names in {reference.table}"
+            for table in self.tables
+            for reference in table.references
+            if reference.kind == "other"
+        )

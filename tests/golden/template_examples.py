@@ -430,6 +430,7 @@ EXAMPLES = {
     },
     "source/columns": {"": PLACE},
     "source/constraints": {"": PLACE},
+    "source/keys": {"": PLACE},
     "source/describe": {"": {"relation": F('"t"')}},
     "source/describe_query": {"": {"query": QUERY}},
     "source/detach": {"": {"name": ident("x")}},

@@ -1,12 +1,12 @@
 """Tables of a database that joins: random schemas with all kinds of keys, and outputs that are all or nothing."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
-from support.tied_tables import check_joined, random_database
+from support.staged_databases import check_joined, random_database
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.rows.write.database import publish_database
@@ -57,7 +57,9 @@ def test_random_schemas_join(con, tmp_path, number):
     publish_database(engine, plain, made.tree, made.staged(engine, 7), made.public)
     assert written(con, made, lambda name: f"house.plain.{name}") == rows
     for public in made.public:
-        assert con.execute(f"FROM house.copy.{public.table.name} SELECT CAST(COLUMNS(*) AS VARCHAR)").fetchall()
+        assert con.execute(
+            f"FROM house.copy.{public.table.name} SELECT CAST(COLUMNS(*) AS VARCHAR)"
+        ).fetchall()
 
 
 def test_same_seed_same_bytes_in_a_folder(con, tmp_path):

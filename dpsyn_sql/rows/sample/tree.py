@@ -13,6 +13,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.quotas import generator_of
 
 _NUMBERS = 2**35
@@ -92,3 +93,20 @@ class TableRows:
         ranks = before - before[firsts][owners.ravel()] if rows.size else before
         columns = {one.name: self.named(one.table, one.attribute) for one in child.above}
         return Given(columns, rows, self.weights, np.asarray(ranks, dtype=np.int64))
+
+
+def drawn_rows(
+    sampler: FamilySampler, given: Given | None, above: TableRows | None, units: int, seed: int
+) -> TableRows:
+    """Rows of a table, drawn and not written: what questions about the tables below it depend on.
+
+    ``given``: the rows of ``above``, None for the root, of which there are ``units``. Deterministic in
+    ``seed`` (not negative).
+    """
+    people = sampler.people(units, seed, given)
+    parts = [batch.codes for batch in sampler.rows(people, seed)]
+    codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
+    parent, _ = people.owners(np.arange(people.total))
+    if above is None:
+        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
+    return TableRows(sampler.families, codes, parent, above.unit[parent], above)

@@ -121,9 +121,7 @@ def stage_table(
     Raises:
         InternalError: the model is of no table of a tree; parents are missing, or the root has some.
     """
-    sampler = model.sampler()
-    if not isinstance(sampler, FamilySampler) or not sampler.families.table:
-        raise InternalError("rows of a table of a tree are drawn from a model of another kind")
+    sampler = family_sampler(model)
     if (above is None) != (given is None) or (above is not None and above.total != given_rows(given)):
         raise InternalError("rows of a table of a tree are drawn given other rows than those above it")
     shape = together(shape, sampler.families)
@@ -141,6 +139,18 @@ def stage_table(
     if above is None:
         return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
     return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+
+
+def family_sampler(model: Model) -> FamilySampler:
+    """What draws the rows of a table of a tree.
+
+    Raises:
+        InternalError: the model is of no such table.
+    """
+    sampler = model.sampler()
+    if not isinstance(sampler, FamilySampler) or not sampler.families.table:
+        raise InternalError("rows of a table of a tree are drawn from a model of another kind")
+    return sampler
 
 
 def given_rows(given: Given | None) -> int:

@@ -1,5 +1,5 @@
-"""How outputs appear, all of them or none: tables with their models in one transaction, files that are made in
-a work folder and moved into place when all are complete.
+"""How outputs appear, all of them or none: tables with their models in one transaction, files that are made
+in a work folder and moved into place when all are complete.
 
 Several files are moved one after another, unless their folder is new: then it is moved as a whole.
 """
@@ -21,6 +21,7 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
 _WORK = ".dpsyn-work-"
+_NONE = Fragment("")
 _WRITING = "writing the synthetic table"
 _FILE = "writing the synthetic database file"
 _ASIDE = "dpsyn_aside"  # the name of a database file that is made
@@ -31,7 +32,8 @@ class NewTable:
     """A table to write: its qualified ``name``, the ``query`` of its rows, the columns without NULL, and the
     statements that comment it.
 
-    ``replace``: a table that is there may be overwritten; ``only_same``: it is kept, and must have these rows.
+    ``replace``: a table that is there may be overwritten; ``only_same``: it is kept, and must have these
+    rows.
     ``definitions``: of its columns and constraints; empty if the query says all.
     """
 
@@ -52,7 +54,7 @@ class NewFile:
     path: Path
     format: str
     query: Fragment
-    statement: Fragment = Fragment("")
+    statement: Fragment = _NONE
 
 
 def write_tables(

@@ -1,0 +1,335 @@
+"""From a request and the open tables to the tree of tables: whose row each row is, and the tables' shapes.
+
+Everything here is decided from public facts, before anything is charged, and every refusal of a database's
+declarations happens here. Of private tables no row is read; public tables that are referred to are read
+openly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.database_file import DatabaseFile, StatedTable, read_database
+from dpsyn_sql.domain.matching import key_role
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.specs import KeySpec
+from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.database_session import DatabaseSession, open_database
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.errors import DomainError, InputError, SourceError
+from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.ordering import ordering
+from dpsyn_sql.front.references import Lookups, PublicRows, with_references
+from dpsyn_sql.planning.keys import roles_of
+from dpsyn_sql.planning.links import split_column
+from dpsyn_sql.planning.tree import Table, Tree
+from dpsyn_sql.planning.tying.given import Given
+from dpsyn_sql.planning.tying.tables import tied_tables
+from dpsyn_sql.rows.write.expressions import check_expressions
+from dpsyn_sql.source.names import display_name, listed, name_hint
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOfTables:
+    """The tables of a release, all that is public about them.
+
+    ``tree``: in the relation of each table references are codes already, in columns of their own.
+    ``shapes``: by table what is written; its measured attributes are first those of its own columns, then its
+    references. ``lookups``: by table and by attribute the rows that a reference to a public table can name.
+    """
+
+    tree: Tree
+    shapes: Mapping[str, Shape]
+    lookups: Mapping[str, Mapping[str, PublicRows]]
+
+    @property
+    def orders(self) -> dict[str, str]:
+        """By table the attribute that orders its rows; tables without one are not named."""
+        return {table.name: table.order for table in self.tree if table.order}
+
+    def with_shapes(self, shapes: Mapping[str, Shape]) -> TreeOfTables:
+        """The same with other shapes, such as completed ones."""
+        return replace(self, shapes=dict(shapes))
+
+
+@contextmanager
+def opened_tree(
+    con: Connection, request: DatabaseRequest
+) -> Iterator[tuple[DatabaseRequest, DatabaseSession, TreeOfTables]]:
+    """The request with what its file says, its open tables, and their tree.
+
+    Raises:
+        InputError, SourceError: the request, the tables or the file are refused.
+    """
+    request.check()
+    request = declared(request)
+    with open_database(
+        con, request.tables, request.public_tables, memory_limit=request.limits().engine
+    ) as session:
+        yield request, cast("DatabaseSession", session), tree_of(request, cast("DatabaseSession", session))
+
+
+def declared(request: DatabaseRequest) -> DatabaseRequest:
+    """The request, with the unit and the tables of its file where it names none.
+
+    Raises:
+        InputError: neither names the unit.
+        DomainError: the file cannot be read.
+    """
+    file = read_database(request.domain)
+    unit = request.unit or file.unit
+    if not unit:
+        raise InputError(
+            "unit= is missing: name the key of the table whose rows are protected, such as "
+            "'customers.customer_id'. It can stand in the file of the database, too."
+        )
+    return replace(
+        request,
+        unit=unit,
+        tables=tuple(request.tables) or tuple(file.tables),
+        public_tables=tuple(request.public_tables) or tuple(file.public),
+    )
+
+
+def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
+    """The tree of the tables, and the shape of each.
+
+    Args:
+        request: as ``declared`` gives it.
+        session: its open tables.
+
+    Raises:
+        InputError: the tables are no tree, or a name, key, bound or public table is refused.
+        DomainError: with all faults of the domains of all tables.
+    """
+    given = _given(request, session, read_database(request.domain))
+    tree = tied_tables(given)
+    _check_excluded_keys(tree, given)
+    faults, shapes = list[str](), dict[str, Shape]()
+    for table in tree:
+        try:
+            shapes[table.name] = _own_shape(table, given, session, discover=request.discover)
+        except DomainError as error:
+            faults += [f"{table.name}: {fault}" for fault in error.faults or (str(error),)]
+    if faults:
+        raise DomainError("The domains do not fit the tables:", faults)
+    lookups, found = Lookups(session.engine, tree), dict[str, Mapping[str, PublicRows]]()
+    tables = list[Table]()
+    for table in tree:
+        seen, attributes, rows = with_references(table, lookups)
+        shape = _with_ties(shapes[table.name], table, tree, attributes, given)
+        if seen.order:
+            seen = replace(seen, order=_ordered(shape, seen))
+        shapes[table.name], found[table.name] = shape, rows
+        tables.append(seen)
+    return TreeOfTables(replace(tree, tables=tuple(tables)), shapes, found)
+
+
+# -- names -------------------------------------------------------------------------------------------
+
+
+def _given(request: DatabaseRequest, session: DatabaseSession, file: DatabaseFile) -> Given:
+    """What the request, its file and the catalog say, by the names of the tables.
+
+    Raises:
+        InputError: a name is unknown.
+    """
+    root, unit = _unit(request.unit or "", session)
+    stated = dict[str, StatedTable]()
+    for text, table in file.tables.items():
+        if (name := _stated_name(text, session, "tables", session.relations)) is not None:
+            stated[name] = table
+    public_keys = dict[str, tuple[str, ...]]()
+    for text, key in file.public.items():
+        if (name := _stated_name(text, session, "public_tables", session.public)) is not None:
+            public_keys[name] = key
+    return Given(
+        root=root,
+        unit=unit,
+        private={name: session.facts[name] for name in session.relations},
+        public={name: session.facts[name] for name in session.public},
+        relations={**session.relations, **session.public},
+        stated=stated,
+        public_keys=public_keys,
+        most=_most(request, session),
+        excluded=_excluded(request, session),
+    )
+
+
+def _unit(text: str, session: DatabaseSession) -> tuple[str, str]:
+    """The table of the units, and the column of its key if it is named."""
+    found = session.named(text)
+    if found is not None:
+        table, column = found, ""
+    else:
+        parts = split_column(text, _spellings(session))
+        if parts is None:
+            raise InputError(
+                f"unit={text!r} names no table of the release: give the key of one of "
+                f"{listed(session.relations)}, such as '{next(iter(session.relations))}.id', and name its "
+                "table in tables=."
+            )
+        table, column = session.named(parts[0]) or "", parts[1]
+    if table not in session.relations:
+        raise InputError(f"unit={text!r} is of {table}, a public table: units are rows of a private one.")
+    return table, column
+
+
+def _spellings(session: DatabaseSession) -> list[str]:
+    return list(dict.fromkeys([*session.facts, *session.spelled.values()]))
+
+
+def _stated_name(
+    text: str, session: DatabaseSession, section: str, known: Mapping[str, object]
+) -> str | None:
+    """The table of the release that the file means; None if it is another table of the database."""
+    name = session.named(text)
+    if name is not None and name in known:
+        return name
+    if name is not None:
+        other = "public" if section == "tables" else "private"
+        raise InputError(
+            f"The file of the database has {text!r} under {section}:, and {name} is {other} in this "
+            "release: a table is either private or public."
+        )
+    catalog = DuckDBCatalog(session.engine)
+    if catalog.look_up(text) is None:
+        hint = name_hint(text, session.facts, "the release has")
+        raise InputError(f"The file of the database has {text!r} under {section}:, which is no table; {hint}")
+    return None
+
+
+def _most(request: DatabaseRequest, session: DatabaseSession) -> dict[str, int]:
+    found = dict[str, int]()
+    for text, number in (request.most or {}).items():
+        name = session.named(text)
+        if name is None or name not in session.relations:
+            hint = name_hint(text, session.relations, "they are")
+            raise InputError(f"most= names {text!r}, which is no private table of the release; {hint}")
+        found[name] = number
+    return found
+
+
+def _excluded(request: DatabaseRequest, session: DatabaseSession) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for text in request.exclude:
+        parts = split_column(text, _spellings(session))
+        name = None if parts is None else session.named(parts[0])
+        if parts is None or name is None or name not in session.relations:
+            raise InputError(
+                f"exclude= names {text!r}: give a table of the release and its column, such as "
+                f"'{next(iter(session.relations))}.note'. The tables are {listed(session.relations)}."
+            )
+        column = session.facts[name].column(parts[1])
+        if column is None:
+            hint = name_hint(parts[1], [one.name for one in session.facts[name].columns])
+            raise InputError(f"exclude= names {text!r}, and {name} has no such column; {hint}")
+        found[name] = found.get(name, frozenset()) | {column.name}
+    return found
+
+
+def _check_excluded_keys(tree: Tree, given: Given) -> None:
+    """What ties tables together is written, or the other tables would name what is not there."""
+    for table in tree:
+        ties = {*table.foreign_key, *(table.key if table is tree.root or _named(table, tree) else ())}
+        lost = ties & given.excluded.get(table.name, frozenset())
+        if lost:
+            raise InputError(
+                f"exclude= leaves out {table.name}.{min(lost)}, which ties {table.name} to other tables: it "
+                "gets fresh values. Take it from exclude=."
+            )
+
+
+def _named(table: Table, tree: Tree) -> bool:
+    """Whether rows of other tables, or of this one, name its rows."""
+    referred = any(table.name == one.table for other in tree for one in other.references)
+    return referred or bool(tree.children(table.name))
+
+
+# -- shapes ------------------------------------------------------------------------------------------
+
+
+def _own_shape(table: Table, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
+    """The shape of the columns that are no keys.
+
+    Raises:
+        DomainError: with the faults of its domain.
+    """
+    domain, tied = given.words(table.name).domain, table.tied
+    faults, kept = list(domain.faults), {}
+    for text, entry in domain.columns.items():
+        column = given.private[table.name].column(text)
+        if column is None or column.name not in tied:
+            kept[text] = entry
+        elif not isinstance(entry, KeySpec):
+            faults.append(f"column {text!r} is a key of the table; take away its entry")
+    if domain.per_unit:
+        faults.append(
+            f"per_unit: is for one table; take it away from {listed(sorted(domain.per_unit))}: what a unit "
+            "has once is a column of its own table"
+        )
+    domain = replace(domain, columns=kept, faults=tuple(faults))
+    excluded = given.excluded.get(table.name, frozenset()) | tied
+    shape = None
+    try:
+        shape = domain.to_shape(
+            table.relation.columns,
+            sorted(excluded),
+            discover=discover,
+            checks=table.relation.checks,
+            tied=True,
+        )
+    except SourceError as error:
+        faults = [str(error)]
+    if shape is None:
+        raise DomainError("", faults)
+    return check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+
+
+def _with_ties(
+    shape: Shape, table: Table, tree: Tree, attributes: tuple[Attribute, ...], given: Given
+) -> Shape:
+    """The same shape with its keys and references."""
+    excluded = given.excluded.get(table.name, frozenset())
+    written = [column for column in table.relation.columns if column.name not in excluded]
+    own, tied = set(shape.order), table.tied
+    types = {
+        column.name: key_role(column, kind, "declared").sql_type
+        for column in table.relation.columns
+        if column.name in tied and (kind := parse_type(column.sql_type)) is not None
+    }
+    names = {column.name for column in written}
+    ties = {role.name: role for role in roles_of(tree, table.name, types) if role.name in names}
+    strict = {
+        *shape.not_null,
+        *(column.name for column in written if column.name in tied and column.not_null),
+    }
+    return replace(
+        shape,
+        measured=(*shape.measured, *attributes),
+        roles=(*shape.roles, *ties.values()),
+        order=tuple(column.name for column in written if column.name in own or column.name in ties),
+        not_null=tuple(column.name for column in written if column.name in strict),
+    )
+
+
+def _ordered(shape: Shape, table: Table) -> str:
+    """The attribute that orders the rows of a table.
+
+    Raises:
+        InputError: it cannot order rows, or the rows are the units.
+    """
+    if table.parent is None:
+        raise InputError(f"{table.name} holds the units: its rows have no order:. Take it away.")
+    own = replace(shape, measured=tuple(one for one in shape.measured if one.name not in table.tied))
+    message = ""
+    try:
+        return ordering(own, table.order)
+    except InputError as error:
+        message = str(error)
+    raise InputError(f"{display_name(table.name)}: {message}")

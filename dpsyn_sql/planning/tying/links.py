@@ -1,0 +1,115 @@
+"""The foreign keys of a table: the owner's words first, then the constraints of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dpsyn_sql.errors import InputError
+from dpsyn_sql.planning.links import Link
+from dpsyn_sql.planning.tying.given import Given
+from dpsyn_sql.source.names import listed, name_hint
+
+
+def foreign_keys(given: Given, name: str) -> tuple[Link, ...]:
+    """The foreign keys of a table: the owner's, and those of the catalog that they do not replace."""
+    facts, words = given.private[name], given.words(name)
+    plain = {
+        column.name for text in words.domain.columns if (column := facts.column(text)) is not None
+    } | given.excluded.get(name, frozenset())
+    references = list(_stated_references(given, name))
+    stated = [*stated_owner(given, name), *references]
+    taken = {link.columns[0] for link in references}
+    found = [link for link in stated if not plain & set(link.columns)]
+    if len(found) < len(stated):
+        lost = next(link for link in stated if plain & set(link.columns))
+        raise InputError(
+            f"{name}: {listed(lost.columns)} is left out or has a domain of its own, and ties the table to "
+            f"{lost.table} too. Take away one of the two."
+        )
+    for link in facts.links:
+        if plain >= set(link.columns) or link.columns[0] in taken or _same(link, stated):
+            continue
+        if plain & set(link.columns):
+            raise InputError(
+                f"{name}: the foreign key ({', '.join(link.columns)}) to {link.table} is left out in part. "
+                "Leave out all of its columns or none."
+            )
+        if link.table not in given.private and link.table not in given.public:
+            raise InputError(
+                f"{name}.{link.columns[0]} refers to {link.table}, which is neither in tables= nor in "
+                "public_tables=. Name it in one of them, or leave the column out: "
+                f"exclude={name}.{link.columns[0]}."
+            )
+        found.append(link)
+    _check_one_each(name, found)
+    return tuple(found)
+
+
+def _same(link: Link, stated: Sequence[Link]) -> bool:
+    return any(set(link.columns) == set(one.columns) for one in stated)
+
+
+def _check_one_each(name: str, links: Sequence[Link]) -> None:
+    """Two foreign keys of the same columns to different tables."""
+    seen: dict[frozenset[str], str] = {}
+    for link in links:
+        columns = frozenset(link.columns)
+        if columns in seen:
+            raise InputError(
+                f"{name}: ({', '.join(link.columns)}) refers to {seen[columns]} and to {link.table}. Say in "
+                "the file of the database which of them is meant."
+            )
+        seen[columns] = link.table
+
+
+def stated_owner(given: Given, name: str) -> Iterator[Link]:
+    """The foreign key that the owner names with the parent, if the catalog lacks it."""
+    words, facts = given.words(name), given.private[name]
+    if not words.parent and not words.foreign_key:
+        return
+    where = f"the file of the database, tables.{name},"
+    columns = given.columns(name, words.foreign_key, f"{where} foreign_key:")
+    if words.parent:
+        parent = given.named(words.parent)
+        if parent is None or parent not in given.private:
+            raise InputError(
+                f"{where} has parent: {words.parent!r}, which is no private table of the release; "
+                f"{name_hint(words.parent, given.private, 'they are')}"
+            )
+        known = [link for link in facts.links if link.table == parent]
+        known = [link for link in known if not columns or set(link.columns) == set(columns)]
+        if len(known) == 1:
+            yield known[0]
+        elif columns:
+            yield Link(columns, parent)
+        else:
+            why = "no foreign key to it" if not known else "several foreign keys to it"
+            raise InputError(f"{where} has parent: {parent}, and there are {why}: name foreign_key: too.")
+        return
+    known = [link for link in facts.links if set(link.columns) == set(columns)]
+    if len(known) != 1:
+        raise InputError(
+            f"{where} has foreign_key: without parent:, and no constraint tells it: name parent:."
+        )
+    yield known[0]
+
+
+def _stated_references(given: Given, name: str) -> Iterator[Link]:
+    facts, where = given.private[name], f"the file of the database, tables.{name}.columns,"
+    for first, stated in given.words(name).references.items():
+        table = given.named(stated.table)
+        if table is None:
+            known = [*given.private, *given.public]
+            raise InputError(
+                f"{where} has {first}: references: {stated.table!r}, which is no table of the release; "
+                f"{name_hint(stated.table, known, 'they are')}"
+            )
+        own = given.column(name, first, where).name
+        columns = given.columns(name, stated.columns, where) or (own,)
+        if own not in columns:
+            raise InputError(f"{where} has {first}: columns: without {first!r} itself.")
+        catalog = [link for link in facts.links if own in link.columns and link.table == table]
+        if len(catalog) == 1 and (not stated.columns or set(columns) == set(catalog[0].columns)):
+            yield catalog[0]
+        else:
+            yield Link((own, *(column for column in columns if column != own)), table)

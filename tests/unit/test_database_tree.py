@@ -1,0 +1,448 @@
+"""From a database and a request to the tree of tables: each case is accepted as it should, or is one clear error."""
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
+from dpsyn_sql.errors import DomainError, InputError, SourceError
+from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.tree import opened_tree
+from dpsyn_sql.planning.tree import Reference
+
+CUSTOMERS = "CREATE TABLE customers (id INT PRIMARY KEY, region VARCHAR);"
+ORDERS = "CREATE TABLE orders (oid INT PRIMARY KEY, cid INT REFERENCES customers (id), month INT);"
+ITEMS = "CREATE TABLE items (oid INT REFERENCES orders (oid), line INT, price INT, PRIMARY KEY (oid, line));"
+SHOP = CUSTOMERS + ORDERS + ITEMS
+PRODUCTS = """
+    CREATE TABLE products (pid INT PRIMARY KEY, kind VARCHAR);
+    INSERT INTO products VALUES (1, 'a'), (2, 'b'), (3, 'a'), (4, NULL);
+"""
+BOTH = ("customers", "orders")
+
+
+def tree_of(sql, tables=BOTH, *, unit="customers.id", stated=None, public=(), **options):
+    """The tree of a database in memory; ``stated``: the ``tables:`` of its file."""
+    with duckdb.connect() as con:
+        con.execute(sql)
+        domain = None if stated is None else {"tables": stated}
+        request = DatabaseRequest(unit, tables=tables, public_tables=public, domain=domain, **options)
+        with opened_tree(con, request) as (_, session, tree):
+            rows = {
+                one.name: session.engine.fetch(f"FROM {one.relation.sql}", step="test") for one in tree.tree
+            }
+            return tree, rows
+
+
+def refused(words, sql, *args, error=InputError, **options):
+    with pytest.raises(error) as caught:
+        tree_of(sql, *args, **options)
+    for word in (words,) if isinstance(words, str) else words:
+        assert word in str(caught.value)
+
+
+def roles(tree, table):
+    return {role.name: role for role in tree.shapes[table].roles}
+
+
+def measured(tree, table):
+    return [item.name for item in tree.shapes[table].measured]
+
+
+# -- what is accepted -------------------------------------------------------------------------------------
+
+
+def test_a_chain_by_its_constraints():
+    tree, _ = tree_of(SHOP, ["items", "customers", "orders"], most={"items": 32})
+    told = [(one.name, one.key, one.parent, one.foreign_key, one.most) for one in tree.tree]
+    assert told == [
+        ("customers", ("id",), None, (), 1),
+        ("orders", ("oid",), "customers", ("cid",), 16),
+        ("items", ("oid", "line"), "orders", ("oid",), 32),
+    ]
+    assert tree.tree.rows_per_unit("items") == 16 * 32
+    assert roles(tree, "customers") == {"id": Key("id", "INTEGER", "key of the table")}
+    assert roles(tree, "orders")["cid"] == ForeignKey("cid", "INTEGER", "customers", "id")
+    assert roles(tree, "items") == {
+        "oid": ForeignKey("oid", "INTEGER", "orders", "oid"),
+        "line": PartOfKey("line", "INTEGER"),
+    }
+    assert measured(tree, "items") == ["price"]
+    assert tree.shapes["items"].order == ("oid", "line", "price")
+    assert tree.lookups == {"customers": {}, "orders": {}, "items": {}}
+
+
+def test_the_unit_can_be_a_table_and_names_may_be_spelled_otherwise():
+    for unit in ("customers", "CUSTOMERS.ID", "main.customers.id", 'customers."id"'):
+        tree, _ = tree_of(SHOP, ["main.customers", "ORDERS"], unit=unit)
+        assert [table.name for table in tree.tree] == ["customers", "orders"]
+
+
+def test_links_of_the_file_where_the_catalog_has_none():
+    sql = "CREATE TABLE customers (id BIGINT, a INT); CREATE TABLE orders (cid INT, b INT);"
+    stated = {"orders": {"parent": "customers", "foreign_key": "cid", "most": 4}}
+    tree, _ = tree_of(sql, stated=stated)
+    assert tree.tree["orders"].foreign_key == ("cid",) and tree.tree["orders"].key == ()
+    assert tree.tree["orders"].most == 4
+    assert tree_of(sql, stated=stated, most={"orders": 5})[0].tree["orders"].most == 5
+
+
+def test_a_composite_key_in_another_order():
+    sql = """
+        CREATE TABLE people (country VARCHAR, number INT, a INT, PRIMARY KEY (number, country));
+        CREATE TABLE visits (c VARCHAR, n INT, b INT, FOREIGN KEY (n, c) REFERENCES people (number, country));
+    """
+    tree, _ = tree_of(sql, ["people", "visits"], unit="people")
+    assert tree.tree["visits"].foreign_key == ("n", "c") and tree.tree.root.key == ("number", "country")
+    assert roles(tree, "visits") == {
+        "c": ForeignKey("c", "VARCHAR", "people", "country"),
+        "n": ForeignKey("n", "INTEGER", "people", "number"),
+    }
+
+
+def test_several_children_and_a_table_with_one_row_per_parent():
+    sql = (
+        CUSTOMERS + ORDERS + "CREATE TABLE cards (id INT PRIMARY KEY REFERENCES customers (id), limits INT);"
+    )
+    tree, _ = tree_of(sql, ["customers", "orders", "cards"], most={"cards": 7})
+    assert tree.tree["cards"].most == 1
+    assert [one.name for one in tree.tree.children("customers")] == ["orders", "cards"]
+
+
+def test_a_public_table_by_group_of_its_rows():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + """
+        CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT REFERENCES products (pid), stars INT);
+        INSERT INTO customers VALUES (1, 'x');
+        INSERT INTO likes VALUES (1, 1, 5), (1, 3, 4), (1, 2, 3), (1, 4, 2), (1, NULL, 1);
+    """
+    )
+    stated = {"likes": {"columns": {"pid": {"references": "products", "by": "kind"}}}}
+    tree, rows = tree_of(sql, ["customers", "likes"], stated=stated, public=["products"])
+    assert tree.tree["likes"].references == (Reference(("pid",), "products", "public", ("kind",)),)
+    assert roles(tree, "likes")["pid"] == PublicKey("pid", "INTEGER", "pid", "pid")
+    attribute = tree.shapes["likes"].measured[-1]
+    assert (attribute.name, attribute.labels, attribute.nullable) == ("pid", (0, 1, 2), True)
+    codes = rows["likes"][attribute.source.strip('"')]
+    assert codes.filled(-1).tolist() == [0, 0, 1, 2, -1]
+    lookup = tree.lookups["likes"]["pid"]
+    assert lookup.texts[0].tolist() == ["1", "3", "2", "4"] and lookup.sizes.tolist() == [2, 1, 1]
+    assert lookup.key == ("pid",) and lookup.sql_types == ("INTEGER",)
+
+
+def test_a_public_row_itself_is_the_group_without_by():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + "CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT REFERENCES products);"
+    )
+    tree, _ = tree_of(sql, ["customers", "likes"], public=["products"])
+    assert tree.lookups["likes"]["pid"].sizes.tolist() == [1] * 4
+
+
+def test_dangling_references_to_a_public_table_are_null():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + """
+        CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT, n INT);
+        INSERT INTO customers VALUES (1, 'x');
+        INSERT INTO likes VALUES (1, 99, 1), (1, 2, 2);
+    """
+    )
+    stated = {"likes": {"columns": {"pid": {"references": "products"}}}}
+    _, rows = tree_of(sql, ["customers", "likes"], stated=stated, public=["products"])
+    assert rows["likes"]["code of pid"].filled(-1).tolist() in ([-1, 1], [1, -1])
+
+
+def test_each_row_comes_once_whatever_the_collation_of_the_columns():
+    sql = (
+        CUSTOMERS
+        + """
+        CREATE TABLE codes (code VARCHAR COLLATE NOCASE, kind INT);
+        INSERT INTO codes VALUES ('a', 1), ('A', 2), ('b', 3);
+        CREATE TABLE uses (cid INT REFERENCES customers (id), code VARCHAR COLLATE NOCASE, n INT);
+        INSERT INTO customers VALUES (1, 'x');
+        INSERT INTO uses VALUES (1, 'a', 1), (1, 'A', 2), (1, 'B', 3);
+    """
+    )
+    stated = {"uses": {"columns": {"code": {"references": "codes"}}}}
+    domain = {"public_tables": {"codes": {"key": "code"}}, "tables": {"customers": None, **stated}}
+    with duckdb.connect() as con:
+        con.execute(sql)
+        request = DatabaseRequest(
+            "customers.id", tables=["customers", "uses"], public_tables=["codes"], domain=domain
+        )
+        with opened_tree(con, request) as (_, session, tree):
+            found = session.engine.fetch(f"FROM {tree.tree['uses'].relation.sql} ORDER BY n", step="test")
+    assert found["code of code"].filled(-1).tolist() == [1, 0, -1]  # by bytes: 'A', 'a', 'b'
+
+
+def test_a_second_key_to_the_units_names_no_one_and_looks_up_no_one():
+    sql = (
+        CUSTOMERS
+        + """
+        CREATE TABLE payments (payer INT, payee INT, amount INT);
+        INSERT INTO customers VALUES (1, 'x');
+        INSERT INTO payments VALUES (1, 1, 10), (1, 77, 20), (1, NULL, 30);
+    """
+    )
+    stated = {
+        "payments": {
+            "parent": "customers",
+            "foreign_key": "payer",
+            "columns": {"payee": {"references": "customers"}},
+        }
+    }
+    tree, rows = tree_of(sql, ["customers", "payments"], stated=stated)
+    assert tree.tree["payments"].references == (Reference(("payee",), "customers", "other"),)
+    assert roles(tree, "payments")["payee"] == RandomKey(
+        "payee", "INTEGER", "customers", "id", "payee", False
+    )
+    # 77 is nobody: whether it is depends on another unit, so it counts like one that is there
+    assert rows["payments"]["code of payee"].filled(-1).tolist() == [1, 1, -1]
+
+
+def test_a_self_reference_is_whether_there_is_one():
+    sql = "CREATE TABLE customers (id INT PRIMARY KEY, boss INT REFERENCES customers (id), a INT);" + ORDERS
+    tree, _ = tree_of(sql)
+    assert tree.tree.root.references == (Reference(("boss",), "customers", "self"),)
+    assert roles(tree, "customers")["boss"] == RandomKey("boss", "INTEGER", "customers", "id", "boss", True)
+
+
+def test_a_bridge_table_to_a_public_table():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + """
+        CREATE TABLE carts (cid INT REFERENCES customers (id), pid INT REFERENCES products (pid),
+            PRIMARY KEY (cid, pid));
+    """
+    )
+    tree, _ = tree_of(sql, ["customers", "carts"], public=["products"])
+    assert measured(tree, "carts") == ["pid"] and tree.shapes["carts"].order == ("cid", "pid")
+    assert type(roles(tree, "carts")["pid"]) is PublicKey
+
+
+def test_a_reference_in_the_key_of_a_table_with_children_stays_beside_its_code():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + """
+        CREATE TABLE carts (cid INT REFERENCES customers (id), pid INT REFERENCES products (pid),
+            PRIMARY KEY (cid, pid));
+        CREATE TABLE looks (cid INT, pid INT, a INT, FOREIGN KEY (cid, pid) REFERENCES carts (cid, pid));
+        INSERT INTO customers VALUES (1, 'x');
+        INSERT INTO carts VALUES (1, 3);
+    """
+    )
+    tree, rows = tree_of(sql, ["customers", "carts", "looks"], public=["products"])
+    assert rows["carts"]["pid"].tolist() == [3] and rows["carts"]["code of pid"].tolist() == [2]
+    assert tree.tree["carts"].key == ("cid", "pid")
+    assert tree.tree["looks"].references == ()
+
+
+def test_a_key_that_follows_from_the_owning_one_is_no_reference():
+    sql = (
+        CUSTOMERS
+        + """
+        CREATE TABLE addresses (cid INT REFERENCES customers (id), no INT, zip INT, PRIMARY KEY (cid, no));
+        CREATE TABLE orders (cid INT, no INT, n INT, FOREIGN KEY (cid) REFERENCES customers (id),
+            FOREIGN KEY (cid, no) REFERENCES addresses (cid, no));
+    """
+    )
+    tables = ["customers", "addresses", "orders"]
+    refused(["orders belongs to units in several ways", "parent: customers"], sql, tables)
+    tree, _ = tree_of(sql, tables, stated={"orders": {"parent": "addresses"}})
+    assert tree.tree["orders"].parent == "addresses" and tree.tree["orders"].references == ()
+    stated = {"orders": {"parent": "customers"}}
+    refused(["shares 'cid'", "addresses"], sql, tables, stated=stated)
+
+
+def test_views_are_tables_of_the_tree():
+    sql = SHOP + "CREATE VIEW late AS SELECT oid, cid, month + 1 AS next FROM orders WHERE month > 6;"
+    stated = {"late": {"key": "oid", "parent": "customers", "foreign_key": "cid"}}
+    tree, _ = tree_of(sql, ["customers", "late"], stated=stated)
+    assert measured(tree, "late") == ["next"]
+    refused(
+        "may mix rows",
+        sql + "CREATE VIEW sums AS SELECT cid, sum(month) AS s FROM orders GROUP BY cid;",
+        ["customers", "sums"],
+        stated={"sums": {"parent": "customers", "foreign_key": "cid"}},
+        error=SourceError,
+    )
+
+
+def test_twenty_five_tables():
+    children = "".join(f"CREATE TABLE t{i} (cid INT REFERENCES customers (id), a INT);" for i in range(24))
+    tree, _ = tree_of(CUSTOMERS + children, ["customers", *(f"t{i}" for i in range(24))])
+    assert len(tree.tree.tables) == 25
+
+
+def test_depth_five_with_small_bounds():
+    sql, above = CUSTOMERS, "customers (id)"
+    for i in range(5):
+        sql += f"CREATE TABLE t{i} (k{i} INT PRIMARY KEY, up INT REFERENCES {above}, a INT);"
+        above = f"t{i} (k{i})"
+    names = ["customers", *(f"t{i}" for i in range(5))]
+    assert tree_of(sql, names)[0].tree.rows_per_unit("t4") == 16**5
+    refused(["2,097,152 rows in t4", "16 x 16 x 16 x 16 x 32"], sql, names, most={"t4": 512 // 16})
+
+
+def test_what_only_rows_can_tell_is_no_error():
+    sql = """
+        CREATE TABLE customers (id INT, a INT); CREATE TABLE orders (cid INT, b INT);
+        INSERT INTO customers VALUES (1, 1), (1, 2), (NULL, 3);
+        INSERT INTO orders VALUES (1, 1), (9, 2), (NULL, 3);
+    """
+    tree, _ = tree_of(sql, stated={"orders": {"parent": "customers", "foreign_key": "cid"}})
+    assert [table.name for table in tree.tree] == ["customers", "orders"]
+
+
+def test_empty_tables_and_tables_of_keys_alone():
+    sql = "CREATE TABLE customers (id INT PRIMARY KEY); CREATE TABLE orders (cid INT REFERENCES customers (id));"
+    tree, _ = tree_of(sql)
+    assert [measured(tree, name) for name in BOTH] == [[], []]
+    assert [tree.shapes[name].order for name in BOTH] == [("id",), ("cid",)]
+
+
+def test_the_domain_of_a_table_is_a_domain_file():
+    stated = {
+        "customers": {
+            "columns": {"region": {"type": "categorical", "categories": ["n", "s"], "other": False}}
+        },
+        "orders": {
+            "columns": {"month": {"type": "numeric", "lower": 1, "upper": 12}, "oid": {"type": "key"}},
+            "never": ["month = 13"],
+            "order": "MONTH",
+        },
+    }
+    tree, _ = tree_of(SHOP, stated=stated, discover=False)
+    assert tree.shapes["customers"].domain.names == ("region",)
+    assert tree.orders == {"orders": "month"} and len(tree.shapes["orders"].never) == 1
+
+
+def test_excluded_columns_are_not_written():
+    sql = (
+        CUSTOMERS
+        + PRODUCTS
+        + """
+        CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT REFERENCES products (pid), note VARCHAR, n INT);
+    """
+    )
+    tree, _ = tree_of(sql, ["customers", "likes"], exclude=["likes.note", "LIKES.PID"])
+    assert tree.shapes["likes"].order == ("cid", "n") and tree.tree["likes"].references == ()
+
+
+def test_names_with_dots_quotes_and_other_letters():
+    sql = """
+        CREATE TABLE "a.b" ("k ""1" INT PRIMARY KEY, "straße.nr" INT, "x" INT);
+        CREATE TABLE "日本" ("up" INT REFERENCES "a.b" ("k ""1"), "note.x" VARCHAR, "y" INT);
+    """
+    for unit in ('"a.b"."k ""1"', 'a.b.k "1', '"a.b"'):
+        tree, _ = tree_of(sql, ['"a.b"', "日本"], unit=unit, exclude=["日本.note.x", '"a.b"."straße.nr"'])
+        assert [table.name for table in tree.tree] == ["a.b", "日本"]
+        assert tree.shapes["日本"].order == ("up", "y") and tree.shapes["a.b"].order == ('k "1', "x")
+
+
+def test_the_call_comes_before_the_file():
+    with duckdb.connect() as con:
+        con.execute(SHOP + PRODUCTS)
+        tables = {"customers": {}, "orders": {"most": 3}, "items": {"most": 5}}
+        domain = {"unit": "customers.id", "public_tables": ["products"], "tables": tables}
+        with opened_tree(con, DatabaseRequest(domain=domain)) as (request, _, tree):
+            assert request.tables == ("customers", "orders", "items") and request.unit == "customers.id"
+            assert [table.most for table in tree.tree] == [1, 3, 5]
+            assert [table.name for table in tree.tree.public] == ["products"]
+        with opened_tree(con, DatabaseRequest(domain=domain, tables=BOTH, most={"orders": 9})) as (
+            _,
+            _,
+            tree,
+        ):
+            assert [(table.name, table.most) for table in tree.tree] == [("customers", 1), ("orders", 9)]
+
+
+def test_a_database_file_is_read(tmp_path):
+    with duckdb.connect(tmp_path / "shop.duckdb") as con:
+        con.execute(SHOP)
+    request = DatabaseRequest("customers.id", tables=BOTH)
+    with opened_tree(tmp_path / "shop.duckdb", request) as (_, session, tree):
+        assert [table.name for table in tree.tree] == ["customers", "orders"]
+        assert len(session.tables) == 2 and not session.probe_writing() in (None,)
+        session.release_source()
+    with (
+        pytest.raises(InputError, match="memory_limit"),
+        opened_tree(
+            tmp_path / "shop.duckdb", DatabaseRequest("customers.id", tables=BOTH, memory_limit="much")
+        ),
+    ):
+        pass
+
+
+# -- what is refused --------------------------------------------------------------------------------------
+
+LOOSE = "CREATE TABLE loose (a INT);"
+
+
+@pytest.mark.parametrize(
+    "words, sql, options",
+    [
+        ("unit= is missing", SHOP, {"unit": None}),
+        ("names no table of the release", SHOP, {"unit": "clients.id"}),
+        (
+            ["unit='orders.oid' names no table", "tables="],
+            SHOP,
+            {"unit": "orders.oid", "tables": ["customers", "items"]},
+        ),
+        ("'idd', which is not a column of customers; did you mean 'id'", SHOP, {"unit": "customers.idd"}),
+        (
+            ["unit='customers.region' is not the key of customers", "customers.id"],
+            SHOP,
+            {"unit": "customers.region"},
+        ),
+        (
+            "a public table: units are rows of a private one",
+            SHOP + PRODUCTS,
+            {"unit": "products.pid", "public": ["products"]},
+        ),
+        (
+            "Only one private table is named, customers: release it with release()",
+            SHOP,
+            {"tables": ["customers"]},
+        ),
+        ("tables= is missing", SHOP, {"tables": []}),
+        ("named twice", SHOP, {"tables": [*BOTH, "Orders"]}),
+        ("named twice in tables= and public_tables=", SHOP, {"public": ["orders"]}),
+        ("give names of tables and views", SHOP, {"tables": [*BOTH, "SELECT 1"]}),
+        (["loose reaches no unit", "public_tables="], SHOP + LOOSE, {"tables": [*BOTH, "loose"]}),
+        (["items.oid refers to orders", "neither in tables="], SHOP, {"tables": ["customers", "items"]}),
+        (
+            ["items.oid refers to orders", "exclude=items.oid"],
+            CUSTOMERS
+            + ORDERS
+            + """
+            CREATE TABLE items (cid INT REFERENCES customers (id), oid INT REFERENCES orders (oid), a INT);""",
+            {"tables": ["customers", "items"]},
+        ),
+        ("most= names 'oders'", SHOP, {"most": {"oders": 3}}),
+        ("most= names customers, whose rows are the units", SHOP, {"most": {"customers": 3}}),
+        ("most={'orders': 0}", SHOP, {"most": {"orders": 0}}),
+        ("exclude= names 'ordrs.note'", SHOP, {"exclude": ["ordrs.note"]}),
+        ("exclude= names 'note'", SHOP, {"exclude": ["note"]}),
+        ("orders has no such column", SHOP, {"exclude": ["orders.mont"]}),
+        (
+            "ties orders to other tables",
+            SHOP,
+            {"exclude": ["orders.oid"], "tables": ["customers", "orders", "items"]},
+        ),
+        ("ties customers to other tables", SHOP, {"exclude": ["customers.id"]}),
+        ("reaches no unit", SHOP, {"exclude": ["orders.cid"]}),
+        ("public_tables= has unknown tables: productz", SHOP, {"public": ["productz"]}),
+        ("There is no table", SHOP, {"tables": ["customers", "oders"]}),
+        ("names views", SHOP + "CREATE VIEW v AS FROM orders;", {"public": ["v"]}),
+    ],
+)
+def test_names_are_refused(words, sql, options):
+    refused(words, sql, error=(InputError, SourceError), **options)
