@@ -123,8 +123,9 @@ def _staged(
             drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
         rows[one.name] = drawn
         parent = next((other.kept for other in written if other.name == leg.table.parent), None)
-        kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed), parent)
         lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
+        kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed))
+        kept = replace(kept, parent=parent, lookups=lookups)
         written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
     return written, {name: drawn.total for name, drawn in rows.items()}
 
@@ -169,10 +170,8 @@ def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: i
     )
 
 
-def _kept(
-    job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, Any], parent: StoredRelease | None
-) -> StoredRelease:
-    """What is stored of a table; ``parent``: the same of the table above."""
+def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
+    """What is stored of a table by itself."""
     fitted = one.fitted
     attributes = fitted.shape.domain.attributes
     hidden = fitted.model.domain.attributes[len(attributes) :]
@@ -187,7 +186,6 @@ def _kept(
         measurements=fitted.measurements,
         labels=[code_labels(attribute) for attribute in (*attributes, *hidden)],
         variances=fitted.variances,
-        parent=parent,
     )
 
 
