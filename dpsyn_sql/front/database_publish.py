@@ -33,7 +33,7 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database, table_seed
-from dpsyn_sql.rows.write.families import stage_table
+from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -114,16 +114,18 @@ def _staged(
     """Draw the rows of all tables, those of the root first, and stage them; how many they are by table."""
     rows, written = dict[str, TableRows](), list[WrittenTable]()
     for one in ready:
-        leg, own, shape = one.table.leg, table_seed(seed, one.name), one.fitted.shape
+        leg, own, families = one.table.leg, table_seed(seed, one.name), families_in(one.fitted.model)
         above = None if leg.table.parent is None else rows[leg.table.parent]
-        families = families_in(one.fitted.model)
+        shape = together(one.fitted.shape, families)
         given = None if above is None or families is None else above.given(families, own)
         staged, model = _temporary(), one.fitted.model
         with leg.terms.deadline.running(), phase("sample") as advance:
             drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
         rows[one.name] = drawn
-        kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed))
+        parent = next((other.kept for other in written if other.name == leg.table.parent), None)
         lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
+        kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed))
+        kept = replace(kept, parent=parent, lookups=lookups)
         written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
     return written, {name: drawn.total for name, drawn in rows.items()}
 
@@ -169,7 +171,7 @@ def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: i
 
 
 def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
-    """What is stored of a table."""
+    """What is stored of a table by itself."""
     fitted = one.fitted
     attributes = fitted.shape.domain.attributes
     hidden = fitted.model.domain.attributes[len(attributes) :]

@@ -1,6 +1,5 @@
 -- Rows without those that the owner's conditions exclude.
--- in:  rows (query: the column row and others), impossible (query over the CTE everything: the numbers of excluded rows), number
---      (the name of its column)
+-- in:  rows (query: the column row and others), impossible (query over the CTE everything: the numbers of excluded rows)
 -- out: a query with the columns of rows
 WITH everything AS (
 {{ rows }}

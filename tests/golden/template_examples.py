@@ -487,7 +487,9 @@ EXAMPLES = {
             "known": literal("'a', 'it''s'"),
         }
     },
-    "macros/forget": {"": {**SCHEMA, "table": ident("shares"), "name": literal("it's")}},
+    "macros/forget": {
+        "": {**SCHEMA, "table": ident("shares"), "name": literal("it's.t"), "whole": literal("it's")}
+    },
     "macros/found": {"": {"caller": literal("it's"), "wanted": F("wanted_release"), "most": 5}},
     "macros/marginal": {"": {**SCHEMA, "found": QUERY}},
     "macros/no_model": {
@@ -521,6 +523,15 @@ EXAMPLES = {
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
     "sample/drop": {"": {"table": F("model")}},
     "sample/family_rows": {"": UNITS},
+    "sample/given": {
+        "": {
+            "parents": QUERY,
+            "number": F("a2 + 1"),
+            "words": [F("CAST(a0 AS UBIGINT) AS w0"), F("CAST(sofar AS UBIGINT) AS w1")],
+        }
+    },
+    "sample/numbered": {"": {"drawn": QUERY, "stride": 17, "codes": [F("a0"), F("a1_0"), F("t")]}},
+    "sample/possible": {"": {"rows": QUERY, "impossible": QUERY}},
     "sample/walk": {
         "": {
             "words": UNITS["words"],

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from support.tables import MOST, PARENTS, families, models, shape_of_table
 
-from dpsyn_sql.domain.shape import RandomKey, Shape
+from dpsyn_sql.domain.shape import PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 
 UNITS = 20_000
 
@@ -272,6 +273,39 @@ def test_keys_of_other_rows_name_a_row_or_none(tmp_path):
     assert orders.channel.nunique() > 0.5 * len(customers)
     assert orders.region.isna().sum() == 1 and (orders.region < orders.order_id)[1:].all()
     assert frames["visits"].site.isna().all()
+
+
+@pytest.mark.parametrize("most", [10_000, 3])
+def test_keys_of_public_rows_are_of_the_group_that_is_drawn(tmp_path, monkeypatch, most):
+    monkeypatch.setattr("dpsyn_sql.rows.write.table_macro.MOST_PUBLIC", most)
+    shapes = shapes_of()
+    role = PublicKey("category", "VARCHAR", "name", "category")
+    shapes["items"] = replace(shapes["items"], roles=(*shapes["items"].roles, role))
+    names = np.array(["b1", "a", "it's", "b2", "b3"], dtype=object)
+    lookup = GroupedRows(np.array([1, 0, 3, 1, 1]), {"name": names})
+    with duckdb.connect(str(tmp_path / "out.duckdb")) as con:
+        engine = DuckDBEngine(con)
+        for database, lookups in (("plain", {}), ("shop", {"category": lookup})):
+            with engine.transaction():
+                for one in kept_tables(database, models(), shapes):
+                    if one.name.endswith(".items"):
+                        one = replace(one, lookups=lookups)
+                    persist(engine, "out", one)
+        found = con.execute("FROM dpsyn_sample('shop.items', 3000)").df().category
+        assert con.execute("FROM dpsyn_sample('plain.items', 3000)").df().category.isna().all()
+        with_codes = stored_codes(con)
+    if most == 3:
+        assert found.isna().all()
+        return
+    assert set(found[with_codes == 0]) == {"a"} and found[with_codes == 2].isna().all()
+    shares = found[with_codes == 1].value_counts(normalize=True)
+    assert set(shares.index) == {"b1", "b2", "b3"} and (abs(shares - 1 / 3) < 0.06).all()
+
+
+def stored_codes(con):
+    """The categories of the same rows, where they are written themselves."""
+    stored(con, "codes", models(), shapes_of())
+    return con.execute("FROM dpsyn_sample('codes.items', 3000)").df().category
 
 
 def test_a_table_below_one_that_sql_cannot_draw_says_so(tmp_path, monkeypatch):

@@ -143,4 +143,4 @@ def models(seed=1):
 def shape_of_table(name, never=()):
     roles, measured = ROLES[name], DOMAINS[name]
     order = (*(role.name for role in roles), *(one.name for one in measured))
-    return Shape(measured, roles, order, tuple(never), ticks="day" if name == "visits" else "")
+    return Shape(measured, roles, order, tuple(never))

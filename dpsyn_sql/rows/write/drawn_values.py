@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
@@ -13,6 +13,7 @@ from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.rows.decode.output import conditions, constant_expression, derived_value, written_type
 from dpsyn_sql.rows.decode.values import tick_expression
 from dpsyn_sql.rows.sample.sql_text import Tables
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -23,12 +24,14 @@ MOST_NUMBERED = 10**9
 @dataclass(frozen=True, slots=True)
 class DrawnTable:
     """A table of rows that SQL draws. ``network``: None for a model that is none. ``families``: how rows go
-    together, None where each is by itself. ``release``: its number in the tables of models."""
+    together, None where each is by itself. ``release``: its number in the tables of models. ``lookups``: by
+    attribute, the public rows that it stands for."""
 
     shape: Shape
     network: Network | None
     families: Families | None
     release: int
+    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
 
     @property
     def stored(self) -> Tables:

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.rows.sample.sql_sampler import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
 from dpsyn_sql.rows.write.drawn_values import DrawnTable
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.sample_macro import parameters, sample_queries
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import fold
@@ -70,6 +71,7 @@ class StoredRelease:
     ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
     ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL), ``variances``
     those of the model's estimates. ``parent``: of a table of a tree the table above; it is written before.
+    ``lookups``: by measured attribute, the public rows that it stands for.
     """
 
     name: str
@@ -83,6 +85,7 @@ class StoredRelease:
     labels: Sequence[Sequence[object]]
     variances: Variances = NO_VARIANCES
     parent: StoredRelease | None = None
+    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
 
     @property
     def way(self) -> tuple[StoredRelease, ...]:
@@ -382,7 +385,7 @@ def _macros(
 
 def _drawn_table(kept: StoredRelease, numbers: Mapping[str, int]) -> DrawnTable:
     number = next(one for name, one in numbers.items() if fold(name) == fold(kept.name))
-    return DrawnTable(kept.shape, kept.drawn.network, families_in(kept.model), number)
+    return DrawnTable(kept.shape, kept.drawn.network, families_in(kept.model), number, kept.lookups)
 
 
 def _found(caller: str) -> Fragment:

@@ -10,6 +10,7 @@ replaced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dpsyn_sql.domain.shape import Shape, UnitId
 from dpsyn_sql.fit.network import Network
@@ -58,7 +59,13 @@ def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, F
     families = tables[-1].families
     if families is not None and families.table:
         way = [
-            TableOfTree(one.shape, one.network, one.families, one.stored)
+            TableOfTree(
+                replace(one.shape, ticks=one.families.order),
+                one.network,
+                one.families,
+                one.stored,
+                one.lookups,
+            )
             for one in tables
             if one.network is not None and one.families is not None
         ]

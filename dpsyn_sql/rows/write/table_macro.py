@@ -6,12 +6,14 @@ one table's rows are those that the rows of another name: numbers of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, RandomKey, Role, Shape, UnitId
+import numpy as np
+
+from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role, Shape, UnitId
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.leaves import measured_columns
@@ -25,18 +27,24 @@ from dpsyn_sql.rows.sample.table_text import (
     table_network,
 )
 from dpsyn_sql.rows.write.drawn_values import MOST_NUMBERED, fresh_tick, row_bits, valued
-from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.rows.write.public_rows import GroupedRows
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
+
+MOST_PUBLIC = 10_000
+"""Rows of a public table that a macro lists: they are part of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOfTree:
-    """A table on the way from the root. ``stored``: where its distributions are."""
+    """A table on the way from the root. ``stored``: where its distributions are. ``lookups``: by attribute,
+    the public rows that it stands for."""
 
     shape: Shape
     network: Network
     families: Families
     stored: Tables
+    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,33 @@ class TableWay:
                 made[role.name] = _key(key, role, ident(self.column(number, last)))
             elif isinstance(role, RandomKey) and (drawn := self._random(role, units)) is not None:
                 made[role.name] = drawn
+            elif isinstance(role, PublicKey) and (public := self._public(role)) is not None:
+                made[role.name] = public
         return made
+
+    def _bits(self, attribute: str) -> str:
+        """64 random bits of a row of the last table for the row that an attribute of it names."""
+        purpose, seed = string_literal(f"{attribute}|named|"), self.bits_seed(len(self.tables) - 1)
+        return f"hash(xor(CAST({ident('row')} AS UBIGINT), hash({purpose} || {seed})))"
+
+    def _measured(self, attribute: str) -> Fragment:
+        """The value of an attribute of the last table."""
+        shape, seed = self.tables[-1].shape, self.bits_seed(len(self.tables) - 1)
+        return measured_columns(shape.domain, row_bits(seed), shape.ticks)[attribute]
+
+    def _public(self, role: PublicKey) -> Fragment | None:
+        """The key of a public row of the group that was drawn. None without a lookup, or of too many rows."""
+        lookup = self.tables[-1].lookups.get(role.attribute)
+        if lookup is None or lookup.groups.size > MOST_PUBLIC:
+            return None
+        order = np.argsort(lookup.groups, kind="stable")
+        sizes = np.bincount(lookup.groups)
+        starts, group = np.cumsum(sizes) - sizes, f"CAST({self._measured(role.attribute)} AS BIGINT) + 1"
+        size, start = (f"({_listed(map(str, one), 'BIGINT')})[{group}]" for one in (sizes, starts))
+        place = _below(self._bits(role.attribute), size)
+        keys = _listed((literal(str(lookup.keys[role.key][row])) for row in order), "VARCHAR")
+        key = f"({keys})[{start} + {place} + 1]"
+        return Fragment(f"CASE WHEN {size} > 0 THEN CAST({key} AS {written_type(role.type)}) END")
 
     def _random(self, role: RandomKey, units: Fragment) -> Fragment | None:
         """The key of a root row, or of an earlier row of the same table. None where that could be a row that
@@ -187,14 +221,20 @@ class TableWay:
         key, number = meant
         if number != Number(depth, "row"):
             return None
-        seed, rows = self.bits_seed(last), ident("row") if role.earlier else units
-        purpose = string_literal(f"{role.attribute}|named|")
-        bits = f"hash(xor(CAST({ident('row')} AS UBIGINT), hash({purpose} || {seed})))"
-        drawn = f"CAST((CAST({bits} AS UHUGEINT) * CAST({rows} AS UHUGEINT)) >> 64 AS BIGINT)"
-        there = measured_columns(own.shape.domain, row_bits(seed), own.shape.ticks)[role.attribute]
+        rows = ident("row") if role.earlier else units
         least = 0 if role.earlier and role.name in own.shape.not_null else 1  # a first row may name itself
-        value = _key(key, role, Fragment(f"({drawn})"))
+        value = _key(key, role, Fragment(_below(self._bits(role.attribute), rows)))
+        there = self._measured(role.attribute)
         return Fragment(f"CASE WHEN {there} IS NOT NULL AND {rows} >= {least} THEN {value} END")
+
+
+def _below(bits: str, count: str) -> str:
+    """A number below ``count``, a BIGINT, of 64 random bits; 0 if that is 0."""
+    return f"(CAST((CAST({bits} AS UHUGEINT) * CAST({count} AS UHUGEINT)) >> 64 AS BIGINT))"
+
+
+def _listed(values: Iterable[str], kind: str) -> str:
+    return f"CAST([{', '.join(values)}] AS {kind}[])"
 
 
 def _key(key: Role, role: Role, number: Fragment) -> Fragment:
