@@ -135,6 +135,8 @@ class Release:
         ``dpsyn_sample(name, rows, seed := seed)`` in SQL: keys and unit ids are NULL, rows that the owner
         excludes are left out, and no seed gives the released rows. The connection or file must still
         exist and be readable. The data frame is in memory: about 8 bytes per number and 60 per text.
+        Of a table of a database release they are the rows that belong to so many new rows of the root, and
+        keys are numbers: samples of all its tables with one number and one seed join.
 
         Args:
             rows: how many; the result has fewer if the owner's conditions exclude some.

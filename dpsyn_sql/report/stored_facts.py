@@ -175,6 +175,16 @@ class _Certificate(_Facts):
     losses: _Losses
     database: _Database | None = None
 
+    @model_validator(mode="after")
+    def _says_what_is_above(self) -> Self:
+        families = self.public_facts.families
+        if self.database is not None:
+            if families is None or not {"above", "below"} <= families.model_fields_set:
+                raise ValueError("a table of several without the attributes above it")
+            if families.table != self.database.table:
+                raise ValueError("the attributes are of another table")
+        return self
+
 
 def checked_facts(certificate: str) -> dict[str, Any]:
     """The facts of a certificate.

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.tables import MOST, PARENTS, families, models, shape_of_table
 
-from dpsyn_sql.domain.shape import PublicKey, RandomKey
+from dpsyn_sql.domain.shape import Constant, PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
@@ -338,6 +338,16 @@ def stored_codes(con):
     """The categories of the same rows, where they are written themselves."""
     stored(con, "codes", models(), shapes_of())
     return con.execute("FROM dpsyn_sample('codes.items', 3000)").df().category
+
+
+def test_no_column_of_a_table_above_is_taken_for_a_parameter(tmp_path):
+    shapes = shapes_of({"customers": ("dpsyn_rows = 700",)})
+    top = shapes["customers"]
+    role = Constant("dpsyn_rows", "INTEGER", 1)
+    shapes["customers"] = replace(top, roles=(*top.roles, role), order=(*top.order, role.name))
+    with duckdb.connect(str(tmp_path / "out.duckdb")) as con:
+        stored(con, "shop", models(), shapes)
+        assert len(con.execute("FROM dpsyn_sample('shop.orders', 700)").df()) > 100
 
 
 def test_a_table_below_one_that_sql_cannot_draw_says_so(tmp_path, monkeypatch):

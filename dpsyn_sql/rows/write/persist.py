@@ -360,7 +360,7 @@ def _macros(
     """``numbers``: of all releases in the database by name, this one included."""
     home, names = ident(database), list(numbers)
     low_variance, iid = sample_queries([_drawn_table(one, numbers) for one in kept.way], kept.name)
-    rows, seed = parameters(kept.shape)
+    rows, seed = parameters(one.shape for one in kept.way)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
         yield render("macros/create_macro", macro=macro, rows=rows, seed=seed, query=query)

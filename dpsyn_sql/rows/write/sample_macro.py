@@ -9,7 +9,7 @@ replaced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dpsyn_sql.domain.shape import Shape, UnitId
@@ -25,9 +25,10 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
 
-def parameters(shape: Shape) -> tuple[Fragment, Fragment]:
-    """The names of the macros' parameters. A parameter hides columns of its name, so no column has it."""
-    taken = {fold(name) for name in shape.order or shape.types}
+def parameters(shapes: Iterable[Shape]) -> tuple[Fragment, Fragment]:
+    """The names of the macros' parameters. A parameter hides columns of its name, so no column has it: of the
+    table, and of those above it."""
+    taken = {fold(name) for shape in shapes for name in shape.order or shape.types}
     rows, seed = "dpsyn_rows", "dpsyn_seed"
     while rows in taken or seed in taken:
         rows, seed = f"{rows}_", f"{seed}_"
@@ -52,9 +53,10 @@ def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, F
         )
         failing = render("macros/no_model", columns=_columns(shape), message=string_literal(message))
         return failing, failing
+    names = parameters(one.shape for one in tables)
     nrows, seed = (
         Fragment(f"CAST({parameter} AS {kind})")
-        for parameter, kind in zip(parameters(shape), ("BIGINT", "UBIGINT"), strict=True)
+        for parameter, kind in zip(names, ("BIGINT", "UBIGINT"), strict=True)
     )
     families = tables[-1].families
     if families is not None and families.table:

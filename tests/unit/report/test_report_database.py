@@ -136,6 +136,16 @@ def test_a_changed_tree_is_refused(change):
         checked_facts(json.dumps({**facts, "database": {**facts["database"], **change}}))
 
 
+@pytest.mark.parametrize("change", [None, {"above": None}, {"table": "items"}, {"above": [{"name": "x"}]}])
+def test_a_table_whose_attributes_above_are_not_told_is_refused(change):
+    facts = json.loads(json.dumps(stored_tables()["orders"].facts))
+    own = facts["public_facts"]["families"]
+    changed = None if change is None else {k: v for k, v in {**own, **change}.items() if v is not None}
+    facts["public_facts"]["families"] = changed
+    with pytest.raises(ValueError):
+        checked_facts(json.dumps(facts))
+
+
 def test_the_page_has_the_tree_the_promise_once_and_every_table(release, tmp_path):
     page = release.report(tmp_path / "shop.html").read_text()
     assert page.count("Suppose somebody bets") == 1 and page.count("<h1>") == 1
