@@ -17,9 +17,9 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 KINDS = ("INTEGER", "BIGINT", "SMALLINT", "UBIGINT", "VARCHAR", "UUID", "DATE", "TIMESTAMP", "DECIMAL(12,2)")
 
 
-def relation_of(name, kinds):
+def relation_of(name, kinds, database="memory"):
     columns = tuple(Column(column, kind) for column, kind in kinds.items())
-    return Relation(f"memory.main.{name}", "table", qualified("memory", "main", name), columns)
+    return Relation(f"{database}.main.{name}", "table", qualified(database, "main", name), columns)
 
 
 @dataclass
