@@ -1,20 +1,20 @@
--- Ordered pairs of distinct rows of one unit, by a code of the first and a code of the second.
--- Each of the n * (n - 1) pairs of a unit counts weight // (n * (n - 1)): a unit counts at most `weight` in all,
--- and no product passes BIGINT. The rows of a unit are counted by code, never pair by pair.
--- in:  table (the encoded source: u, which unit a row is of, and n, the rows of the unit), weight,
+-- Ordered pairs of distinct rows of one family, by a code of the first and a code of the second.
+-- Each of the n * (n - 1) pairs of a family counts w // (n - 1), w the weight of each of its rows: all count n * w at
+-- most, and no product passes BIGINT. The rows of a family are counted by code, never pair by pair.
+-- in:  table (the encoded source: u, which family a row is of, n, the rows of the family, and w),
 --      first, second (the codes of a row: BIGINT expressions of its columns),
---      counted (of a unit its rows with one code: <expression> AS a<code> or b<code>),
+--      counted (of a family its rows with one code: <expression> AS a<code> or b<code>),
 --      cells (of the result: a, b, and product: the columns of their rows)
 -- out: one row per cell: a BIGINT, b BIGINT, n BIGINT (the sum of the weights)
 WITH coded AS (
     SELECT
         u,
-        CAST({{ weight }} // (n * (n - 1)) AS BIGINT) AS v,
+        CAST(w // (n - 1) AS BIGINT) AS v,
         {{ first }} AS a,
         {{ second }} AS b
     FROM {{ table }}
     WHERE n > 1
-    AND n <= {{ weight }}
+    AND w > 0
 ),
 families AS (
     SELECT

@@ -7,13 +7,14 @@
 --      packed (mixed-radix codes in the smallest unsigned type: <expression> AS p<i>),
 --      codes (the names p<i>),
 --      bound (max_rows kept of one unit and the key of the draw among them; none: every row is kept),
---      unit (whose row it is, as bytes), families (the unit of a row is kept too)
--- out: p0, p1, ... and, with families, unit; one row a row of the relation that is kept
+--      carried (columns that stay beside the codes: an expression and a name; with a bound unit, whose row it is, as
+--      bytes), families (the unit of a row is kept too)
+-- out: p0, p1, ... and what is carried, with a bound only with families; one row a row of the relation that is kept
 WITH named AS (
     SELECT
-{% if bound %}
-        {{ unit }} AS unit,
-{% endif %}
+{% for one in carried %}
+        {{ one.expression }} AS {{ one.name }},
+{% endfor %}
 {% for column in named %}
         {{ column }}{% if not loop.last %},{% endif %}
 
@@ -33,9 +34,9 @@ keyed AS (
 {% endif %}
 coded AS (
     SELECT
-{% if bound %}
-        unit,
-{% endif %}
+{% for one in carried %}
+        {{ one.name }},
+{% endfor %}
 {% for column in coded %}
         {{ column }}{% if not loop.last %},{% endif %}
 
@@ -119,6 +120,9 @@ WHERE place <= {{ bound.max_rows }}
 {% else %}
 
 SELECT
+{% for one in carried %}
+    {{ one.name }},
+{% endfor %}
 {% for column in packed %}
     {{ column }}{% if not loop.last %},{% endif %}
 

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,16 @@ _CHUNK = 122_880
 # Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
 
 
+class Encoder(Protocol):
+    """Gives a statement with the columns p0, p1, ... of packs of the attributes of families, and the weight w of
+    each row; ``numbered``: and u, the number of its family, and n, how many rows that has."""
+
+    def query(
+        self, families: Families, packs: Sequence[Sequence[int]], *, numbered: bool = False
+    ) -> Fragment:
+        """The statement."""
+
+
 class SqlCounter:
     """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
 
@@ -70,6 +80,8 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
+        encoder: gives the codes and weights of the rows of ``families`` instead of ``relation_sql``, which is
+            then not read; as ``TreeCodes``, for one table of a tree. Needs ``families``.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -88,16 +100,18 @@ class SqlCounter:
         most: int = MAX_KEPT_CELLS,
         families: Families | None = None,
         siblings: bool = False,
+        encoder: Encoder | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._csv = csv
         self._bound = statements.bound_of(unit, key)
+        self._encoder = encoder
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(queries, domain, bounded=self._bound is not None)
+        self._plan = self._planned_for(queries, domain, bounded=self._bound is not None or encoder is not None)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
@@ -179,7 +193,7 @@ class SqlCounter:
         return [found[query] for query in queries]
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Exact weights of ordered pairs of distinct rows of one unit. PRIVATE.
+        """Exact weights of ordered pairs of distinct rows of one unit, in a tree of one parent's row. PRIVATE.
 
         ``queries``: two attributes each, which may be the same. Nothing is kept but the codes.
 
@@ -341,7 +355,9 @@ class SqlCounter:
         if self._encoding is None:
             dialect, bound = self._engine.dialect, self._bound
             packs = self._plan.packs
-            if self._families is not None and bound is not None:
+            if self._families is not None and self._encoder is not None:
+                query = self._encoder.query(self._families, packs, numbered=self._siblings)
+            elif self._families is not None and bound is not None:
                 query = encode_families(
                     self._relation,
                     self._families,

@@ -1,6 +1,7 @@
-"""PRIVATE: exact tables of pairs of rows of one unit, by generated SQL over the encoded source.
+"""PRIVATE: exact tables of pairs of rows of one family, by generated SQL over the encoded source.
 
-The rows of a unit are counted by bin first, so that a unit of many rows costs as much as its bins.
+A family is the rows of one unit, or in a tree of tables those of one row of the parent. Its rows are counted by
+bin first, so that a family of many rows costs as much as its bins.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from dpsyn_sql.private.count.marginalise import scatter
 from dpsyn_sql.private.count.statements import digit
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding, Tally
-from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
@@ -42,12 +42,12 @@ def sibling_tables(
     packs: Sequence[tuple[int, ...]],
     queries: Sequence[MarginalQuery],
 ) -> list[NDArray[np.int64]]:
-    """Full int64 tables of ordered pairs of distinct rows of one unit, at most ``WEIGHT`` for each unit.
+    """Full int64 tables of ordered pairs of distinct rows of one family, at most ``WEIGHT`` for each unit.
 
     Args:
         engine: holds the codes.
-        encoding: with the columns p0, p1, ... of ``packs``, u and n, of the kept rows; all rows of a unit are
-            in one part.
+        encoding: with the columns p0, p1, ... of ``packs``, u, n and w, of the kept rows; all rows of a unit
+            are in one part.
         domain: the public domain.
         packs: positions of attributes, each pack from the most significant digit down.
         queries: two attributes each, which may be the same, of few bins; they were checked.
@@ -86,7 +86,6 @@ def sibling_tally(
     text = render(
         "count/siblings",
         table=encoding.table,
-        weight=WEIGHT,
         first=first,
         second=second,
         counted=counted,

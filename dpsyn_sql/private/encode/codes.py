@@ -181,6 +181,7 @@ def encode_query(
     *,
     families: bool = False,
     order: Fragment | None = None,
+    carried: Sequence[Carried] = (),
 ) -> Fragment:
     """The query that gives the codes of all rows.
 
@@ -199,8 +200,9 @@ def encode_query(
         bound: how many rows of one unit are kept; None keeps all rows.
         dialect: of the engine that runs the statement.
         families: with a bound, ``unit`` (bytes) is one more column.
-        order: with a bound, the moment of a row in neutral names: one more column ``o``, which tells rows
+        order: the moment of a row in neutral names: one more column ``o``, which with a bound tells rows
             apart.
+        carried: without a bound, further columns of each row.
     """
     used = sorted({position for pack in packs for position in pack})
     named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
@@ -233,7 +235,7 @@ def encode_query(
         codes=outputs,
         bound=bound,
         families=families,
-        unit=None if bound is None else unit_bytes(bound.column, dialect),
+        carried=carried if bound is None else [Carried(unit_bytes(bound.column, dialect), Fragment("unit"))],
     )
 
 
@@ -319,6 +321,14 @@ class Bound:
     key: int
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A column beside the codes: an expression of the source's columns, and its name."""
+
+    expression: Fragment
+    name: Fragment
+
+
 def unit_bytes(column: str, dialect: Dialect) -> Fragment:
     """The unit of a row as bytes; NULL if there is none.
 
@@ -326,3 +336,14 @@ def unit_bytes(column: str, dialect: Dialect) -> Fragment:
     be one partition.
     """
     return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")
+
+
+def key_bytes(columns: Sequence[str], dialect: Dialect, of: str = "") -> Fragment:
+    """A key as bytes; NULL if a part of it is. ``of``: the name of the relation that has the columns.
+
+    Of several columns the length and the text of each in turn: other keys have other bytes.
+    """
+    parts = [f"CAST({of + '.' if of else ''}{ident(column)} AS VARCHAR)" for column in columns]
+    if len(parts) == 1:
+        return dialect.text_bytes(parts[0])
+    return dialect.text_bytes(" || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts))

@@ -10,20 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
-from dpsyn_sql.domain.types import MAX_TICK, tick_expression, tick_literal
-from dpsyn_sql.planning.families import PLACES, Families
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.private.encode.codes import Bound, encode_expression, encode_query, mixed_radix
 from dpsyn_sql.private.encode.family_classes import class_expression
+from dpsyn_sql.private.encode.row_before import RowBefore, moment
 from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
-
-_LAST = MAX_TICK
-# The moment of a row without one, after all others: such rows come last.
-
-_MOMENT = Fragment("o")
 
 
 def encode_families(
@@ -48,7 +43,7 @@ def encode_families(
     are equal too.
     """
     rows = range(families.written)
-    order = None if not families.order else _moment(families.domain[families.order], families, dialect)
+    order = moment(families, dialect)
     singles = [(place,) for place in rows]
     kept = encode_query(
         relation_sql, families.domain, singles, csv, bound, dialect, families=True, order=order
@@ -65,7 +60,7 @@ def encode_families(
         ordered=order is not None,
         shared=list(columns.shared(used)),
         classes=list(columns.drawn(used)),
-        before=list(columns.before(used)),
+        before=list(RowBefore(families, dialect).columns(used)),
         packed=[
             Fragment(f"{mixed_radix(families.domain, pack, codes, dialect)} AS p{i}")
             for i, pack in enumerate(packs)
@@ -73,16 +68,6 @@ def encode_families(
         weight=WEIGHT,
         numbered=numbered,
     )
-
-
-def _moment(order: Attribute, families: Families, dialect: Dialect) -> Fragment:
-    """The tick of a row's moment, clipped to the bins before it is computed; rows without one come last."""
-    column = Fragment(f"c{families.domain.index(order.name)}")
-    ticks = edge_ticks(order)
-    low, high = (max(-MAX_TICK + 1, min(tick, MAX_TICK - 1)) for tick in (ticks[0], ticks[-1] - 1))
-    inside = f"LEAST(GREATEST({column}, {tick_literal(order.type, low)}), {tick_literal(order.type, high)})"
-    tick = tick_expression(order.type, Fragment(inside), dialect)
-    return Fragment(f"CASE WHEN {column} IS NULL THEN {_LAST} ELSE {tick} END")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +88,7 @@ class _Columns:
             return encode_expression(attribute, Fragment("n"), dialect=self.dialect)
         if name in self._groups:
             return Fragment(f"z{self._groups[name]}")
-        if name == families.place:
-            return Fragment(_place_of())
-        if name == families.since:
-            passed = encode_expression(attribute, Fragment("(o - bo)"), dialect=self.dialect)
-            return Fragment(
-                f"CASE WHEN bo IS NULL OR o = {_LAST} THEN {attribute.null_code} ELSE {passed} END"
-            )
-        return Fragment(f"COALESCE(b{self._followed(place)}, {attribute.null_code})")
+        return RowBefore(families, self.dialect).code(place)
 
     def shared(self, used: set[int]) -> Iterator[Fragment]:
         """Aggregates over all rows of a unit: the least code where all rows have one."""
@@ -130,26 +108,3 @@ class _Columns:
                 codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
                 drawn = class_expression(group, codes, Fragment("unit"), self.key, self.dialect, number)
                 yield Fragment(f"{drawn} AS z{number}")
-
-    def before(self, used: set[int]) -> Iterator[Fragment]:
-        """What is known of the row before, NULL in a first row."""
-        if not self.families.order:
-            return
-        yield Fragment(f"lag({_MOMENT}) OVER unit_order AS bo")
-        yield Fragment("row_number() OVER unit_order AS place")
-        names = self.families.domain.names
-        hidden = {name for name, _ in self.families.previous}
-        for place in sorted(used):
-            if names[place] in hidden:
-                followed = self._followed(place)
-                yield Fragment(f"lag(p{followed}) OVER unit_order AS b{followed}")
-
-    def _followed(self, place: int) -> int:
-        name = self.families.domain.names[place]
-        return self.families.domain.index(dict(self.families.previous)[name])
-
-
-def _place_of() -> str:
-    only, first, middle, last = range(len(PLACES))
-    ends = f"WHEN place = 1 THEN {first} WHEN place = n THEN {last}"
-    return f"CASE WHEN n = 1 THEN {only} {ends} ELSE {middle} END"

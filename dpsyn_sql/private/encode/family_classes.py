@@ -38,5 +38,5 @@ def class_expression(
         row = " + ".join(str(dialect.of_places(table[j], str(codes[name]))) for name, table in scores)
         lot = dialect.lot([f"CAST({first + j} AS BIGINT)"], str(unit), key)
         draw = dialect.of_places(drawn, f"CAST({lot} >> {64 - DRAW_BITS} AS BIGINT)")
-        ranks.append(f"CAST({offset} AS BIGINT) + sum(CAST({row} AS BIGINT)) + {draw}")
+        ranks.append(f"CAST({offset} AS BIGINT) + COALESCE(sum(CAST({row} AS BIGINT)), 0) + {draw}")
     return Fragment(f"CAST(LEAST({', '.join(ranks)}) % {size} AS BIGINT)")

@@ -45,8 +45,20 @@ class LocalCurator:
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"
 
+    def discover(self, counter: DiscoveryCounter, rows_per_unit: int) -> None:
+        """Go on to the discovery of another table of the same units, of which ``counter`` counts at most
+        ``rows_per_unit`` things of each.
+
+        Raises:
+            InternalError: the domain is complete.
+        """
+        if self._private_side.counts is not None:
+            raise InternalError("nothing can be discovered once the domain is complete")
+        self._private_side = replace(self._private_side, rows_per_unit=rows_per_unit, unknown=counter)
+
     def open(self, counter: Counter, domain: Domain, rows_per_unit: int | None = None) -> None:
-        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered.
+        """The domain is complete: from now on marginals may be asked for, and nothing can be discovered. Each
+        table of a tree is opened in turn.
 
         ``rows_per_unit``: what a unit adds to a table of ``counter`` at most, where it is not as before.
         """
