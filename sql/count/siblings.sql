@@ -1,6 +1,6 @@
 -- Ordered pairs of distinct rows of one family, by a code of the first and a code of the second.
--- Each of the n * (n - 1) pairs of a family counts w // (n - 1), w the weight of each of its rows: all count n * w at
--- most, and no product passes BIGINT. The rows of a family are counted by code, never pair by pair.
+-- Each of the n * (n - 1) pairs of a family counts the weight w of a row, divided by n - 1 and rounded down: all count
+-- n * w at most, and no product passes BIGINT. The rows of a family are counted by code, never pair by pair.
 -- in:  table (the encoded source: u, which family a row is of, n, the rows of the family, and w),
 --      first, second (the codes of a row: BIGINT expressions of its columns),
 --      counted (of a family its rows with one code: <expression> AS a<code> or b<code>),

@@ -4,8 +4,10 @@ A template that prints no variable needs no entry. Values are those of ``render`
 values is one that the package itself makes, where expressions go into it that are worth keeping an eye on.
 """
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from datetime import date
+from itertools import count
 
 import numpy as np
 from support.shapes import decode_statement
@@ -19,8 +21,10 @@ from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.families import families_of
+from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
+from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.exact import step_expression
 from dpsyn_sql.private.count.siblings import sibling_tally
@@ -28,12 +32,14 @@ from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
+from dpsyn_sql.private.encode.tree import TreeCodes
+from dpsyn_sql.private.encode.tree_units import discovery_relation, units_of_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
 F = Fragment
@@ -103,6 +109,70 @@ def sliced_sql(unit):
     window = Window('d"', "month", ("2013-01-01", "2013-02-01", "2013-03-01", "2013-04-01"), 1, most=1)
     relation = Relation("t", "table", SRC, DAY)
     return sliced_source(relation, PrivacyUnit(unit), window, Shape(())).relation.sql
+
+
+class Numbered(Dialect):
+    """Temporary tables have names that are always the same."""
+
+    def temporary(self, stem):
+        return F(f"temp.main.{stem}_{next(NUMBERS)}")
+
+
+NUMBERS = count()
+
+
+class Kept:
+    """An engine that keeps the statements that tables are made by."""
+
+    in_parts = False
+    dialect = Numbered(**{one.name: getattr(DUCKDB, one.name) for one in fields(DUCKDB)})
+
+    def __init__(self):
+        self.made = []
+
+    def keep(self, encoding, *, step):
+        self.made.append(encoding.query)
+
+
+def tree_statements():
+    """A table of each kind, with all that an attribute can come from."""
+
+    def relation(name):
+        return Relation(name, "table", ident(name), (Column("id", "INTEGER"), Column("its_unit", "INTEGER")))
+
+    tree = Tree(
+        (
+            Table("p", relation("p"), ("id",)),
+            Table("q", relation("q"), ("id", "n"), "p", ("of",), 3),
+            Table("r", relation("r"), (), "q", ("of", "at"), 2),
+        )
+    )
+    domains = {"p": Domain((NUMBER,)), "q": Domain((NUMBER, TEXT)), "r": Domain((TEXT,))}
+    engine = Kept()
+    codes = TreeCodes(engine, tree, domains, {"q": "a"}, 7)
+    codes.keep()
+    label = NearestLabel("group", (1, 0), (('b"', ((1, 0, 3), (0, 1, 2))),))
+    codes.attach("r", [FamilyClass(label)])
+    names = codes.families("q").domain.names
+    wanted = [names.index(name) for name in ("a", "number of r", "p.a", "place of the row", "a before")]
+    wanted.append(names.index("group of r"))
+    root, rows, leaves, classes = engine.made
+    return {
+        "encode/tree_root": {"": root},
+        "encode/tree_rows": {"": rows},
+        "encode/tree_leaves": {"": leaves},
+        "encode/tree_table": {"": codes._rows("r", set(range(4)))},
+        "encode/tree_classes": {"": Fragment(re.sub(r"\[[0-9, ]{999,}\]", "[1]", classes))},
+        "encode/tree_codes": {
+            "": codes.query(codes.families("r"), [(0, 1)]),
+            "order": codes.query(codes.families("q"), [wanted], numbered=True),
+        },
+        "encode/tree_joined": {
+            "": discovery_relation(tree, "r")[0].sql,
+            "root": discovery_relation(tree, "p")[0].sql,
+        },
+        "encode/tree_units": {"": units_of_rows(tree, tree["q"], DUCKDB)},
+    }
 
 
 STEP = {
@@ -238,6 +308,7 @@ EXAMPLES = {
         "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2,)], KEPT, numbered=True),
         "order": encode_families(SRC, families_of(FEW, ORDERED, {'b"'}), [(0,), (3, 4, 5)], KEPT, csv=True),
     },
+    **tree_statements(),
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
     "attach/answer": {

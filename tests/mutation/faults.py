@@ -8,6 +8,7 @@ import faults_noise
 import faults_siblings
 import faults_sources
 import faults_together
+import faults_tree
 import faults_trees
 import faults_units
 
@@ -19,6 +20,7 @@ FAULTS = (
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
     *faults_together.FAULTS,
+    *faults_tree.FAULTS,
     *faults_siblings.FAULTS,
     *faults_trees.FAULTS,
     *faults_units.FAULTS,

@@ -9,7 +9,7 @@ ENCODED = "tests/unit/count/test_encoded_classes.py"
 SQL = "sql/count/siblings.sql"
 DRAW = "dpsyn_sql/private/encode/family_classes.py"
 ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
-SHARE = "{{ weight }} // (n * (n - 1))"
+SHARE = "w // (n - 1)"
 
 FAULTS = (
     fault(
@@ -20,12 +20,12 @@ FAULTS = (
     fault(
         "weights of pairs round up",
         ADDS,
-        (SQL, SHARE, "({{ weight }} + n * (n - 1) - 1) // (n * (n - 1))"),
+        (SQL, SHARE, "(w + n - 2) // (n - 1)"),
     ),
     fault(
         "pairs of any two rows",
         f"{PAIRS}::test_equal_rows_reach_the_sensitivity",
-        (SQL, SHARE, "{{ weight }} // 1"),
+        (SQL, SHARE, "1048576"),
     ),
     fault(
         "pairs of rows of different units",

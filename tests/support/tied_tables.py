@@ -151,7 +151,7 @@ def questions_of(families):
 
 def pairs_of(families):
     own = families.domain.names[: families.drawn]
-    return [MarginalQuery((one, other)) for one in own for other in own]
+    return [MarginalQuery((own[0], other)) for other in own] + [MarginalQuery((own[-1], own[-1]))]
 
 
 def tables(engine, **settings):
@@ -203,7 +203,7 @@ class Reference:
 
     def __init__(self, con, data, tree=None, groups=GROUPS, domains=DOMAINS, orders=ORDERS, columns=COLUMNS):
         self.con, self.tree, self.domains, self.orders = con, tree or tree_of(), domains, orders
-        self.columns, self.groups, self.known = columns, dict(groups), {}
+        self.columns, self.groups, self.known, self.values = columns, dict(groups), {}, {}
         self.rows = {}
         for table in self.tree:
             rows = list(self.read(table, data.get(table.name, [])))
@@ -291,6 +291,11 @@ class Reference:
 
     def value(self, row, name):
         """The code of an attribute in a kept row."""
+        if (row, name) not in self.values:
+            self.values[row, name] = self.computed(row, name)
+        return self.values[row, name]
+
+    def computed(self, row, name):
         families = self.families[row.table]
         place = families.domain.index(name)
         if place < families.written:

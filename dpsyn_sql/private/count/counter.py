@@ -49,8 +49,8 @@ _CHUNK = 122_880
 
 
 class Encoder(Protocol):
-    """Gives a statement with the columns p0, p1, ... of packs of the attributes of families, and the weight w of
-    each row; ``numbered``: and u, the number of its family, and n, how many rows that has."""
+    """Gives a statement with the columns p0, p1, ... of packs of the attributes of families, and the weight w
+    of each row; ``numbered``: and u, the number of its family, and n, how many rows that has."""
 
     def query(
         self, families: Families, packs: Sequence[Sequence[int]], *, numbered: bool = False
@@ -111,7 +111,9 @@ class SqlCounter:
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(queries, domain, bounded=self._bound is not None or encoder is not None)
+        self._plan = self._planned_for(
+            queries, domain, bounded=self._bound is not None or encoder is not None
+        )
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
@@ -193,7 +195,7 @@ class SqlCounter:
         return [found[query] for query in queries]
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
-        """Exact weights of ordered pairs of distinct rows of one unit, in a tree of one parent's row. PRIVATE.
+        """Exact weights of ordered pairs of distinct rows of one family. PRIVATE.
 
         ``queries``: two attributes each, which may be the same. Nothing is kept but the codes.
 

@@ -1,7 +1,7 @@
 """PRIVATE: exact tables of pairs of rows of one family, by generated SQL over the encoded source.
 
-A family is the rows of one unit, or in a tree of tables those of one row of the parent. Its rows are counted by
-bin first, so that a family of many rows costs as much as its bins.
+A family is the rows of one unit, or in a tree of tables those of one row of the parent. Its rows are counted
+by bin first, so that a family of many rows costs as much as its bins.
 """
 
 from __future__ import annotations

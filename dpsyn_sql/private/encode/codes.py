@@ -346,4 +346,6 @@ def key_bytes(columns: Sequence[str], dialect: Dialect, of: str = "") -> Fragmen
     parts = [f"CAST({of + '.' if of else ''}{ident(column)} AS VARCHAR)" for column in columns]
     if len(parts) == 1:
         return dialect.text_bytes(parts[0])
-    return dialect.text_bytes(" || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts))
+    return dialect.text_bytes(
+        " || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts)
+    )

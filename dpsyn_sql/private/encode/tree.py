@@ -70,7 +70,9 @@ class TreeCodes:
         key: int | None = None,
     ) -> None:
         if engine.in_parts or not tree.countable:
-            raise InternalError("a tree of tables lies in one database, and each of its rows weighs something")
+            raise InternalError(
+                "a tree of tables lies in one database, and each of its rows weighs something"
+            )
         self._engine, self._dialect = engine, engine.dialect
         self._tree, self._domains, self._orders = tree, domains, orders
         self._key = secrets.randbits(64) if key is None else key
@@ -153,7 +155,8 @@ class TreeCodes:
 
         Args:
             name: of a table, not the root.
-            groups: over attributes of its own rows and those below them (the first ``drawn`` of its families).
+            groups: over attributes of its own rows and those below them, the first ``drawn`` of its
+                families.
 
         Raises:
             InternalError: it has classes, or its parent's families do; a class that is not plain.
@@ -189,9 +192,7 @@ class TreeCodes:
             code = class_expression(group, codes, lot, self._key, self._dialect, first + number)
             drawn.append(Fragment(f"{code} AS z{number}"))
         parent = self._kept[table.parent or ""]
-        return render(
-            "encode/tree_classes", parent=parent, rows=self._rows(table.name, used), classes=drawn
-        )
+        return render("encode/tree_classes", parent=parent, rows=self._rows(table.name, used), classes=drawn)
 
     def query(
         self, families: Families, packs: Sequence[Sequence[int]], *, numbered: bool = False
@@ -240,7 +241,9 @@ class TreeCodes:
     def _rows(self, name: str, used: set[int], order: Sequence[Fragment] = ()) -> Fragment:
         """The rows of a table with the codes of attributes that need no row before, as p<place>."""
         families, table = self._families[name], self._tree[name]
-        below = [families.below[place - families.written] for place in used if self._is_below(families, place)]
+        below = [
+            families.below[place - families.written] for place in used if self._is_below(families, place)
+        ]
         above = {place: self._above(families, place) for place in used if place >= families.drawn}
         children = sorted({(self._number(one.table), one.table) for one in below})
         counted = {one.table for one in below if one.group is None}
@@ -257,9 +260,7 @@ class TreeCodes:
             above=parent,
         )
 
-    def _columns(
-        self, families: Families, used: set[int], above: Mapping[int, int]
-    ) -> Iterator[Fragment]:
+    def _columns(self, families: Families, used: set[int], above: Mapping[int, int]) -> Iterator[Fragment]:
         for place in sorted(used):
             code = Fragment(f"up.p{above[place]}" if place in above else f"own.p{place}")
             if self._is_below(families, place):
@@ -282,10 +283,8 @@ class TreeCodes:
         parent = self._families[self._tree[families.table].parent or ""]
         if one.table == parent.table:
             return parent.domain.index(one.attribute)
-        wanted = next(
-            n for n, other in enumerate(parent.above) if (other.table, other.attribute) == (one.table, one.attribute)
-        )
-        return parent.drawn + wanted
+        higher = [(other.table, other.attribute) for other in parent.above]
+        return parent.drawn + higher.index((one.table, one.attribute))
 
     def _number(self, name: str) -> int:
         return next(number for number, table in enumerate(self._tree) if table.name == name)

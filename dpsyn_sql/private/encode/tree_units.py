@@ -1,4 +1,4 @@
-"""The rows of a table of a tree with the unit that each belongs to: a relation for discovery (private side)."""
+"""PRIVATE side: the rows of a table of a tree with the unit that each belongs to, for discovery."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ def discovery_relation(tree: Tree, name: str, dialect: Dialect = DUCKDB) -> tupl
         columns=[ident(column.name) for column in relation.columns if not column.refused],
         unit=ident(unit),
         owner=key_bytes(table.foreign_key if table.parent else table.key, dialect, of=_OWN),
-        units=None if table.parent is None else _units(tree, tree[table.parent], dialect),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
     )
     columns = (*relation.columns, Column(unit, "BLOB", not_null=True))
     return replace(relation, sql=sql, columns=columns), unit
 
 
-def _units(tree: Tree, table: Table, dialect: Dialect) -> Fragment:
+def units_of_rows(tree: Tree, table: Table, dialect: Dialect) -> Fragment:
+    """The query of the units of an inner table's rows, by the keys of these rows."""
     return render(
         "encode/tree_units",
         relation=table.relation.sql,
         key=key_bytes(table.key, dialect, of=_OWN),
         owner=key_bytes(table.foreign_key, dialect, of=_OWN) if table.parent else Fragment(""),
-        units=None if table.parent is None else _units(tree, tree[table.parent], dialect),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
     )

@@ -10,7 +10,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
-from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Choice, Distances, GridQuery, MarginalQuery, Marginals
 from dpsyn_sql.private.measure.curator import LocalCurator
 
 DOMAIN = Domain(
@@ -216,3 +216,36 @@ def test_what_is_no_question_and_what_has_no_budget_is_refused_and_nothing_is_co
         with pytest.raises(BudgetError, match="raise epsilon"):
             curator.ask(question, nothing)
     assert log == [] and entry.events == ()
+
+
+class Units:
+    """A counter of one answer to one kind of question of discovery."""
+
+    def __init__(self, log, units):
+        self.log, self.units = log, units
+
+    def cells(self, query):
+        self.log.append(self.units)
+        return np.full(query.grid.size, self.units, dtype=np.int64)
+
+
+def test_discovery_goes_from_table_to_table_until_the_domain_is_complete(log):
+    """Each table has its own counter, and its own bound on what a unit counts for."""
+    entry = OneRelease(Budget("pure", 10**15)).open()
+    share = Budget("pure", 10**14)
+    curator = LocalCurator(None, None, 1, entry, NoNoise(more=16), Units(log, 5))
+    grid = GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2)))
+    curator.ask(grid, share)
+    curator.discover(Units(log, 7), 3)
+    curator.ask(grid, share)
+    assert log == [5, 7]
+    assert [event.l1 for event in entry.events] == [1, 3]
+    curator.open(FakeCounter(tens, log), DOMAIN, 2)
+    with pytest.raises(InternalError, match="once the domain is complete"):
+        curator.discover(Units(log, 9), 1)
+    with pytest.raises(InternalError, match="once the domain is complete"):
+        curator.ask(grid, share)
+    curator.ask(Marginals([A]), share)
+    curator.open(FakeCounter(tens, log), DOMAIN, 4)
+    curator.ask(Marginals([A]), share)
+    assert [event.l1 for event in entry.events] == [1, 3, 2, 4]

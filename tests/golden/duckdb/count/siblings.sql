@@ -1,12 +1,12 @@
 WITH coded AS (
     SELECT
         u,
-        CAST(1048576 // (n * (n - 1)) AS BIGINT) AS v,
+        CAST(w // (n - 1) AS BIGINT) AS v,
         CAST((p0 // 3) AS BIGINT) AS a,
         CAST(([0, 1, 0])[CAST(p1 AS BIGINT) + 1] AS BIGINT) AS b
     FROM coded
     WHERE n > 1
-    AND n <= 1048576
+    AND w > 0
 ),
 families AS (
     SELECT

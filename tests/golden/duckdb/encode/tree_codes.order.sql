@@ -1,0 +1,61 @@
+WITH family AS (
+    SELECT
+        lag(o) OVER unit_order AS bo,
+        row_number() OVER unit_order AS place,
+        lag(p0) OVER unit_order AS b0,
+        *
+    FROM (
+SELECT
+    own.rowid AS r,
+    own.parent AS unit,
+    own.p0 AS p0,
+    own.p1 AS p1,
+    CASE WHEN COALESCE(number2.n, 0) IS NULL THEN 0 ELSE CAST(CAST(LEAST(GREATEST(COALESCE(number2.n, 0), 0), 2) AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS p2,
+    classes2.z0 AS p3,
+    up.p0 AS p4,
+    own.o AS o,
+    own.h AS h,
+    own.key AS key,
+    CAST(own.n AS BIGINT) AS n,
+    CAST(own.w AS BIGINT) AS w
+FROM temp.main.dpsyn_kept_1 AS own
+LEFT JOIN (
+    SELECT
+        parent,
+        count(*) AS n
+    FROM temp.main.dpsyn_kept_2
+    GROUP BY
+        parent
+) AS number2
+    ON number2.parent = own.rowid
+JOIN temp.main.dpsyn_kept_3 AS classes2
+    ON classes2.r = own.rowid
+JOIN (
+SELECT
+    own.rowid AS r,
+    own.rowid AS unit,
+    own.p0 AS p0,
+    CAST(own.n AS BIGINT) AS n,
+    CAST(own.w AS BIGINT) AS w
+FROM temp.main.dpsyn_kept_0 AS own
+) AS up
+    ON up.r = own.parent
+    ) AS kept
+    WINDOW
+        unit_order AS (
+            PARTITION BY
+                unit
+            ORDER BY
+                o,
+                p0,
+                p1,
+                h,
+                key
+        )
+)
+SELECT
+    CAST((((((CAST(p0 AS INTEGER) * 3 + p2) * 3 + p4) * 4 + CASE WHEN n = 1 THEN 0 WHEN place = 1 THEN 1 WHEN place = n THEN 3 ELSE 2 END) * 4 + COALESCE(b0, 3)) * 2 + p3) AS USMALLINT) AS p0,
+    unit AS u,
+    n,
+    w
+FROM family

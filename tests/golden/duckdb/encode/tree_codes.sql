@@ -1,0 +1,28 @@
+WITH family AS (
+    SELECT
+        *
+    FROM (
+SELECT
+    own.rowid AS r,
+    own.parent AS unit,
+    own.p0 AS p0,
+    up.p0 AS p1,
+    CAST(own.n AS BIGINT) AS n,
+    CAST(own.w AS BIGINT) AS w
+FROM temp.main.dpsyn_kept_2 AS own
+JOIN (
+SELECT
+    own.rowid AS r,
+    own.parent AS unit,
+    own.p0 AS p0,
+    CAST(own.n AS BIGINT) AS n,
+    CAST(own.w AS BIGINT) AS w
+FROM temp.main.dpsyn_kept_1 AS own
+) AS up
+    ON up.r = own.parent
+    ) AS kept
+)
+SELECT
+    CAST((CAST(p0 AS INTEGER) * 3 + p1) AS UTINYINT) AS p0,
+    w
+FROM family

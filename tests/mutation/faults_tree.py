@@ -1,0 +1,143 @@
+"""Faults of a tree of tables: rows that others decide on, weights that grow, and joins that double."""
+
+from planted import fault
+
+COUNTS = "tests/unit/count/test_count_tree.py"
+COUPLING = "tests/conformance/test_coupling_tree.py"
+TREE = "dpsyn_sql/private/encode/tree.py"
+ROWS, LEAVES, TABLE = "sql/encode/tree_rows.sql", "sql/encode/tree_leaves.sql", "sql/encode/tree_table.sql"
+FULL = f"{COUNTS}::test_full_families_are_those_of_the_definitions"
+ADDS = f"{COUPLING}::test_a_unit_of_full_families_that_shares_keys_with_others"
+SHARED = f"{COUNTS}::test_a_key_in_two_units_has_a_copy_in_each"
+
+FAULTS = (
+    fault(
+        "rows that have rows below are drawn by their codes",
+        f"{COUNTS}::test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys",
+        (
+            ROWS,
+            '{{ dialect.lot(["key"], "parent_lot", secret) }}',
+            '{{ dialect.lot(["p0"], "parent_lot", secret) }}',
+        ),
+        (ROWS, "                h,\n                key\n", "                h\n"),
+    ),
+    fault(
+        "weights of rows below round up",
+        ADDS,
+        (LEAVES, "up.w // families.kept", "(up.w + families.kept - 1) // families.kept"),
+    ),
+    fault(
+        "weights of inner rows round up",
+        ADDS,
+        (ROWS, "parent_weight // kept", "(parent_weight + kept - 1) // kept"),
+    ),
+    fault(
+        "the rows of a parent are counted before the bound",
+        FULL,
+        (
+            ROWS,
+            "LEAST(count(*) OVER (PARTITION BY parent), {{ most }}) AS kept",
+            "count(*) OVER (PARTITION BY parent) AS kept",
+        ),
+    ),
+    fault(
+        "a leaf weighs as if its parent had no siblings",
+        ADDS,
+        (LEAVES, "up.w // families.kept", "1048576 // families.kept"),
+    ),
+    fault(
+        "a row joins with every row below that it has",
+        ADDS,
+        (
+            TABLE,
+            "    SELECT\n        parent,\n        count(*) AS n\n    FROM {{ child.table }}\n    GROUP BY\n        parent\n",
+            "    SELECT\n        parent,\n        n\n    FROM {{ child.table }}\n",
+        ),
+    ),
+    fault(
+        "the path to the unit joins keys that are there twice",
+        f"{COUNTS}::test_discovery_sees_each_row_with_its_units",
+        ("sql/encode/tree_units.sql", "SELECT DISTINCT\n", "SELECT\n"),
+    ),
+    fault(
+        "a class is one of the rows of all units",
+        ADDS,
+        ("sql/encode/tree_classes.sql", "    ON child.unit = up.rowid", "    ON child.unit >= up.rowid"),
+    ),
+    fault(
+        "the rows of a family are those of a key, of any unit",
+        ADDS,
+        (
+            ROWS,
+            "            PARTITION BY\n                parent\n            ORDER BY\n                h,",
+            "            PARTITION BY\n                parent_key\n            ORDER BY\n                h,",
+        ),
+        (ROWS, "count(*) OVER (PARTITION BY parent)", "count(*) OVER (PARTITION BY parent_key)"),
+    ),
+    fault(
+        "of a key one row is kept, whatever its unit",
+        SHARED,
+        (
+            ROWS,
+            "            PARTITION BY\n                unit,\n                key",
+            "            PARTITION BY\n                key",
+        ),
+    ),
+    fault(
+        "duplicates of a key are kept twice",
+        f"{COUNTS}::test_a_row_that_is_there_twice_is_kept_once_if_rows_hang_on_it",
+        (ROWS, "    WHERE copy = 1", "    WHERE copy <= 2"),
+    ),
+    fault(
+        "a unit that is there twice is kept twice",
+        f"{COUNTS}::test_a_row_that_is_there_twice_is_kept_once_if_rows_hang_on_it",
+        ("sql/encode/tree_root.sql", "WHERE copy = 1", "WHERE copy <= 2"),
+    ),
+    fault(
+        "parts of a key run together",
+        f"{COUNTS}::test_keys_of_several_columns_are_told_apart",
+        (
+            "dpsyn_sql/private/encode/codes.py",
+            "f\"CAST(strlen({part}) AS VARCHAR) || ':' || {part}\"",
+            'f"{part}"',
+        ),
+    ),
+    fault(
+        "the row before is one of another parent",
+        ADDS,
+        (
+            "sql/encode/tree_codes.sql",
+            "            PARTITION BY\n                unit\n            ORDER BY",
+            "            ORDER BY",
+        ),
+    ),
+    fault(
+        "rows of one moment that have rows below follow each other as they lie",
+        f"{COUNTS}::test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys",
+        (TREE, '*((Fragment("h"), Fragment("key")) if keyed else ()),', ""),
+    ),
+    fault(
+        "classes of two tables share their draws",
+        FULL,
+        (TREE, "first = self._number(table.name) * _GROUPS", "first = 0"),
+    ),
+    fault(
+        "the rows of a parent count by what all of a unit's rows weigh",
+        f"{COUNTS}::test_many_children_of_one_parent",
+        ("sql/count/siblings.sql", "w // (n - 1)", "1048576 // (n - 1)"),
+    ),
+    fault(
+        "a table is discovered after another was opened",
+        "tests/unit/measure/test_measure_curator.py::test_discovery_goes_from_table_to_table_until_the_domain_is_complete",
+        ("dpsyn_sql/private/measure/curator.py", "if self._private_side.counts is not None:", "if False:"),
+    ),
+    fault(
+        "another table is discovered at the noise of the one before",
+        "tests/unit/measure/test_measure_curator.py::test_discovery_goes_from_table_to_table_until_the_domain_is_complete",
+        (
+            "dpsyn_sql/private/measure/curator.py",
+            "replace(self._private_side, rows_per_unit=rows_per_unit, unknown=counter)",
+            "replace(self._private_side, unknown=counter)",
+        ),
+    ),
+)
