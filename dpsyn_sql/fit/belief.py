@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -29,7 +30,8 @@ _RUN = 16
 @dataclass(frozen=True, slots=True)
 class Beliefs:
     """A calibrated tree: ``tables[i]`` is the joint distribution of clique i (sums to 1);
-    ``log_partition`` is the logarithm of the sum of the product of all potentials."""
+    ``log_partition`` is the logarithm of the sum of the product of all potentials, of a tree with given
+    variables the mean of that of each configuration of these."""
 
     tree: JunctionTree
     tables: tuple[FloatArray, ...]
@@ -47,21 +49,36 @@ def room(tree: JunctionTree) -> tuple[FloatArray, ...]:
 
 
 def calibrate(
-    tree: JunctionTree, potentials: Mapping[Scope, FloatArray], tables: Sequence[FloatArray] = ()
+    tree: JunctionTree,
+    potentials: Mapping[Scope, FloatArray],
+    tables: Sequence[FloatArray] = (),
+    given: Mapping[int, FloatArray] = MappingProxyType({}),
 ) -> Beliefs:
     """Clique beliefs of the distribution proportional to exp(sum of ``potentials``).
+
+    With ``given`` variables that is their distribution times that of the others given them, which is
+    proportional to the same: of what hangs together below a clique of given variables the potentials are
+    summed to a table over these, and the clique's distribution takes its place (a conditional random field,
+    Koller and Friedman 2009, 4.6.1 and 20.3.2). Nothing is learnt of the given variables themselves.
 
     Args:
         tree: some clique of it holds every scope of ``potentials``.
         potentials: log-factors by scope, finite; -1000 acts as minus infinity.
         tables: ``room`` that the beliefs are to take, overwriting those that took it before; else their own.
             Getting and giving back that much memory takes as long as all the sums.
+        given: of each ``known`` clique its distribution, above 0; those of cliques that share variables
+            agree.
     """
     factors, shift = _initial(tree, potentials)
     tables = tuple(tables) or room(tree)
     upward: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
     sums = [1.0] * len(tree.cliques)
     for index in reversed(tree.order):  # collect: children before parents
+        if index in given:
+            tables[index][...] = given[index]
+            shift += _mean_logarithm(tree, index, factors[index], given[index])
+            upward[index] = summed(given[index], _axes_outside(tree.cliques[index], tree.separators[index]))
+            continue
         table = _product(tree, index, factors[index], tables[index])
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
         sums[index] = max(float(message.sum()), _SMALLEST)
@@ -78,6 +95,17 @@ def calibrate(
             table = tables[index]
             table *= _widened(ratio, separator, tree.cliques[index])
     return Beliefs(tree, tables, shift + sum(math.log(value) for value in sums))
+
+
+def _mean_logarithm(
+    tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]], shares: FloatArray
+) -> float:
+    """The mean over the distribution of a clique of the logarithms of factors."""
+    clique = tree.cliques[index]
+    return math.fsum(
+        float((summed(shares, _axes_outside(clique, scope)) * np.log(np.maximum(factor, _SMALLEST))).sum())
+        for scope, factor in factors
+    )
 
 
 def _initial(

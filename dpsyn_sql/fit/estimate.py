@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from types import MappingProxyType
@@ -114,6 +114,8 @@ class Likelihood:
         observed: noisy tables by scope.
         total: N.
         base: fixed potentials that are added, such as one-way logarithms and structural zeros.
+        centres: what potentials are drawn to, where it is not 0.
+        given: as of ``calibrate``; no table of ``observed`` is of given variables alone.
     """
 
     def __init__(
@@ -123,8 +125,9 @@ class Likelihood:
         total: float,
         base: Mapping[Scope, FloatArray],
         centres: Mapping[Scope, FloatArray] = MappingProxyType({}),
+        given: Mapping[int, FloatArray] = MappingProxyType({}),
     ) -> None:
-        self._tree, self._total, self._base = tree, total, base
+        self._tree, self._total, self._base, self._given = tree, total, base, given
         self._scopes = list(observed)
         self._shapes = [observed[scope].values.shape for scope in self._scopes]
         self._ends = np.cumsum([observed[scope].values.size for scope in self._scopes])[:-1]
@@ -139,7 +142,8 @@ class Likelihood:
 
     def coordinates(self) -> Coordinates:
         """In which to look for the optimum."""
-        return Coordinates(self._scopes, self._shapes, self._values, self._sigma, self._total)
+        given = {variable for index in self._given for variable in self._tree.cliques[index]}
+        return Coordinates(self._scopes, self._shapes, self._values, self._sigma, self._total, given)
 
     def misfit(self, gradient: FloatArray) -> float:
         """The L1 norm of the gradient of a table in rows (0 at the optimum), relative to that of its noise,
@@ -168,6 +172,7 @@ class Likelihood:
             self._tree,
             fixed | {scope: x + self._base.get(scope, 0.0) for scope, x in own.items()},
             tables,
+            self._given,
         )
 
     def __call__(self, flat: FloatArray) -> tuple[float, FloatArray]:
@@ -241,9 +246,6 @@ def fit_potentials(
     return Fit(likelihood.potentials(flat), likelihood.beliefs(flat), np.inf)
 
 
-_EVERY_ROW = 0
-# The group of the scope without variables.
-
 _LEAST_SIGMA = 0.01
 # Rows: the smaller sigma, the further a step of length one moves potentials, until line searches fail
 # (discrete Laplace noise of epsilon 500 and more).
@@ -258,6 +260,7 @@ class Coordinates:
         values: (n,) noisy counts of all cells (rows).
         sigma: (n,) their standard deviations (rows), above zero.
         total: N.
+        given: variables whose distribution no potential changes.
     """
 
     def __init__(
@@ -267,11 +270,12 @@ class Coordinates:
         values: FloatArray,
         sigma: FloatArray,
         total: float,
+        given: Collection[int] = (),
     ) -> None:
         sigma = np.maximum(sigma, _LEAST_SIGMA)
         self._cells = values.size
         self._diagonal = np.asarray((np.maximum(values, 0) + 2 * sigma) ** -0.5)
-        cells, shifts, self._group = _shifts(scopes, shapes)
+        cells, shifts, self._group, settled = _shifts(scopes, shapes, given)
         places = (np.ones(cells.size), (cells, shifts))
         self._spread = csr_array(places, shape=(self._cells, self._group.size))
         self._root = self._sums(sigma) ** -0.5  # v
@@ -279,7 +283,7 @@ class Coordinates:
         probability = np.clip(self._by_group(self._sums(values)) / (tables * total), 0, 1)
         norm = self._by_group(self._root**2)  # |v|^2
         steepness = total * probability * (1 - probability)
-        steepness[_EVERY_ROW] = 0.0
+        steepness[settled] = 0.0
         self._factor = ((1 + steepness * norm) ** -0.5 - 1) / norm  # c
 
     def _sums(self, cells: FloatArray) -> FloatArray:
@@ -314,9 +318,10 @@ class Coordinates:
 
 
 def _shifts(
-    scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]]
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Cells and the shifts that move them, side by side; and the group of every shift.
+    scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]], given: Collection[int]
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Cells and the shifts that move them, side by side; the group of every shift; and the groups that move
+    no statistic: of no variable, and of those ``given``.
 
     There is a group for every configuration of every scope that at least two tables hold, with a shift
     for each of these tables; and first one for all rows, with a shift for each table.
@@ -325,6 +330,7 @@ def _shifts(
     shared = {scope for scope, number in holders.items() if number > 1 or not scope}
     cells, shifts, groups = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
     group_of: dict[Scope, int] = {}  # the first of a scope's groups, one for each configuration
+    settled = [np.zeros(0, dtype=np.int64)]
     cell = shift = group = 0  # the next
     for scope, shape in zip(scopes, shapes, strict=True):
         grid = np.indices(shape).reshape(len(shape), -1)
@@ -336,6 +342,8 @@ def _shifts(
             number = math.prod(sizes)
             if part not in group_of:
                 group_of[part], group = group, group + number
+                if set(part) <= set(given):
+                    settled.append(np.arange(group - number, group))
             place = np.zeros(grid.shape[1], dtype=np.int64)
             for axis, size in zip(axes, sizes, strict=True):
                 place = place * size + grid[axis]
@@ -344,7 +352,8 @@ def _shifts(
             groups.append(group_of[part] + np.arange(number))
             shift += number
         cell += grid.shape[1]
-    return np.concatenate(cells), np.concatenate(shifts), np.concatenate(groups)
+    joined = np.concatenate
+    return joined(cells), joined(shifts), joined(groups), joined(settled)
 
 
 def _within(scope: Scope) -> list[Scope]:

@@ -8,7 +8,7 @@ the integers 0..n-1; a scope is an ascending tuple of variables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,7 +24,8 @@ class JunctionTree:
 
     ``parents[i]`` is the parent of clique i or -1 for a root, ``separators[i]`` what it shares with its
     parent, ``order`` lists every clique after its parent. Every variable is in some clique.
-    ``levels``: of each variable, if those of higher levels were eliminated first.
+    ``levels``: of each variable, if those of higher levels were eliminated first. ``known``: the cliques,
+    first in ``order``, of variables whose joint distribution is given (``junction_tree``).
     """
 
     sizes: tuple[int, ...]
@@ -33,6 +34,7 @@ class JunctionTree:
     separators: tuple[Scope, ...]
     order: tuple[int, ...]
     levels: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -215,18 +217,32 @@ def _members(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope], levels: Sequence[int] = ()) -> JunctionTree:
+def junction_tree(
+    sizes: Sequence[int],
+    scopes: Iterable[Scope],
+    levels: Sequence[int] = (),
+    given: Collection[int] = (),
+) -> JunctionTree:
     """A junction tree whose cliques hold all ``scopes``; ``levels`` as of a ``Triangulation``.
 
     A maximum spanning forest of the separator sizes has the running intersection property (Koller and
     Friedman, 10.4.2). The largest clique of each tree is its root.
+
+    ``given``: the variables of the lowest level, if their joint distribution is known. They have cliques of
+    their own then, from which the others hang: what of the others hangs together has a clique with all given
+    variables that it depends on, and is below one that holds them too.
     """
     cliques = Triangulation(sizes, scopes, levels).cliques
-    sets = [set(clique) for clique in cliques]
-    edges = _spanning_forest(sets)
+    sets, known = [set(clique) for clique in cliques], list[int]()
+    if given:
+        sets = [*_largest(clique & set(given) for clique in sets), *(s for s in sets if not s <= set(given))]
+        cliques = [tuple(sorted(clique)) for clique in sets]
+        known = [index for index, clique in enumerate(sets) if clique <= set(given)]
+    edges = _hung(sets, set(given)) if given else _spanning_forest(sets)
     parents, order = [-1] * len(cliques), list[int]()
     seen: set[int] = set()
-    for root in sorted(range(len(cliques)), key=lambda index: -cells_of([cliques[index]], sizes)):
+    by_size = sorted(range(len(cliques)), key=lambda index: -cells_of([cliques[index]], sizes))
+    for root in (*known, *by_size):
         waiting = [] if root in seen else [root]
         seen.add(root)
         while waiting:
@@ -241,11 +257,56 @@ def junction_tree(sizes: Sequence[int], scopes: Iterable[Scope], levels: Sequenc
         () if parent < 0 else tuple(sorted(sets[index] & sets[parent]))
         for index, parent in enumerate(parents)
     )
-    return JunctionTree(tuple(sizes), tuple(cliques), tuple(parents), separators, tuple(order), tuple(levels))
+    return JunctionTree(
+        tuple(sizes),
+        tuple(cliques),
+        tuple(parents),
+        separators,
+        tuple(order),
+        tuple(levels),
+        tuple(known),
+    )
 
 
-def _spanning_forest(sets: Sequence[set[int]]) -> list[list[int]]:
-    """Kruskal's algorithm on the sizes of the intersections; disjoint cliques stay apart."""
+def _largest(sets: Iterable[set[int]]) -> list[set[int]]:
+    """The sets that no other one holds, each once; none is empty."""
+    found = list[set[int]]()
+    for one in sorted(sets, key=lambda own: (-len(own), sorted(own))):
+        if one and not any(one <= other for other in found):
+            found.append(one)
+    return found
+
+
+def _hung(sets: Sequence[set[int]], given: set[int]) -> list[list[int]]:
+    """Edges among cliques of given variables, among the others that share one that is not given, and one
+    between each group of these and a clique that holds all given variables of the group."""
+
+    def linked(i: int, j: int) -> bool:
+        return bool((sets[i] & sets[j]) - given) or (sets[i] <= given and sets[j] <= given)
+
+    edges, grouped = _spanning_forest(sets, linked), set[int]()
+    for first in range(len(sets)):
+        if sets[first] <= given or first in grouped:
+            continue
+        group, waiting = {first}, [first]
+        while waiting:
+            waiting += (new := set(edges[waiting.pop()]) - group)
+            group |= new
+        grouped |= group
+        around = set[int]().union(*(sets[index] for index in group)) & given
+        own = next(index for index in sorted(group) if around <= sets[index])
+        above = next((index for index, one in enumerate(sets) if one <= given and around <= one), None)
+        if around and above is not None:
+            edges[own].append(above)
+            edges[above].append(own)
+    return edges
+
+
+def _spanning_forest(
+    sets: Sequence[set[int]], linked: Callable[[int, int], bool] = lambda i, j: True
+) -> list[list[int]]:
+    """Kruskal's algorithm on the sizes of the intersections of those that are ``linked``; disjoint cliques
+    stay apart."""
     leader = list(range(len(sets)))
 
     def find(index: int) -> int:
@@ -255,7 +316,12 @@ def _spanning_forest(sets: Sequence[set[int]]) -> list[list[int]]:
         return index
 
     shared = sorted(
-        ((len(sets[i] & sets[j]), i, j) for i in range(len(sets)) for j in range(i) if sets[i] & sets[j]),
+        (
+            (len(sets[i] & sets[j]), i, j)
+            for i in range(len(sets))
+            for j in range(i)
+            if sets[i] & sets[j] and linked(i, j)
+        ),
         reverse=True,
     )
     edges: list[list[int]] = [[] for _ in sets]

@@ -18,7 +18,7 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, home_of
 from dpsyn_sql.fit.graph import JunctionTree
 from dpsyn_sql.fit.network import Network, Node, code_nodes, joined, node_of, over
-from dpsyn_sql.planning.families import BEFORE
+from dpsyn_sql.planning.families import BEFORE, UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,17 @@ def perfect_elimination(tree: JunctionTree) -> list[Step]:
 
 
 def levelled_network(
-    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], names: Sequence[str]
+    beliefs: Beliefs,
+    bins: Sequence[IntArray],
+    within: Sequence[FloatArray],
+    names: Sequence[str],
+    *,
+    given: bool = False,
 ) -> Network:
     """The network of a calibrated tree with levels; arguments as of ``tree_network``.
 
-    Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes.
+    Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes. So
+    are those of level ``UNIT`` where they are ``given``: rows above a table of a tree.
 
     Raises:
         InternalError: the tree has no levels, or was made without them.
@@ -68,7 +74,8 @@ def levelled_network(
     tree, attributes = beliefs.tree, range(len(names))
     if len(tree.levels) != len(tree.sizes):
         raise InternalError("a tree of units and rows has no levels")
-    known = [v for v in attributes if tree.levels[v] == BEFORE]
+    evident = {BEFORE, UNIT} if given else {BEFORE}
+    known = [v for v in attributes if tree.levels[v] in evident]
     folded = [
         v for v in attributes if v not in known and not np.array_equal(bins[v], np.arange(bins[v].size))
     ]
@@ -81,7 +88,7 @@ def levelled_network(
         return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v]) if v in folded else []
 
     for step in perfect_elimination(tree):  # backwards: a variable that nothing depends on is not drawn
-        if step.level == BEFORE:
+        if step.level in evident:
             continue
         new = [v for v in step.variables if v in needed]
         drawn = [v for v in new if sizes[v] > 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -89,11 +89,15 @@ MAX_CANDIDATE_CELLS = 2**25
 """The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
 
 
-def candidate_queries(domain: Domain, most: int) -> tuple[MarginalQuery, ...]:
+def candidate_queries(
+    domain: Domain, most: int, given: Collection[str] = frozenset()
+) -> tuple[MarginalQuery, ...]:
     """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public. Those
-    of which no value was found are in none: noise in their NULL would look like dependence on every other."""
+    of which no value was found are in none: noise in their NULL would look like dependence on every other.
+    No pair is of two that are ``given``."""
     told = [one.name for one in domain.attributes if one.size > 1 and one.regular]
     pairs = [pair for pair in combinations(told, 2) if domain.cells(pair) <= MAX_PAIR_CELLS]
+    pairs = [pair for pair in pairs if not set(pair) <= set(given)]
     cells = {pair: domain.cells(pair) for pair in pairs}
     kept, held = set(), 0
     for pair in sorted(pairs, key=cells.__getitem__):

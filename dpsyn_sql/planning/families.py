@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
@@ -89,6 +90,18 @@ class Families:
     def drawn(self) -> int:
         """How many attributes of ``domain``, the first ones, are drawn for each row and are of no other."""
         return self.written + len(self.below)
+
+    @property
+    def number_above(self) -> str:
+        """Of a table below the root the attribute of the parent's rows that says how many rows each has.
+
+        Raises:
+            InternalError: the root has no parent.
+        """
+        found = next((one.attribute for one in self.above if one.name == self.size), None)
+        if found is None:
+            raise InternalError("no attribute above a table says how many rows it has")
+        return found
 
     def grouped(self, groups: Sequence[FamilyClass]) -> Families:
         """The same families with classes, further attributes of the unit; its rows are those of the table."""

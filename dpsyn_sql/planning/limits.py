@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    from dpsyn_sql.fit.given import Given
 
 _PROCESS = 256 * 2**20
 # Bytes of Python with numpy, scipy and the database loaded: 160 MB and a margin.
@@ -103,7 +107,8 @@ class Terms:
     Of a table whose columns were asked about once (``planning/discovery.one_look``), ``known`` are the
     attributes whose one-way tables discovery has, and ``alone`` says that one-way tables are all that is
     worth measuring, by a noisy number of rows and the whole budget. ``families``: of a table whose rows stay
-    together; its domain is then theirs.
+    together; its domain is then theirs. ``given``: of a table of a tree below the root the rows of its
+    parent, once they are drawn.
     """
 
     limits: Limits = NO_LIMITS
@@ -112,6 +117,17 @@ class Terms:
     alone: bool = False
     known: frozenset[str] = frozenset()
     families: Families | None = None
+    given: Given | None = field(default=None, compare=False)
+
+    @property
+    def above(self) -> frozenset[str]:
+        """The attributes of rows above the table: no question is about these alone."""
+        return frozenset(one.name for one in self.families.above) if self.families else frozenset()
+
+    @property
+    def unasked(self) -> frozenset[str]:
+        """The attributes whose one-way tables the method does not ask for."""
+        return self.known | self.above
 
 
 NO_TERMS = Terms()

@@ -46,6 +46,7 @@ from dpsyn_sql.methods.marginals import (
     one_way_tables,
     size_weights,
 )
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan
 from dpsyn_sql.planning.queries import (
     Choice,
@@ -64,9 +65,16 @@ TOTAL = MarginalQuery(())
 
 
 def first_steps(
-    domain: Domain, budget: Budget, workload: Workload, settings: Settings, among: Sequence[str] = ()
+    domain: Domain,
+    budget: Budget,
+    workload: Workload,
+    settings: Settings,
+    among: Sequence[str] = (),
+    *,
+    settled: bool = False,
 ) -> list[MeasureStep]:
-    """The total, then residuals; attributes of one size and one weight are asked for together.
+    """The total, then residuals; attributes of one size and one weight are asked for together. The total is
+    not asked for where it is ``settled``.
 
     With m the mean weight of an attribute of k codes and f = 1 - 1/k, its share of the residuals is, as that
     of whole tables (``one_way_steps``), half even and half by (m k)^(2/3), times f^(1/3): a residual costs f
@@ -82,23 +90,23 @@ def first_steps(
     weights = {name: own * factors[name] ** settings.residual_power for name, own in weights.items()}
     everywhere = float(sum(means[name] for name in sizes)) ** SIZE_POWER
     own = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
-    share = settings.total_share * everywhere / (everywhere + own)
+    share = 0.0 if settled else settings.total_share * everywhere / (everywhere + own)
     bands = groups_of_equal_size(sizes, means)
     parts = [
         (1 - share) * sum(weights[query.attrs[0]] for query in own) / sum(weights.values())
         for own in bands.values()
     ]
     for_total, *budgets = budget.split([share, *parts])
-    steps = [MeasureStep("rows in all", (TOTAL,), for_total)]
+    steps = [] if settled else [MeasureStep("rows in all", (TOTAL,), for_total)]
     for ((size, mean), queries), part in zip(bands.items(), budgets, strict=True):
         name = f"one-way beyond the rows in all, {size} codes{in_words(mean)}"
         steps.append(MeasureStep(name, queries, part, residuals=True))
     return steps
 
 
-def one_ways(plan: Plan, curator: Curator) -> list[Observation]:
-    """All one-way tables in domain order: those that discovery knows, and those that the steps of the plan
-    tell, with what discovery saw of their labels."""
+def one_ways(plan: Plan, curator: Curator, terms: Terms) -> list[Observation]:
+    """All one-way tables in domain order: those that discovery knows, those of rows above the table, and
+    those that the steps of the plan tell, with what discovery saw of their labels."""
     tables = {
         table.attrs[0]: Observation(
             table.values.astype(np.float64), np.asarray(table.sigma, np.float64), settled=True
@@ -106,12 +114,32 @@ def one_ways(plan: Plan, curator: Curator) -> list[Observation]:
         for table in plan.known_tables
         if table.attrs
     }
+    tables |= _given_tables(plan, terms)
     others = unknown(plan.domain, tables)
-    tables |= dict(zip(others.names, first_tables(others, curator, plan.known), strict=True))
+    found = first_tables(others, curator, plan.known, rows_given(plan, terms))
+    tables |= dict(zip(others.names, found, strict=True))
     for table in plan.seen:
         (name,) = table.attrs
         tables[name] = with_seen(tables[name], table.values.astype(np.float64), table.sigma)
     return [tables[name] for name in plan.domain.names]
+
+
+def _given_tables(plan: Plan, terms: Terms) -> dict[str, Observation]:
+    """The one-way tables of the attributes above, without noise: the rows that carry them are drawn."""
+    if terms.given is None:
+        return {}
+    found = dict[str, Observation]()
+    for name in sorted(terms.above):
+        table = terms.given.table([name], [np.arange(plan.domain[name].size)])
+        found[name] = Observation(plan.source.unit.weight * table, np.zeros(()), settled=True)
+    return found
+
+
+def rows_given(plan: Plan, terms: Terms) -> Observation | None:
+    """What all rows of the table count, where the rows above it say so."""
+    if terms.given is None:
+        return None
+    return Observation(np.asarray(plan.source.unit.weight * terms.given.total), np.zeros(()))
 
 
 def unknown(domain: Domain, known: Container[str]) -> Domain:
@@ -119,11 +147,13 @@ def unknown(domain: Domain, known: Container[str]) -> Domain:
     return Domain(tuple(one for one in domain.attributes if one.name not in known))
 
 
-def first_tables(domain: Domain, curator: Curator, steps: Sequence[MeasureStep]) -> list[Observation]:
-    """The one-way tables that the steps tell, in domain order."""
+def first_tables(
+    domain: Domain, curator: Curator, steps: Sequence[MeasureStep], rows: Observation | None = None
+) -> list[Observation]:
+    """The one-way tables that the steps tell, in domain order; ``rows``: the total, if nobody asks for it."""
     if not any(step.residuals for step in steps):
         return one_way_tables(domain, curator, steps)
-    residuals, total = dict[str, NoisyResidual](), Observation(np.zeros(()), np.zeros(()))
+    residuals, total = dict[str, NoisyResidual](), rows or Observation(np.zeros(()), np.zeros(()))
     for step in steps:
         if step.residuals:
             residuals |= {r.attrs[0]: r for r in curator.ask(Residuals(step.queries), step.budget)}

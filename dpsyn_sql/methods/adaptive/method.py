@@ -29,6 +29,7 @@ from typing import ClassVar
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model import Model
@@ -52,7 +53,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 ONE_WAY_PART = Fraction(3, 5)
@@ -93,14 +94,14 @@ class Adaptive(Recipe):
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         most = self.caps(terms.limits)["candidate cells"]
-        pairs, rho = candidate_queries(domain, most), equivalent_rho(source, domain, budget)
-        others, attributes = measure.unknown(domain, terms.known), len(domain.attributes)
+        pairs, rho = candidate_queries(domain, most, terms.above), equivalent_rho(source, domain, budget)
+        others, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
         if terms.alone:
             pairs = ()
         share = Fraction(one_way_share(rho, self.constants), 100)
-        if terms.known:  # discovery has spent the shares of the others
+        if terms.unasked:  # the shares of the others go to all tables that are left
             own = share * Fraction(len(others.attributes), attributes)
-            share = own / (1 - share + own)
+            share = own / ((1 - share) * _part_of_pairs(attributes, len(terms.above)) + own)
         if not pairs:
             share = Fraction(1)
         counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
@@ -109,7 +110,7 @@ class Adaptive(Recipe):
         if counted:
             steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
         if others.attributes:
-            steps += measure.first_steps(others, first, terms.workload, self.constants, domain.names)
+            steps += self._first_steps(domain, first, terms)
         if pairs:
             further = further_queries(domain, most)
             first_of = ", the target's pairs first" if terms.workload.target else ""
@@ -118,7 +119,7 @@ class Adaptive(Recipe):
             if terms.workload.target and budget.gaussian and further is not None:
                 name += ", then the target with every two other columns where there are rows enough"
             if counted:
-                few = attributes - 1 if terms.workload.target else 0
+                few = _pairs_scored(attributes, pairs, terms)
                 needed = source.unit.sensitivity // source.unit.weight * rows_needed(attributes, budget, few)
                 things = "units" if source.unit.together else "rows"
                 name += f", if there are about {needed:,.0f} {things} or more"
@@ -133,9 +134,11 @@ class Adaptive(Recipe):
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel | TargetModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        if plan.reserved and _rows_first(plan.budget, terms):
+        if terms.above and terms.given is None:
+            raise InternalError("a table below others is modelled given the rows of its parent")
+        if plan.reserved and not plan.budget.gaussian and not terms.known:
             plan = self._after_rows(plan, curator, terms)
-        observed = measure.one_ways(plan, curator)
+        observed = measure.one_ways(plan, curator, terms)
         if terms.workload.target and plan.reserved:
             plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
@@ -144,11 +147,13 @@ class Adaptive(Recipe):
         if plan.reserved and total_of(observed) > 0:
             about_target, step = target.asked(task, plan.reserved[0])
             known, left = all_rounds(task, known, step)
-            others = measure.unknown(plan.domain, terms.known)
+            others = measure.unknown(plan.domain, terms.unasked)
             if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
-                steps = measure.first_steps(others, left, terms.workload, self.constants, plan.domain.names)
-                again = dict(zip(others.names, measure.first_tables(others, curator, steps), strict=True))
+                steps = self._first_steps(plan.domain, left, terms)
+                rows = measure.rows_given(plan, terms)
+                tables = measure.first_tables(others, curator, steps, rows)
+                again = dict(zip(others.names, tables, strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first
                     for name, first in zip(plan.domain.names, observed, strict=True)
@@ -159,19 +164,28 @@ class Adaptive(Recipe):
         return target.refined(task, found, about_target, grouped=known.grouped)
 
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
-        """What is asked after the noisy number of rows: the rest of the plan, or one-way tables alone with
-        all that is left."""
-        first, *_ = plan.known
-        attributes = len(plan.domain.attributes)
-        (noisy,) = curator.ask(Marginals(first.queries), first.budget)
-        pairs = attributes - 1 if terms.workload.target else 0
-        needed = plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs)
-        if float(noisy.values) >= needed:
-            return replace(plan, steps=plan.steps[1:])
-        left = sum(step.budget.amount for step in plan.steps[1:])
-        budget = Budget(plan.budget.kind, left)
-        alone = measure.first_steps(plan.domain, budget, terms.workload, self.constants)
-        return replace(plan, steps=tuple(alone))
+        """What is asked after the number of rows, noisy where no rows above tell it: the rest of the plan, or
+        one-way tables alone with all that is left."""
+        attributes, found = len(plan.domain.attributes), measure.rows_given(plan, terms)
+        if found is None:
+            first, *_ = plan.known
+            (noisy,) = curator.ask(Marginals(first.queries), first.budget)
+            plan, rows = replace(plan, steps=plan.steps[1:]), float(noisy.values)
+        else:
+            rows = float(found.values)
+        pairs = _pairs_scored(attributes, plan.reserved[0].queries, terms)
+        if rows >= plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs):
+            return plan
+        left = sum(step.budget.amount for step in plan.steps)
+        alone = self._first_steps(plan.domain, Budget(plan.budget.kind, left), terms)
+        return replace(plan, steps=tuple(alone)) if alone else plan
+
+    def _first_steps(self, domain: Domain, budget: Budget, terms: Terms) -> list[MeasureStep]:
+        """The one-way tables that are to be asked for."""
+        others, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
+        return measure.first_steps(
+            others, budget, terms.workload, self.constants, domain.names, settled=settled
+        )
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
@@ -191,9 +205,21 @@ class Adaptive(Recipe):
 
 
 def _rows_first(budget: Budget, terms: Terms) -> bool:
-    """Whether the number of rows is asked for first. Discovery knows it where it asks about columns once;
-    Gaussian scores are cheap beside their noise, and find what there is."""
-    return not budget.gaussian and not terms.known
+    """Whether the number of rows is asked for first. Discovery knows it where it asks about columns once, and
+    rows above tell it; Gaussian scores are cheap beside their noise, and find what there is."""
+    return not budget.gaussian and not terms.unasked
+
+
+def _pairs_scored(attributes: int, pairs: Sequence[MarginalQuery], terms: Terms) -> int:
+    """How many pairs the scores tell apart: with a target first of all its own; 0: all of the attributes."""
+    if terms.workload.target:
+        return attributes - 1
+    return len(pairs) if terms.above else 0
+
+
+def _part_of_pairs(attributes: int, above: int) -> Fraction:
+    """The part of all pairs that are not of two attributes above."""
+    return 1 - Fraction(above * (above - 1), max(1, attributes * (attributes - 1)))
 
 
 def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
@@ -373,7 +399,7 @@ def _selected(
     weights = select.table_weights(working, task.terms.workload, scores)
     small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = task.cap if last else min(small, task.cap)
-    held = [*working.links, *known.tables]
+    held = [*working.held, *known.tables]
     with phase("select"):
         law = task.noise_law(budget)
         outside = (

@@ -14,6 +14,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
 from dpsyn_sql.fit.centres import agreeing, centres, target
 from dpsyn_sql.fit.denoise import binned, merged_neighbours
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
+from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of, junction_tree
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
@@ -69,7 +71,9 @@ class Working:
     ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
     the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
     logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``. ``levels``: of the
-    variables of families, else empty; what is drawn first is eliminated last.
+    variables of families, else empty; what is drawn first is eliminated last. ``given``: the variables of
+    rows above the table, ``ties`` pairs of them that the tree holds, so that what goes through one is not
+    taken for the other's.
     """
 
     domain: Domain
@@ -79,10 +83,21 @@ class Working:
     links: Mapping[Scope, FloatArray]
     within: tuple[FloatArray, ...]
     levels: tuple[int, ...] = ()
+    given: frozenset[int] = frozenset()
+    ties: tuple[Scope, ...] = ()
 
     def tree(self, scopes: Iterable[Scope]) -> JunctionTree:
         """A junction tree that holds these scopes and the links."""
-        return junction_tree(self.sizes, [*scopes, *self.links], self.levels)
+        return junction_tree(self.sizes, [*scopes, *self.held], self.levels, self.given)
+
+    @property
+    def held(self) -> tuple[Scope, ...]:
+        """The scopes that every tree has."""
+        return (*self.links, *self.ties)
+
+    def fitted(self, tables: Mapping[Scope, Observation]) -> dict[Scope, Observation]:
+        """The tables that are not of given variables alone."""
+        return {scope: table for scope, table in tables.items() if not self.given.issuperset(scope)}
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -115,6 +130,7 @@ def working_domain(
     strength: float,
     settings: Settings,
     families: Families | None = None,
+    given: Given | None = None,
 ) -> Working:
     """Denoise the one-way tables, choose working bins and twins.
 
@@ -124,11 +140,14 @@ def working_domain(
         strength: N sqrt(rho), how much there is to see.
         settings: of the recipe.
         families: of a table whose rows stay together; ``domain`` is theirs.
+        given: rows above the table.
     """
     most = settings.bins * (strength / settings.bins_strength) ** settings.bins_power
     most = float(np.clip(most, *settings.bins_range))
+    # A table without noise of its own has that of the tables that it will be in.
+    noise = max((float(table.sigma) for table in one_ways), default=0.0)
     least = [
-        max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * float(table.sigma)
+        max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * (float(table.sigma) or noise)
         for attribute, table in zip(domain.attributes, one_ways, strict=True)
     ]
     found = binned(domain, one_ways, least, most, finer_tails=True)
@@ -140,14 +159,40 @@ def working_domain(
         base[index,] = np.log(start / start.sum())
     coarse = strength < settings.twin_strength
     levels = () if families is None else families.levels
+    above = [] if families is None else [domain.index(one.name) for one in families.above]
     twinned = [
-        attribute if coarse and (not levels or levels[place] != BEFORE) else None
+        attribute if coarse and place not in above and (not levels or levels[place] != BEFORE) else None
         for place, attribute in enumerate(domain.attributes)
     ]
     twins, links = _twins(twinned, variables, observed, settings)
     variables += twins
     levels = tuple(levels[variable.attribute] for variable in variables) if levels else ()
-    return Working(domain, tuple(variables), observed, base, links, found.within, levels)
+    ties = () if given is None else _ties(given, domain, above, found.bins)
+    return Working(
+        domain, tuple(variables), observed, base, links, found.within, levels, frozenset(above), ties
+    )
+
+
+_MOST_TIED = 2**14
+# Cells of a pair of given variables that the tree holds.
+
+
+def _ties(given: Given, domain: Domain, above: Sequence[int], bins: Sequence[IntArray]) -> tuple[Scope, ...]:
+    """The pairs of a forest of the most mutual information (Chow and Liu 1968) among given variables."""
+    sizes = [int(own.max()) + 1 for own in bins]
+    told = dict[tuple[int, int], float]()
+    for pair in combinations([place for place in above if sizes[place] > 1], 2):
+        if math.prod(sizes[place] for place in pair) <= _MOST_TIED:
+            joint = given.shares([domain.names[place] for place in pair], [bins[place] for place in pair])
+            product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
+            told[pair] = float((joint * np.log(joint / product)).sum())
+    tree, group = list[Scope](), {place: place for place in above}
+    for pair in sorted(told, key=lambda pair: (-told[pair], pair)):
+        first, second = (group[place] for place in pair)
+        if first != second:
+            tree.append(pair)
+            group = {place: first if own == second else own for place, own in group.items()}
+    return tuple(tree)
 
 
 def _twins(
@@ -202,10 +247,23 @@ class Task:
         """Choose the variables by the noisy one-way tables; ``most`` cells of the junction tree."""
         rho = equivalent_rho(plan.source, plan.domain, plan.budget)
         strength = max(total_of(one_ways), 1.0) * math.sqrt(rho)
-        working = working_domain(plan.domain, one_ways, strength, constants, terms.families)
+        working = working_domain(plan.domain, one_ways, strength, constants, terms.families, terms.given)
         total = max(total_of(list(working.observed.values())), 1.0)
         cap = min(most, tree_cap(rho, total, constants))
         return cls(plan, curator, terms, constants, working, total, cap)
+
+    def given(self, tree: JunctionTree) -> dict[int, FloatArray]:
+        """Of each clique of given variables their distribution in the rows above."""
+        if self.terms.given is None:
+            return {}
+        names, variables = self.plan.domain.names, self.working.variables
+        return {
+            index: self.terms.given.shares(
+                [names[variables[v].attribute] for v in tree.cliques[index]],
+                [variables[v].bins for v in tree.cliques[index]],
+            )
+            for index in tree.known
+        }
 
     @property
     def rho(self) -> float:
@@ -220,6 +278,8 @@ class Task:
         if families is None:
             return 1.0
         weight = float(self.plan.source.unit.weight)
+        if families.table:
+            return weight if self.terms.given is None else weight * self.terms.given.grain
         if all(self.working.levels[variable] == UNIT for variable in scope):
             return weight
         place = families.domain.index(families.size)
@@ -294,7 +354,8 @@ class Known:
 def independence(task: Task) -> Known:
     """The first model: the one-way tables alone."""
     fixed = {**task.working.base, **task.working.links}
-    return Known(task.total, calibrate(task.working.tree(fixed), fixed))
+    tree = task.working.tree(fixed)
+    return Known(task.total, calibrate(tree, fixed, given=task.given(tree)))
 
 
 def fitted(
@@ -316,6 +377,7 @@ def fitted(
     base = {**working.base, **working.links}
     if last:
         observed = agreeing(observed, working.links, total)
+    observed, given = working.fitted(observed), task.given(tree)
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
@@ -325,7 +387,7 @@ def fitted(
     clock = deadline.running() if last else nullcontext()
     with clock, phase("fit", most) as advance:
         fit = fit_potentials(
-            Likelihood(tree, observed, total, base),
+            Likelihood(tree, observed, total, base, given=given),
             known.potentials,
             first,
             constants.tolerance_first if last else constants.tolerance,
@@ -334,7 +396,7 @@ def fitted(
         )
         if last and fit.beliefs.proper and not stop():
             fit = fit_potentials(
-                _centred(task, fit, observed, total, base),
+                _centred(task, fit, observed, total, base, given),
                 fit.potentials,
                 constants.iterations_last,
                 constants.tolerance_last,
@@ -352,13 +414,14 @@ def _centred(
     observed: Mapping[Scope, Observation],
     total: float,
     base: Mapping[Scope, FloatArray],
+    given: Mapping[int, FloatArray],
 ) -> Likelihood:
     """The objective around what the pair tables make likely after a first fit (``fit/centres.py``)."""
     attributes = task.plan.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
     around = centres(first.potentials, first.beliefs, observed, total, ordered)
     around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
-    return Likelihood(first.beliefs.tree, observed, total, base, around)
+    return Likelihood(first.beliefs.tree, observed, total, base, around, given)
 
 
 def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) -> frozenset[Scope]:

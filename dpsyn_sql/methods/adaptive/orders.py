@@ -37,6 +37,8 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     used = tuple(place for place in range(len(task.plan.domain.names)) if sizes[place] > 1)
     if not 3 <= len(used) <= MOST_COLUMNS or task.plan.reserved[0].further is None or budget.amount == 0:
         return None
+    if task.working.given.issuperset(used):
+        return None
     cells, law = cells_of([used], sizes), task.noise_law(budget)
     cheap = (
         cells <= MAX_FURTHER_CELLS

@@ -150,7 +150,7 @@ def candidate_triples(
         triple
         for clique in tree.cliques
         for triple in combinations([v for v in clique if v in attributes], 3)
-        if cells_of([triple], working.sizes) <= settings.triple_cells
+        if not working.given.issuperset(triple) and cells_of([triple], working.sizes) <= settings.triple_cells
     }
     codes = {triple: cells_of([triple], working.domain.shape()) for triple in sorted(triples)}
     kept, held = list[Scope](), 0

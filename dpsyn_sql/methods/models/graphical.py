@@ -37,7 +37,7 @@ class GraphicalModel(Answering):
     whose dependence no pairs show; rows keep their joint table.
     ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
     ``families``: how rows of a unit go together; the tree then has their levels, ``total`` is of units, and
-    rows are drawn unit by unit, never moved.
+    rows are drawn unit by unit, never moved. Of a table of a tree the attributes above it are evidence.
     """
 
     domain: Domain
@@ -83,7 +83,8 @@ class GraphicalModel(Answering):
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
         if self.families is not None:
-            return levelled_network(self.beliefs, self.bins, self.within, self.domain.names)
+            given = bool(self.families.above)
+            return levelled_network(self.beliefs, self.bins, self.within, self.domain.names, given=given)
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:

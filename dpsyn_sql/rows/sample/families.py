@@ -5,6 +5,10 @@ two of one unit would fall apart, and agree less than independent ones. So the r
 taken by their rank in their unit: every conditional count of a rank is within one of its expectation, and
 rows of one unit are independent given the unit.
 
+Rows of a table of a tree are families too, of the rows of the parent, which are drawn before. There a unit
+may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
+family of its own.
+
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, and sorted: they
 have the distribution that the model gives them, whatever the number of rows. Where a row follows from the row
 before it, ranks are drawn one after another, all units at once, given the moment of the rank too.
@@ -22,7 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
+from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.lines import Columns, Lines
@@ -37,7 +43,7 @@ _AT_A_TIME = 2
 
 
 class FamilyRows(NamedTuple):
-    """Rows as codes (n, attributes that are written), unsigned; ``ticks`` (int64, n) of the attribute that
+    """Rows as codes (n, attributes that are drawn), unsigned; ``ticks`` (int64, n) of the attribute that
     orders them (any where it is NULL), None without one."""
 
     codes: Codes
@@ -48,12 +54,17 @@ class FamilyRows(NamedTuple):
 class People:
     """Units in ascending order of their number of rows: ``rows`` (int64, units). ``columns``: of each
     variable of units (units,). ``most``: rows that a unit has at most. ``moments``: of each variable of the
-    moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows."""
+    moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows.
+
+    Of a table of a tree "units" are the rows of the parent, in their order, perhaps without rows; ``before``
+    (int64, parents) is how many rows the unit of each has in families before, None where it has one family.
+    """
 
     columns: Columns
     rows: IntArray
     most: int
     moments: Columns = field(default_factory=dict)
+    before: IntArray | None = None
 
     @property
     def sizes(self) -> IntArray:
@@ -75,6 +86,10 @@ class People:
         units = np.searchsorted(self.starts, rows, side="right") - 1
         return np.asarray(units), np.asarray(rows - self.starts[units])
 
+    def in_unit(self, units: IntArray, ranks: IntArray) -> IntArray:
+        """The rank in their unit of rows of these ranks in their families."""
+        return ranks if self.before is None else np.asarray(self.before[units] + ranks)
+
     def firsts(self, rows: IntArray) -> IntArray:
         """Which (places) of these rows, ascending, are the first ones of their unit among them."""
         return np.asarray(np.unique(self.owners(rows)[0], return_index=True)[1])
@@ -88,16 +103,16 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is known of units before a rank is drawn. ``codes`` (units, written) of the row before, -1 before
+    """What is known of units before a rank is drawn. ``codes`` (units, drawn) of the row before, -1 before
     a first row. ``tick`` (units,) of the row before, any before a first row."""
 
     codes: IntArray
     tick: IntArray
 
     @classmethod
-    def nothing(cls, units: int, written: int) -> Before:
+    def nothing(cls, units: int, drawn: int) -> Before:
         """Before the first rank."""
-        return cls(np.full((units, written), -1, np.int64), np.zeros(units, np.int64))
+        return cls(np.full((units, drawn), -1, np.int64), np.zeros(units, np.int64))
 
     def of(self, kept: IntArray) -> Before:
         """Of some of the units."""
@@ -156,9 +171,33 @@ class FamilySampler:
             self._attribute(families.order), self._attribute(families.since) if families.since else None
         )
 
-    def people(self, units: int, seed: int) -> People:
+    def people(self, units: int, seed: int, given: Given | None = None) -> People:
         """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
-        none."""
+        none. Of a table below the root of a tree those that are ``given``.
+
+        Raises:
+            InternalError: rows of the parent are needed and missing, or given and not needed.
+        """
+        if bool(self.families.above) != (given is not None):
+            raise InternalError("rows are drawn given rows above them, or there are none above")
+        if given is not None:
+            people = self._parents(given)
+        elif self.families.size:
+            people = self._drawn_units(units, seed)
+        else:
+            people = People(Columns(), np.ones(max(units, 0), np.int64), 1)
+        return replace(people, moments=self._all_moments(people, seed)) if self._moments else people
+
+    def _parents(self, given: Given) -> People:
+        columns, needed = Columns(), self._needed
+        for one in self.families.above:
+            place = self._place(one.name)
+            if place in needed:
+                columns[place] = self.network.evidence[place][given.columns[one.name]]
+        most = edge_ticks(self._attribute(self.families.size))[-1] - 1
+        return People(columns, given.rows, int(most), before=given.ranks)
+
+    def _drawn_units(self, units: int, seed: int) -> People:
         network, parts, numbers = self.network, list[Columns](), list[IntArray]()
         edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
         variable = network.codes[self._place(self.families.size)]
@@ -188,14 +227,13 @@ class FamilySampler:
         rows = np.concatenate([np.zeros(0, np.int64), *numbers])
         order = np.argsort(rows, kind="stable")
         joined = {v: np.concatenate([part[v] for part in parts])[order] for v in (parts[0] if parts else ())}
-        people = People(joined, rows[order], int(edges[-1]) - 1)
-        return replace(people, moments=self._all_moments(people, seed)) if self._moments else people
+        return People(joined, rows[order], int(edges[-1]) - 1)
 
     @cached_property
     def _needed(self) -> frozenset[int]:
         """Variables of units and moments that are written or that something follows from."""
         parents = {parent for lines in (*self._moments, *self._rows) for parent in lines.node.parents}
-        return frozenset(parents | set(self.network.codes[: self.families.written]))
+        return frozenset(parents | set(self.network.codes[: self.families.drawn]))
 
     def _all_moments(self, people: People, seed: int) -> Columns:
         """The moments of all rows, in batches of whole units."""
@@ -216,7 +254,7 @@ class FamilySampler:
         units, ranks = people.owners(numbers)
         columns = {v: own[units] for v, own in people.columns.items()}
         for lines in self._moments:
-            lines.draw(columns, ranks, units.size, generator)
+            lines.draw(columns, people.in_unit(units, ranks), units.size, generator)
         code, recoding = self._moment, self._attribute(self.families.order).recoding
         if recoding is not None:  # NULL, where it is but noise
             lost = np.flatnonzero(np.isin(columns[code], recoding.codes))
@@ -248,7 +286,7 @@ class FamilySampler:
             people.moments[v][numbers] = own
 
     def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Codes (n, written) of all rows of ``rows`` units, units whole and ascending by their rows."""
+        """Codes (n, drawn) of all rows of ``rows`` units, units whole and ascending by their rows."""
         for batch in self.rows(self.people(rows, seed), seed):
             yield batch.codes
 
@@ -271,7 +309,7 @@ class FamilySampler:
             numbers = np.arange(people.starts[first], people.starts[last])
             return self.independent(people, numbers, generator)
         return self.walk(
-            people, units, np.zeros_like(units), Before.nothing(rows.size, self.families.written), generator
+            people, units, np.zeros_like(units), Before.nothing(rows.size, self.families.drawn), generator
         )
 
     def generator_of_round(self, seed: int, attempt: int) -> np.random.Generator:
@@ -282,7 +320,10 @@ class FamilySampler:
         """The rows of these numbers, given their units."""
         units, ranks = people.owners(numbers)
         return FamilyRows(
-            self._codes(self._drawn(people, units, ranks, Columns(), generator), units.size), None
+            self._codes(
+                self._drawn(people, units, people.in_unit(units, ranks), Columns(), generator), units.size
+            ),
+            None,
         )
 
     def _drawn(
@@ -300,7 +341,7 @@ class FamilySampler:
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:
-        own = self.network.codes[: self.families.written]
+        own = self.network.codes[: self.families.drawn]
         codes = np.zeros((rows, len(own)), code_type(max((self.network.sizes[v] for v in own), default=1)))
         for place, variable in enumerate(own):
             if variable in columns:  # otherwise it has one value
@@ -318,7 +359,7 @@ class FamilySampler:
         """The rows of these units from these ranks on, unit by unit, given the rows before."""
         counts = people.rows[units] - ranks
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        codes = np.zeros((int(starts[-1]), self.families.written), np.int64)
+        codes = np.zeros((int(starts[-1]), self.families.drawn), np.int64)
         ticks = np.zeros(int(starts[-1]), np.int64)
         active, turn = np.flatnonzero(counts > 0), 0
         before = before.of(active)
@@ -327,7 +368,8 @@ class FamilySampler:
             rank = ranks[active] + turn
             known = self._evidence(people.rows[owners], rank, before)
             known |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
-            columns = self._drawn(people, owners, None, known, generator)
+            in_unit = None if people.before is None else people.in_unit(owners, rank)
+            columns = self._drawn(people, owners, in_unit, known, generator)
             own = self._codes(columns, active.size).astype(np.int64)
             before = self._after(own, columns, before, generator)
             place = starts[active] + turn
@@ -336,7 +378,7 @@ class FamilySampler:
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
         dtype = code_type(
-            max((self.network.sizes[v] for v in self.network.codes[: self.families.written]), default=1)
+            max((self.network.sizes[v] for v in self.network.codes[: self.families.drawn]), default=1)
         )
         return FamilyRows(codes.astype(dtype), ticks if self._ticks is not None else None)
 
@@ -355,7 +397,7 @@ class FamilySampler:
     def _after(
         self, codes: IntArray, columns: Columns, before: Before, generator: np.random.Generator
     ) -> Before:
-        """What is known after rows of these codes (n, written)."""
+        """What is known after rows of these codes (n, drawn)."""
         ticks = self._ticks
         if ticks is None:
             return Before(codes, before.tick)

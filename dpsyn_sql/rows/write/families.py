@@ -4,22 +4,29 @@ A row that meets a condition of ``shape.never`` is drawn again, its unit is not.
 row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
 after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
 nearest one after it; a unit without a possible row is left out.
+
+Rows of a table of a tree are staged alike, as families of the rows of its parent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.arrays import Codes, IntArray
+from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import beside_codes, impossible_rows
 from dpsyn_sql.rows.sample.families import Before, FamilyRows, FamilySampler, People
+from dpsyn_sql.rows.sample.quotas import code_type
+from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -76,19 +83,72 @@ def stage_families(
     Returns:
         int64; entry i is the number of units with i+1 rows that are staged.
     """
-    make_room(engine, shape.domain, table, beside_codes(shape))
     sampler = _as_written(sampler, shape)
     staged = _Staged(engine, shape, sampler, sampler.people(units, seed), table, seed)
-    first = 0
-    for rows in sampler.rows(staged.people, seed):
-        numbers = np.arange(first, first + len(rows.codes), dtype=np.int64)
-        staged.load(rows, numbers, numbers)
-        first += numbers.size
-        advance(numbers.size)
-    return staged.meet_conditions() if shape.never else staged.people.sizes
+    people, lost = staged.people, staged.all(advance)
+    return np.asarray(people.sizes - np.bincount(people.rows[lost], minlength=people.most + 1)[1:])
 
 
-@dataclass(frozen=True, slots=True)
+def stage_table(
+    engine: Engine,
+    shape: Shape,
+    model: Model,
+    given: Given | None,
+    units: int,
+    table: Fragment,
+    seed: int,
+    advance: Callable[[int], None] = lambda rows: None,
+    *,
+    above: TableRows | None = None,
+) -> TableRows:
+    """Load the rows of a table of a tree, of which none meets a condition.
+
+    Staged are row (from 0, without holes; rows of one parent lie together, parents in their order), a0, a1,
+    ... of the attributes that are written, parent (the row number of the parent's row, 0 for the root), rank
+    (the place in the family, from 0), and what ``beside_codes`` says of a shape that is ``together``.
+
+    Args:
+        engine: the session that writes; it cannot reach the source.
+        shape: with checked expressions; its attributes are those of the table alone.
+        model: of the table; its families say which table it is.
+        given: the rows of the parent, ``above.given(families, seed)``; None for the root.
+        units: how many rows the root has; not used below it.
+        table: quoted name of the table to create.
+        seed: of the table (``rows.sample.tree.seed_of``): of its rows and of positions in bins.
+        advance: is told the number of rows after each batch.
+        above: the rows of the parent table, in the order of ``given``; None for the root.
+
+    Raises:
+        InternalError: the model is of no table of a tree; parents are missing, or the root has some.
+    """
+    sampler = model.sampler()
+    if not isinstance(sampler, FamilySampler) or not sampler.families.table:
+        raise InternalError("rows of a table of a tree are drawn from a model of another kind")
+    if (above is None) != (given is None) or (above is not None and above.total != given_rows(given)):
+        raise InternalError("rows of a table of a tree are drawn given other rows than those above it")
+    shape = together(shape, sampler.families)
+    sampler = _as_written(sampler, shape)
+    people = sampler.people(units, seed, given)
+    own = sampler.families.domain.attributes[: sampler.families.drawn]
+    codes = np.zeros((people.total, len(own)), code_type(max((one.size for one in own), default=1)))
+    staged = _StagedTable(engine, shape, sampler, people, table, seed, codes, root=above is None)
+    lost = staged.all(advance)
+    parent, _ = people.owners(np.arange(people.total))
+    left = ~np.isin(parent, lost)
+    if lost.size:
+        staged.renumber(left)
+    codes, parent = codes[left], parent[left]
+    if above is None:
+        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
+    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+
+
+def given_rows(given: Given | None) -> int:
+    """How many rows of a parent there are."""
+    return 0 if given is None else given.rows.size
+
+
+@dataclass(frozen=True)
 class _Staged:
     """Staged rows of all units: row i of ``people`` has the number i."""
 
@@ -99,9 +159,24 @@ class _Staged:
     table: Fragment
     seed: int
 
+    def all(self, advance: Callable[[int], None]) -> IntArray:
+        """Stage all rows; the units that are left out."""
+        make_room(self.engine, self.shape.domain, self.table, self.beside())
+        first = 0
+        for rows in self.sampler.rows(self.people, self.seed):
+            numbers = np.arange(first, first + len(rows.codes), dtype=np.int64)
+            self.load(rows, numbers, numbers)
+            first += numbers.size
+            advance(numbers.size)
+        return self.meet_conditions() if self.shape.never else np.zeros(0, np.int64)
+
+    def beside(self) -> tuple[str, ...]:
+        """The columns of staged rows after the codes."""
+        return beside_codes(self.shape)
+
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
-        beside = dict[str, IntArray]()
+        beside = self.numbered(numbers)
         if "unit" in beside_codes(self.shape):
             beside["unit"] = self.people.owners(numbers)[0]
         if self.shape.ticks and rows.ticks is not None:
@@ -109,12 +184,17 @@ class _Staged:
         if "drawn" in beside_codes(self.shape):
             beside["drawn"] = draws
         domain = self.shape.domain
-        check_codes(rows.codes, [attribute.size for attribute in domain.attributes])
+        codes = rows.codes[:, : len(domain.attributes)]
+        check_codes(codes, [attribute.size for attribute in domain.attributes])
         if numbers.size:
-            load_codes(self.engine, domain, [rows.codes], self.table, numbers, beside)
+            load_codes(self.engine, domain, [codes], self.table, numbers, beside)
+
+    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
+        """Further columns of rows of these numbers."""
+        return {}
 
     def meet_conditions(self) -> IntArray:
-        """Draw rows that cannot be again; the numbers of units by their rows that are left."""
+        """Draw rows that cannot be again; the units that are left out."""
         people, drawn = self.people, self.people.total
         bad = self._impossible(0)
         for attempt in range(1, ROUNDS + 1):
@@ -146,8 +226,8 @@ class _Staged:
 
     def _before(self, bad: IntArray, ranks: IntArray) -> Before:
         """What came before these rows."""
-        written, later = self.sampler.families.written, np.flatnonzero(ranks > 0)
-        before = Before.nothing(bad.size, written)
+        families, later = self.sampler.families, np.flatnonzero(ranks > 0)
+        written, before = families.written, Before.nothing(bad.size, families.drawn)
         if not later.size:
             return before
         listed = self._listed(bad[later], bad[later] - 1)
@@ -164,10 +244,10 @@ class _Staged:
         return before
 
     def _made_like_others(self, bad: IntArray) -> IntArray:
-        """Rows that cannot be become like others of their unit; units without any are left out."""
+        """Rows that cannot be become like others of their unit; units without any are left out: which."""
         people = self.people
         if not bad.size:
-            return people.sizes
+            return bad
         units = np.unique(people.owners(bad)[0])
         numbers = people.until_end(people.starts[units])
         possible, begins = ~np.isin(numbers, bad), np.repeat(people.starts[units], people.rows[units])
@@ -178,12 +258,17 @@ class _Staged:
         self._unstage(bad)
         copied = ~possible & found
         if copied.any():
-            listed = self._listed(numbers[copied], donors[copied])
-            self.engine.execute(render("write/copied", staged=self.table, listed=listed), step=_STEP)
-            self._drop(listed)
-        lost = people.rows[np.unique(people.owners(numbers[~found])[0])]
-        warn_of_few_rows(people.total - int(lost.sum()), people.total)
-        return np.asarray(people.sizes - np.bincount(lost, minlength=people.most + 1)[1:])
+            self.copy(numbers[copied], donors[copied])
+        lost = np.unique(people.owners(numbers[~found])[0])
+        warn_of_few_rows(people.total - int(people.rows[lost].sum()), people.total)
+        return lost
+
+    def copy(self, numbers: IntArray, donors: IntArray) -> None:
+        """Rows of these numbers become like others of their unit."""
+        listed, ranked = self._listed(numbers, donors), "rank" in self.beside()
+        sql = render("write/copied", staged=self.table, listed=listed, ranked=ranked)
+        self.engine.execute(sql, step=_STEP)
+        self._drop(listed)
 
     def _unstage(self, numbers: IntArray) -> None:
         listed = self._listed(numbers, numbers)
@@ -199,3 +284,38 @@ class _Staged:
 
     def _drop(self, table: Fragment) -> None:
         self.engine.execute(render("sample/drop", table=table), step=_STEP)
+
+
+@dataclass(frozen=True)
+class _StagedTable(_Staged):
+    """Staged rows of a table of a tree, with their ``codes`` (rows, drawn)."""
+
+    codes: Codes = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+    root: bool = False
+
+    def beside(self) -> tuple[str, ...]:
+        """The columns of staged rows after the codes."""
+        return ("parent", "rank", *beside_codes(self.shape))
+
+    def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
+        """Stage rows, and keep their codes."""
+        self.codes[numbers] = rows.codes
+        _Staged.load(self, rows, numbers, draws)
+
+    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
+        """The parent of each row, and its place in the family."""
+        parent, rank = self.people.owners(numbers)
+        return {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
+
+    def copy(self, numbers: IntArray, donors: IntArray) -> None:
+        """Rows become like others, and so do their codes."""
+        self.codes[numbers] = self.codes[donors]
+        _Staged.copy(self, numbers, donors)
+
+    def renumber(self, left: NDArray[np.bool_]) -> None:
+        """Number the rows that are ``left`` from 0, without holes."""
+        numbers = np.flatnonzero(left)
+        moved = numbers != np.arange(numbers.size)
+        listed = self._listed(numbers[moved], np.flatnonzero(moved))
+        self.engine.execute(render("write/renumbered", staged=self.table, listed=listed), step=_STEP)
+        self._drop(listed)

@@ -1,0 +1,94 @@
+"""Rows of the tables of a tree: whose row each is, and what the rows below it are drawn given."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import edge_ticks
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.given import Given
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.sample.quotas import generator_of
+
+_NUMBERS = 2**35
+# Streams of numbers of rows, by the attribute that tells them; rows of ``rows/sample/families.py`` are below.
+
+
+def seed_of(seed: int, table: str) -> int:
+    """The seed of a table of a release: no two tables of a tree take the same random numbers."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {table}".encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of a table of a tree, by row number: rows of one parent lie together, parents in their order.
+
+    Args:
+        families: of the table.
+        codes: (n, families.drawn), unsigned: the attributes of the table, then those of the tables below.
+        parent: int64 (n,), the number of the parent's row; ascending. Of the root all 0.
+        unit: int64 (n,), the number of the unit's row in the root; ascending.
+        above: the rows of the parent table, None for the root.
+    """
+
+    families: Families
+    codes: Codes
+    parent: IntArray
+    unit: IntArray
+    above: TableRows | None = None
+
+    @property
+    def total(self) -> int:
+        """How many rows."""
+        return len(self.codes)
+
+    def column(self, name: str) -> Codes:
+        """The codes (n,) of an attribute of the table, of one for the tables below, or of one above.
+
+        Raises:
+            InternalError: it is drawn with no row, such as what is known of the row before.
+        """
+        place = self.families.domain.index(name)
+        if place < self.families.drawn:
+            return np.asarray(self.codes[:, place])
+        found = next((one for one in self.families.above if one.name == name), None)
+        if found is None or self.above is None:
+            raise InternalError("rows of a table have no codes of an attribute of the row before")
+        return self.above.named(found.table, found.attribute)[self.parent]
+
+    def named(self, table: str, attribute: str) -> Codes:
+        """The codes (n,) of an attribute of these rows, or of the rows of a table above them."""
+        if table == self.families.table:
+            return self.column(attribute)
+        if self.above is None:
+            raise InternalError("an attribute is said to be above that no table above has")
+        return self.above.named(table, attribute)[self.parent]
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """float64 (n,): what each row weighs, in units: of the root 1, of others that of the parent's row
+        divided by its rows."""
+        if self.above is None:
+            return np.ones(self.total)
+        rows = np.bincount(self.parent, minlength=self.above.total)
+        return np.asarray(self.above.weights[self.parent] / rows[self.parent])
+
+    def given(self, child: Families, seed: int) -> Given:
+        """These rows as the parents of the rows of a table below; deterministic in ``seed`` (not negative).
+
+        The number of rows of each is drawn evenly among those of its code.
+        """
+        place = self.families.domain.index(child.number_above)
+        edges = np.array(edge_ticks(self.families.domain.attributes[place]), np.int64)
+        code = self.codes[:, place].astype(np.int64)
+        rows = generator_of(seed, _NUMBERS + place).integers(edges[code], edges[code + 1])
+        before = np.cumsum(rows) - rows
+        _, firsts, owners = np.unique(self.unit, return_index=True, return_inverse=True)
+        ranks = before - before[firsts][owners.ravel()] if rows.size else before
+        columns = {one.name: self.named(one.table, one.attribute) for one in child.above}
+        return Given(columns, rows, self.weights, np.asarray(ranks, dtype=np.int64))
