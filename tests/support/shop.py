@@ -19,7 +19,9 @@ from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import Fragment
 
 MOST = {"orders": 10, "items": 5}
-SOURCE = Source(Relation("shop", "table", Fragment("shop"), ()), PrivacyUnit("customer_id", 50, together=True))
+SOURCE = Source(
+    Relation("shop", "table", Fragment("shop"), ()), PrivacyUnit("customer_id", 50, together=True)
+)
 
 
 def numeric(name, size):
@@ -38,9 +40,7 @@ def shop_families():
     customers = families_of_table(
         "customers", DOMAINS["customers"], None, [("orders", MOST["orders"])], groups={}
     )
-    orders = families_of_table(
-        "orders", DOMAINS["orders"], customers, [("items", MOST["items"])], groups={}
-    )
+    orders = families_of_table("orders", DOMAINS["orders"], customers, [("items", MOST["items"])], groups={})
     items = families_of_table("items", DOMAINS["items"], orders, [], groups={})
     return {"customers": customers, "orders": orders, "items": items}
 
@@ -72,7 +72,9 @@ def shop(customers, seed=0):
     channel = picked(rng, law.normal(0, 0.8, (4, 3))[segment[of]] + law.normal(0, 0.9, (3, 3))[taste[of]])
     month = picked(rng, bump(12, 2 + 3 * theme + 0.3 * region[of], 4.0))
     priority = picked(rng, law.normal(0, 0.6, (3, 3))[channel] + law.normal(0, 0.6, (3, 3))[theme])
-    items = np.minimum(1 + rng.poisson(0.4 + 0.5 * theme + 0.4 * (channel == 0)) - (theme == 2), MOST["items"])
+    items = np.minimum(
+        1 + rng.poisson(0.4 + 0.5 * theme + 0.4 * (channel == 0)) - (theme == 2), MOST["items"]
+    )
     items = np.maximum(items, 0)
     middle = TableRows(
         families["orders"], np.column_stack([channel, month, priority, items]), of, of.copy(), top

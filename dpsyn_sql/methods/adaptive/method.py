@@ -99,9 +99,9 @@ class Adaptive(Recipe):
         if terms.alone:
             pairs = ()
         share = Fraction(one_way_share(rho, self.constants), 100)
-        if terms.unasked:  # the shares of the others go to all tables that are left
+        if terms.unasked:  # the shares of the others are spent, or cost nothing
             own = share * Fraction(len(others.attributes), attributes)
-            share = own / ((1 - share) * _part_of_pairs(attributes, len(terms.above)) + own)
+            share = own / (1 - share + own)
         if not pairs:
             share = Fraction(1)
         counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
@@ -215,11 +215,6 @@ def _pairs_scored(attributes: int, pairs: Sequence[MarginalQuery], terms: Terms)
     if terms.workload.target:
         return attributes - 1
     return len(pairs) if terms.above else 0
-
-
-def _part_of_pairs(attributes: int, above: int) -> Fraction:
-    """The part of all pairs that are not of two attributes above."""
-    return 1 - Fraction(above * (above - 1), max(1, attributes * (attributes - 1)))
 
 
 def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
