@@ -123,9 +123,12 @@ class Door:
             ]
         if isinstance(question, Residuals):
             return [self.residual(*pair, budget, queries) for pair in zip(queries, tables, strict=True)]
-        assert isinstance(question, Distances)
+        assert isinstance(question, Distances | Choice)
         pairs = zip(tables, question.references, strict=True)
         apart = np.array([np.abs(table - reference).sum() for table, reference in pairs])
+        if isinstance(question, Choice):
+            scores = self.noisy(apart - np.array(question.allowances), sigma)
+            return np.argsort(-scores, kind="stable")[: question.number].tolist()
         return np.rint(self.noisy(apart, sigma)).astype(int).tolist()
 
     def residual(self, query, table, budget, queries):

@@ -24,7 +24,8 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import beside_codes, impossible_rows
-from dpsyn_sql.rows.sample.families import Before, FamilyRows, FamilySampler, People
+from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
+from dpsyn_sql.rows.sample.people import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows

@@ -228,7 +228,7 @@ def test_rows_above_are_there_or_are_not():
 
 def test_batches_hold_whole_families(monkeypatch):
     monkeypatch.setattr(sampled_families, "BATCH_ROWS", 4)
-    model, above, given, _ = some_visits(300)
+    model, _, given, _ = some_visits(300)
     sampler = model.sampler()
     people = sampler.people(0, 1, given)
     lengths = [len(batch.codes) for batch in sampler.rows(people, 1)]
