@@ -661,7 +661,11 @@ EXAMPLES = {
     "write/impossible": {"": impossible_rows(replace(NEVER, together=True, ticks="a"), STAGED, 7, 9)[1]},
     "write/listed": {"": {"table": F("listed")}},
     "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},
-    "write/copied": {"": {"staged": STAGED, "listed": F("listed")}},
+    "write/copied": {
+        "": {"staged": STAGED, "listed": F("listed"), "ranked": False},
+        "ranked": {"staged": STAGED, "listed": F("listed"), "ranked": True},
+    },
+    "write/renumbered": {"": {"staged": STAGED, "listed": F("listed")}},
     "write/before": {
         "": {
             "staged": STAGED,
