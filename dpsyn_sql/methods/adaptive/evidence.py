@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import JunctionTree, Scope
@@ -57,6 +57,9 @@ def distributions(
 _MOST_TIED = 2**14
 # Cells of a pair of given variables that the tree holds.
 
+_GRID = 2.0**-20
+# Of information: the tree decides on questions.
+
 
 def tied(given: Given, domain: Domain, above: Sequence[int], bins: Sequence[IntArray]) -> tuple[Scope, ...]:
     """The pairs of a forest of the most mutual information (Chow and Liu 1968) among given variables."""
@@ -66,7 +69,8 @@ def tied(given: Given, domain: Domain, above: Sequence[int], bins: Sequence[IntA
         if math.prod(sizes[place] for place in pair) <= _MOST_TIED:
             joint = given.shares([domain.names[place] for place in pair], [bins[place] for place in pair])
             product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
-            told[pair] = float((joint * np.log(joint / product)).sum())
+            information = (joint * np.log(joint / product)).sum()
+            told[pair] = float(snapped(np.asarray(information), _GRID))
     tree, group = list[Scope](), {place: place for place in above}
     for pair in sorted(told, key=lambda pair: (-told[pair], pair)):
         first, second = (group[place] for place in pair)
