@@ -28,6 +28,11 @@ words AS (
         (302, '$.budget.reserved_units_of_1e-15', 'budget', 'reserved, in units of 1e-15'),
         (303, '$.budget.used_units_of_1e-15', 'budget', 'used, in units of 1e-15'),
         (304, '$.budget.threshold_delta', 'budget', 'delta for discovered categories'),
+        (481, '$.database.name', 'database', 'release of several tables'),
+        (482, '$.database.table', 'database', 'table'),
+        (483, '$.database.public_tables', 'database', 'public table'),
+        (484, '$.database.not_protected', 'database', 'not protected'),
+        (485, '$.database', 'database', 'others'),
         (501, '$.source.name', 'source', 'name'),
         (502, '$.source.kind', 'source', 'kind'),
         (601, '$.public_facts.statements', 'public facts', 'statement'),
@@ -176,6 +181,10 @@ described AS (
         CASE e.value ->> '$.role'
             WHEN 'key' THEN 'key, fresh values'
             WHEN 'unitid' THEN 'unit id, fresh values'
+            WHEN 'foreignkey' THEN 'foreign key, of the row above'
+            WHEN 'partofkey' THEN 'part of a key, numbers within the row above'
+            WHEN 'randomkey' THEN 'key of a random row'
+            WHEN 'publickey' THEN 'key of a random row of a public group'
             WHEN 'constant' THEN 'constant, ' || COALESCE(e.value ->> '$.value', 'NULL')
             WHEN 'derived' THEN 'derived, ' || (e.value ->> '$.expression')
             ELSE e.value ->> '$.role'

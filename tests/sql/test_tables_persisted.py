@@ -14,6 +14,7 @@ from dpsyn_sql.domain.shape import PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.rows.sample.tree import drawn_rows, seed_of
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.rows.write.public_rows import GroupedRows
@@ -184,6 +185,37 @@ def test_rows_follow_the_model_given_the_rows_above(con, kind, name):
         expected = rows * lines.share
         assert rows.sum() > 0 and lines["count"].sum() == len(codes)
         assert (np.abs(lines["count"] - expected) < 4.5 * np.sqrt(expected) + 3).all()
+
+
+def drawn_by_numpy(seed):
+    """Joined codes of customers, orders and items, as ``release_database()`` draws them."""
+    above, rows = None, {}
+    for name in ("customers", "orders", "items"):
+        sampler, own = models()[name].sampler(), seed_of(seed, name)
+        given = None if above is None else above.given(sampler.families, own)
+        above = rows[name] = drawn_rows(sampler, given, above, UNITS, own)
+    order = rows["items"].parent
+    customer = rows["orders"].parent[order]
+    return np.column_stack(
+        [rows["customers"].codes[customer, 0], rows["orders"].codes[order][:, :2], rows["items"].codes[:, 0]]
+    )
+
+
+def test_joined_rows_have_the_distribution_of_those_that_numpy_draws(con):
+    frames = sampled(con)
+    joined = (
+        frames["items"]
+        .merge(frames["orders"], on="order_id")
+        .merge(frames["customers"], on="customer_id", suffixes=("", "_of_customer"))
+    )
+    ours = joined[["region_of_customer", "channel", "region", "category"]].to_numpy()
+    found, wanted = np.zeros((3, 2, 3, 3)), np.zeros((3, 2, 3, 3))
+    np.add.at(found, tuple(ours.T), 1)
+    np.add.at(wanted, tuple(drawn_by_numpy(5).T.astype(int)), 1)
+    assert abs(len(ours) / wanted.sum() - 1) < 0.02
+    found, wanted = found / found.sum(), wanted / wanted.sum()
+    strangers = wanted.sum(axis=(1, 2, 3))[:, None, None, None] * wanted.sum(axis=0)
+    assert np.abs(found - wanted).sum() / 2 < 0.025 < np.abs(found - strangers).sum() / 4
 
 
 def test_rows_of_a_table_depend_on_no_row_of_another_by_chance(con):

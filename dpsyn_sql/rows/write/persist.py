@@ -127,7 +127,9 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
     for table in TABLES:
         engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
-    name, whole = string_literal(fold(kept.name)), string_literal(_whole(kept))
+    # The root goes first, and an earlier release of all tables may have others: all of them are forgotten.
+    tied = "" if kept.parent is not None else str(kept.facts.get("database", {}).get("name", ""))
+    name, whole = string_literal(fold(kept.name)), string_literal(fold(tied))
     for table in TABLES:
         forget = render("macros/forget", schema=schema, table=ident(table), name=name, whole=whole)
         engine.execute(forget, step=_STEP)
@@ -190,13 +192,6 @@ def persist_beside(engine: Engine, path: Path, kept: Sequence[StoredRelease]) ->
                 persist(engine, name, one)
         # Said aloud, because a file that is closed without room for all of it is no error.
         engine.execute(render("macros/checkpoint", name=ident(name)), step=_STEP)
-
-
-def _whole(kept: StoredRelease) -> str:
-    """Of the root of a tree the name of the release of all tables: an earlier one may have others."""
-    if kept.parent is not None or "database" not in kept.facts:
-        return ""
-    return fold(str(kept.facts["database"]["name"]))
 
 
 def _contents(kept: StoredRelease) -> Iterator[tuple[str, Columns]]:

@@ -48,13 +48,20 @@ described AS (
         m.place,
         (m.facts ->> '$.name') AS name,
         (m.facts ->> '$.type') AS sql_type,
-        CASE (m.facts ->> '$.role') WHEN 'unitid' THEN 'unit id' ELSE (m.facts ->> '$.role') END AS kind,
+        CASE (m.facts ->> '$.role')
+            WHEN 'unitid' THEN 'unit id'
+            WHEN 'foreignkey' THEN 'foreign key'
+            WHEN 'partofkey' THEN 'part of a key'
+            WHEN 'randomkey' THEN 'random reference'
+            WHEN 'publickey' THEN 'public reference'
+            ELSE (m.facts ->> '$.role')
+        END AS kind,
         CAST(NULL AS BIGINT) AS codes,
         CASE WHEN (m.facts ->> '$.role') = 'constant' THEN [(m.facts ->> '$.value')] END AS labels,
         CAST(NULL AS VARCHAR[]) AS edges,
         CASE WHEN (m.facts ->> '$.role') = 'key' THEN (m.facts ->> '$.origin') ELSE 'declared' END AS origin,
         CASE
-            WHEN (m.facts ->> '$.role') IN ('key', 'unitid') THEN FALSE
+            WHEN (m.facts ->> '$.role') IN ('key', 'unitid', 'foreignkey', 'partofkey') THEN FALSE
             WHEN (m.facts ->> '$.role') = 'constant' THEN (m.facts ->> '$.value') IS NULL
         END AS nullable,
         (m.facts ->> '$.expression') AS expression

@@ -1,4 +1,6 @@
-SELECT name
+SELECT
+    name,
+    release
 FROM "d".dpsyn.releases
 ORDER BY
     created,
