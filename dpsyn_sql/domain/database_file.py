@@ -142,7 +142,7 @@ def read_database(spec: DomainSpec) -> DatabaseFile:
     """
     if spec is None:
         return DatabaseFile()
-    document, folder = _document(spec)
+    document, folder = (spec, Path()) if not isinstance(spec, str | PathLike) else _loaded(Path(spec))
     if not isinstance(document, Mapping) or not isinstance(document.get("tables"), Mapping):
         hint = (
             " columns: stand within a table."
@@ -173,10 +173,9 @@ def read_database(spec: DomainSpec) -> DatabaseFile:
     )
 
 
-def _document(spec: Mapping[str, Any] | str | PathLike[str]) -> tuple[Any, Path]:
-    if isinstance(spec, Mapping):
-        return spec, Path()
-    return load_yaml(Path(spec)), Path(spec).parent
+def _loaded(path: Path) -> tuple[Any, Path]:
+    """What a file holds, and where the files lie that it names."""
+    return load_yaml(path), path.parent
 
 
 def _bare(name: Any, entry: Any, faults: list[str]) -> Any:

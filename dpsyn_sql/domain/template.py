@@ -24,6 +24,8 @@ _HEAD = """\
 # on it: take bounds and categories from a code book, a law or common sense, never from the rows.
 # What you write is printed in the plan and the certificate, and never checked against the rows.
 #
+"""
+HOW_TO_DECLARE = """\
 # How to fill in: remove the "# " before a line that starts with a column's name, replace FILL.
 # A column without an entry is learnt from the rows with noise. This costs part of the budget and
 # finds only frequent values. With --no-discover it is an error instead.
@@ -39,28 +41,29 @@ _HEAD = """\
 #   nullable     true if NULL may occur and shall occur in the synthetic table
 #   per_unit     true if all rows of a unit have the same value, such as a year of birth; with together=True
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
-#   discover     {{type: discover}}: learn the column with noise; lower, upper: no value beyond is looked
+#   discover     {type: discover}: learn the column with noise; lower, upper: no value beyond is looked
 #                for; max_codes: at most so many values or bins, one each for all other values and for
 #                NULL included; as: categorical for whole numbers that are codes, such as zones;
 #                prefixes: [3, 1] for text that is a code: a value that is not found keeps its beginning
 # Columns of more values than can be listed: trees of values that are learnt, fine where the rows are:
-#   point        places: {{type: point, columns: {{lat: [40.4, 41.0], lon: [-74.3, -73.6]}}}}, under a name of
+#   point        places: {type: point, columns: {lat: [40.4, 41.0], lon: [-74.3, -73.6]}}, under a name of
 #                its own, with lower and upper bounds; a way from one place to another has four columns
-#   string       names and search words: {{type: string, alphabet: "a-zA-Z' -", longest: 20}}, every
+#   string       names and search words: {type: string, alphabet: "a-zA-Z' -", longest: 20}, every
 #                character that the text may have, and the length at which it is cut
-#   taxonomy     codes: {{type: taxonomy, ids: ["250.1", "250.2", "401"], prefixes: [1, 3]}}, or ids with
-#                their parents: {{type: taxonomy, parents: {{"250": "240-279", "251": "240-279"}}}}
-#   dyadic       numbers and dates of fine detail: {{type: dyadic, lower: 0, upper: 100000}}
+#   taxonomy     codes: {type: taxonomy, ids: ["250.1", "250.2", "401"], prefixes: [1, 3]}, or ids with
+#                their parents: {type: taxonomy, parents: {"250": "240-279", "251": "240-279"}}
+#   dyadic       numbers and dates of fine detail: {type: dyadic, lower: 0, upper: 100000}
 # Columns that are made, not measured:
-#   key          {{type: key}}: tells rows apart; fresh values, each once
-#   constant     {{type: constant, value: x}}: the same public value in every row
-#   derived      {{derived: "age >= 18"}}: computed from other columns by a SQL expression, or from
-#                one column by a table: {{derived: {{education: {{Bachelors: 13, Masters: 14}}}}, else: 0}}
+#   key          {type: key}: tells rows apart; fresh values, each once
+#   constant     {type: constant, value: x}: the same public value in every row
+#   derived      {derived: "age >= 18"}: computed from other columns by a SQL expression, or from
+#                one column by a table: {derived: {education: {Bachelors: 13, Masters: 14}}, else: 0}
 # Rows that cannot be, as SQL conditions that hold in no row of the output (a key of its own, last):
 #   never: ["age < 16 AND marital_status = 'Married'"]
 # Columns that shall not be released: exclude= in Python, --exclude on the command line.
-columns:
 """
+"""What the form says of declarations: comment lines."""
+
 _CSV = """\
 # This is a CSV file, which has no types, and no row was read to guess them. Say of each column:
 #   sql_type     BIGINT, DECIMAL(10,2), DOUBLE, DATE, TIMESTAMP, TIME, BOOLEAN, or VARCHAR for text and codes
@@ -74,20 +77,20 @@ _LONGEST_KEY = 100  # longer ones need YAML's explicit key mark
 def template_text(relation: Relation) -> str:
     """A domain file with a commented form for every column that needs one; valid YAML as it is,
     and a valid domain once the forms are uncommented and filled."""
-    head = _HEAD.format(name=_quoted(relation.name))
-    if relation.kind == "csv":
-        head = head.replace("columns:\n", _CSV + "columns:\n")
-    return head + "".join(_entry(column, csv=relation.kind == "csv") for column in relation.columns)
+    csv = relation.kind == "csv"
+    head = _HEAD.format(name=quoted(relation.name)) + HOW_TO_DECLARE + (_CSV if csv else "") + "columns:\n"
+    return head + "".join(column_form(column, csv=csv) for column in relation.columns)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A double-quoted YAML scalar in one line."""
     dumped: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))
     return dumped.strip()
 
 
-def _entry(column: Column, *, csv: bool) -> str:
-    name, kind = _quoted(column.name), parse_type(column.sql_type)
+def column_form(column: Column, *, csv: bool = False) -> str:
+    """The commented form of one column, indented by two, after an empty line."""
+    name, kind = quoted(column.name), parse_type(column.sql_type)
     if kind is None:
         return f"\n  # {name}: type {_family(column)} is not supported; exclude this column.\n"
     known = _known(column, kind)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.engines import instance
@@ -19,6 +20,7 @@ from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice,
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.planning.links import Link, TableFacts
 from dpsyn_sql.source.engine import Engine
+from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, fold, is_query, listed, shorten
 from dpsyn_sql.source.query_check import CatalogRelation, Identity
@@ -74,6 +76,9 @@ class DatabaseSession(SourceSession):
         told = sorted(f"{view.resolved_name(home)} {view.definition(home)}" for view in self.views)
         return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
+    def __enter__(self) -> DatabaseSession:
+        return self
+
     def named(self, text: str) -> str | None:
         """The table that a person means; None if it is none of these."""
         wanted = fold(text)
@@ -114,6 +119,40 @@ def open_database(
         session.database, session.memory_limit = reader.database, memory_limit
         reader.lock(session.paths)
         return session
+
+
+def open_schema(con: Connection, public_tables: Sequence[str] = ()) -> DatabaseSession:
+    """As ``open_database``, with all base tables of the schema where the connection looks names up.
+
+    Raises:
+        InputError: as ``open_database``, or the schema has no private table.
+        SourceError: as ``open_database``.
+    """
+    _check_place(con)
+    reader = open_reader(con, None)  # type: ignore[arg-type]
+    with instance.closed_on_failure(reader.engine):
+        public = set(_public(reader, public_tables).values())
+        tables = [name for name, identity in _of_schema(reader.catalog) if identity not in public]
+        if not tables:
+            raise InputError("The database has no private tables: give the name of a table, or a file.")
+        session = _opened(reader, tables, public_tables)
+        session.database = reader.database
+        reader.lock(session.paths)
+        return session
+
+
+def is_database(con: Any) -> bool:
+    """Whether it is a DuckDB connection, or a path that is neither a folder nor named as a file of rows."""
+    if isinstance(con, CALLERS):
+        return True
+    return isinstance(con, str | os.PathLike) and ending_of(os.fspath(con)) is None and not Path(con).is_dir()
+
+
+def _of_schema(catalog: DuckDBCatalog) -> Iterator[tuple[str, Identity]]:
+    home = tuple(map(fold, catalog.session.path[0]))
+    for found in catalog.relations.values():
+        if found.kind == "table" and tuple(map(fold, found.identity[:2])) == home:
+            yield display_name(*found.identity), found.identity
 
 
 def _check_place(con: Any) -> None:
@@ -253,25 +292,3 @@ def _stated(
     columns = [found[part].tolist() for part in ("kind", "columns", "referenced", "referenced_columns")]
     for kind, own, referenced, key in zip(*columns, strict=True):
         yield str(kind), tuple(map(str, own)), str(referenced), tuple(map(str, key))
-
-
-def tables_of_schema(con: Connection) -> tuple[str, ...]:
-    """Names of the base tables of the schema that a connection looks at, or a database file's main schema.
-
-    Raises:
-        InputError, SourceError: as ``open_database``.
-    """
-    _check_place(con)
-    reader = open_reader(con, None)  # type: ignore[arg-type]
-    try:
-        catalog, schema = reader.catalog.session.path[0]
-        return tuple(_of_schema(reader.catalog.relations.values(), catalog, schema))
-    finally:
-        reader.engine.close()
-
-
-def _of_schema(relations: Iterable[CatalogRelation], catalog: str, schema: str) -> Iterable[str]:
-    for found in relations:
-        home = (fold(found.identity[0]), fold(found.identity[1]))
-        if found.kind == "table" and home == (fold(catalog), fold(schema)):
-            yield display_name(*found.identity)

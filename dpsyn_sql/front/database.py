@@ -51,8 +51,7 @@ from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
-from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows
-from dpsyn_sql.rows.write.database import table_seed
+from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
 

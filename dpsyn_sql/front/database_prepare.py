@@ -21,7 +21,7 @@ from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import TargetError
 from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_among, families_of_tree
 from dpsyn_sql.front.database_request import DatabaseRequest
-from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
+from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import TreeOfTables, opened_tree
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -71,6 +71,8 @@ class _Asked:
         budget = _whole(request.budget(), legs)
         book = LedgerLookup(self.con, place, request, session, budget, self.configuration)
         target, obstacle = self._target(book, explaining=explaining)
+        for file in _files_of(target):
+            check_not_the_ledger(file, place)
         preview = book.look(target.output)
         if preview.account_state.warning:
             warn(preview.account_state.warning)
@@ -187,3 +189,11 @@ class _Asked:
 def _whole(budget: Budget, legs: tuple[Leg, ...]) -> Budget:
     """The debit: all that the tables may spend, and the threshold deltas that they need."""
     return Budget(budget.kind, budget.amount, sum(leg.plan.budget.delta for leg in legs))
+
+
+def _files_of(target: DatabaseTarget) -> tuple[Path, ...]:
+    """The files that would be written."""
+    if target.path is None:
+        return ()
+    inside = (target.path / f"{name}.parquet" for name in target.names.values())
+    return (target.path, *(inside if target.kind == "folder" else ()))

@@ -31,8 +31,8 @@ from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.database import WrittenTable, publish_database, table_seed
+from dpsyn_sql.rows.sample.tree import TableRows, table_seed
+from dpsyn_sql.rows.write.database import WrittenTable, publish_database
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows

@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
-from dpsyn_sql.errors import LedgerError
+from dpsyn_sql.errors import LedgerError, TargetError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
@@ -27,8 +27,10 @@ from dpsyn_sql.ledger.locations import (
 )
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.slices import Sliced
@@ -188,3 +190,21 @@ def opened_ledger(con: Connection, place: SqliteLedger | Path | None) -> Iterato
             yield ledger
     else:
         yield place
+
+
+def check_not_the_ledger(output: Path | None, place: SqliteLedger | Path | None) -> None:
+    """Refuse an output file, or a model beside it, that would overwrite the ledger.
+
+    Raises:
+        TargetError: it would.
+    """
+    file = place if isinstance(place, Path) else getattr(place, "place", None)
+    if output is None or file is None or file == IN_MEMORY:
+        return
+    ledger = os.path.realpath(file)
+    taken = {ledger, f"{ledger}-wal", f"{ledger}-shm"}
+    for path in (output, file_beside(output)):
+        if os.path.realpath(path) in taken:
+            raise TargetError(
+                f"{str(path)!r} is the ledger of this release, or one of its files; choose another into=."
+            )

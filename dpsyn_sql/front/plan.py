@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.accounting.events import (
@@ -24,6 +25,7 @@ from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.engines.database_session import is_database, open_schema
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
@@ -32,6 +34,7 @@ from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import con_and_source, prepared
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.planning.database_template import database_template
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
 from dpsyn_sql.planning.explain import explain, explain_details
 from dpsyn_sql.planning.foresight import foresight_lines
@@ -216,9 +219,15 @@ def init(
 ) -> str:
     """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
 
+    Without a source, of a DuckDB connection or file: the file of a whole database, with the keys and links of
+    all tables of its schema, for ``release_database``.
+
     Raises:
         SourceError: the source is missing, ambiguous or not accepted.
     """
+    if source is None and is_database(con):
+        with open_schema(cast("Connection", con), public_tables) as database:
+            return database_template(database.facts, tuple(database.public))
     place, rows = con_and_source(con, source)
     with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
         return template_text(session.relation)

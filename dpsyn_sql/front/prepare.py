@@ -25,11 +25,10 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
-from dpsyn_sql.front.ledger_lookup import LedgerLookup, ledger_place
+from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
 from dpsyn_sql.front.ordering import ordering
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.ledger.store import IN_MEMORY
 from dpsyn_sql.methods import METHODS, method_of, static_of
 from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
@@ -39,7 +38,7 @@ from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
-from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import Relation, Source
@@ -148,7 +147,7 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
     book = LedgerLookup.of(con, place, design, plan)
     target, obstacle = _target(con, design, book, explaining=explaining)
     check_name(target.database, stored_name(request, target))
-    _check_not_the_ledger(target, place)
+    check_not_the_ledger(target.path, place)
     preview = book.look(target.output)
     if preview.account_state.warning:
         warn(preview.account_state.warning)
@@ -282,17 +281,3 @@ def _target(con: Connection, design: Design, book: LedgerLookup, *, explaining: 
             raise
         obstacle = str(error)
     return open_target(con, request.into, session, replace=True), obstacle
-
-
-def _check_not_the_ledger(target: Target, place: SqliteLedger | Path | None) -> None:
-    """Refuse an output, or a model beside it, that would overwrite the ledger."""
-    file = place if isinstance(place, Path) else getattr(place, "place", None)
-    if target.path is None or file is None or file == IN_MEMORY:
-        return
-    ledger = os.path.realpath(file)
-    taken = {ledger, f"{ledger}-wal", f"{ledger}-shm"}
-    for path in (target.path, file_beside(target.path)):
-        if os.path.realpath(path) in taken:
-            raise TargetError(
-                f"{str(path)!r} is the ledger of this release, or one of its files; choose another into=."
-            )

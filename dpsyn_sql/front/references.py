@@ -130,12 +130,13 @@ def _check(public: PublicTable, reference: Reference, found: Mapping[str, int], 
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
-    """A reference in the relation, for the template: the column's name, the table that is looked up and the
-    columns that name a row of it."""
+    """A reference in the relation, for the template: the column's name, the table that is looked up with its
+    alias, and the columns that name a row of it."""
 
     name: Fragment
     lookup: Fragment
     columns: list[Fragment]
+    alias: Fragment
 
 
 def with_references(
@@ -159,7 +160,7 @@ def with_references(
             found = lookups.of(table, reference)
             rows[reference.columns[0]] = found.rows
         lookup = Fragment("") if found is None else found.name
-        coded.append(_Coded(ident(name), lookup, columns))
+        coded.append(_Coded(ident(name), lookup, columns, Fragment(f"r{len(coded)}")))
         labels = (1,) if found is None else tuple(range(len(found.rows.sizes)))
         attributes.append(_attribute(relation, reference, name, labels))
     sql = render(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import cast
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.database_file import DatabaseFile, StatedTable, read_database
@@ -71,7 +70,7 @@ def opened_tree(
     with open_database(
         con, request.tables, request.public_tables, memory_limit=request.limits().engine
     ) as session:
-        yield request, cast("DatabaseSession", session), tree_of(request, cast("DatabaseSession", session))
+        yield request, session, tree_of(request, session)
 
 
 def declared(request: DatabaseRequest) -> DatabaseRequest:

@@ -120,6 +120,11 @@ class Terms:
     given: Given | None = field(default=None, compare=False)
 
     @property
+    def of_tree(self) -> bool:
+        """Whether the table is one of a tree."""
+        return self.families is not None and bool(self.families.table)
+
+    @property
     def above(self) -> frozenset[str]:
         """The attributes of rows above the table: no question is about these alone."""
         return frozenset(one.name for one in self.families.above) if self.families else frozenset()

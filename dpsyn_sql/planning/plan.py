@@ -175,12 +175,13 @@ class Plan:
         return found[0] if found else None
 
 
-def equivalent_rho(source: Source, domain: Domain, budget: Budget) -> float:
-    """The rho, for units of one row, whose Gaussian noise is that of a budget.
+def equivalent_rho(source: Source, domain: Domain, budget: Budget, *, of_units: bool = False) -> float:
+    """The rho, for units of one row, whose Gaussian noise is that of a budget; ``of_units``: for units that
+    count one, whatever they weigh.
 
     Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
     """
-    rows = source.unit.sensitivity
+    rows = source.unit.sensitivity // (source.unit.weight if of_units else 1)
     if budget.gaussian:
         return float(budget.rho) / rows**2
     return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)

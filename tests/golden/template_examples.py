@@ -572,6 +572,36 @@ EXAMPLES = {
     "source/constraints": {"": PLACE},
     "source/keys": {"": PLACE},
     "source/references": {"": {"catalog": PLACE["catalog"], "schema": PLACE["schema"]}},
+    "source/public_rows": {
+        "": {
+            "table": F('"temp"."main"."p"'),
+            "relation": SRC,
+            "keys": [ident("a"), ident('b"')],
+            "by": [ident("c")],
+        }
+    },
+    "source/public_facts": {"": {"table": F('"temp"."main"."p"'), "keys": 2}},
+    "source/public_keys": {"": {"table": F('"temp"."main"."p"'), "keys": 2}},
+    "source/referring": {
+        "": {
+            "relation": SRC,
+            "columns": [ident("a"), ident('b"')],
+            "references": [
+                {
+                    "name": ident("code of a"),
+                    "alias": F("r0"),
+                    "lookup": F('"temp"."main"."p"'),
+                    "columns": [ident("a"), ident('b"')],
+                },
+                {
+                    "name": ident("code of c"),
+                    "alias": F("r1"),
+                    "lookup": F(""),
+                    "columns": [ident("c"), ident("d")],
+                },
+            ],
+        }
+    },
     "source/describe": {"": {"relation": F('"t"')}},
     "source/describe_query": {"": {"query": QUERY}},
     "source/detach": {"": {"name": ident("x")}},
@@ -661,7 +691,11 @@ EXAMPLES = {
     "write/impossible": {"": impossible_rows(replace(NEVER, together=True, ticks="a"), STAGED, 7, 9)[1]},
     "write/listed": {"": {"table": F("listed")}},
     "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},
-    "write/copied": {"": {"staged": STAGED, "listed": F("listed")}},
+    "write/copied": {
+        "": {"staged": STAGED, "listed": F("listed"), "ranked": False},
+        "ranked": {"staged": STAGED, "listed": F("listed"), "ranked": True},
+    },
+    "write/renumbered": {"": {"staged": STAGED, "listed": F("listed")}},
     "write/before": {
         "": {
             "staged": STAGED,

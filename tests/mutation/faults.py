@@ -1,5 +1,6 @@
 """All faults (see ``planted.py``), by topic."""
 
+import faults_database
 import faults_discovery
 import faults_families
 import faults_labels
@@ -24,4 +25,5 @@ FAULTS = (
     *faults_siblings.FAULTS,
     *faults_trees.FAULTS,
     *faults_units.FAULTS,
+    *faults_database.FAULTS,
 )

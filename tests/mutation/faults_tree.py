@@ -23,7 +23,7 @@ FAULTS = (
     ),
     fault(
         "weights of rows below round up",
-        ADDS,
+        f"{COUNTS}::test_many_children_of_one_parent",
         (LEAVES, "up.w // families.kept", "(up.w + families.kept - 1) // families.kept"),
     ),
     fault(
@@ -110,11 +110,6 @@ FAULTS = (
             "            PARTITION BY\n                unit\n            ORDER BY",
             "            ORDER BY",
         ),
-    ),
-    fault(
-        "rows of one moment that have rows below follow each other as they lie",
-        f"{COUNTS}::test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys",
-        (TREE, '*((Fragment("h"), Fragment("key")) if keyed else ()),', ""),
     ),
     fault(
         "classes of two tables share their draws",

@@ -6,6 +6,8 @@ LEVELLED = "tests/unit/fit/test_fit_levelled.py"
 SAMPLED = "tests/unit/sample/test_sample_families.py"
 STAGED = "tests/sql/test_families.py"
 OUTPUT = "dpsyn_sql/rows/decode/output.py"
+TREE = "tests/unit/sample/test_sample_tree.py"
+GIVEN = "tests/unit/methods/test_methods_given.py"
 
 FAULTS = (
     fault(
@@ -67,5 +69,56 @@ FAULTS = (
         "rows dealt to units at random",
         f"{STAGED}::test_a_unit_has_one_id_its_rows_lie_together_and_share_its_attributes",
         (OUTPUT, "if isinstance(role, Key) or not shape.together:", "if True:"),
+    ),
+    fault(
+        "low variance across the families of a unit",
+        f"{TREE}::test_rows_of_one_unit_are_independent_also_across_its_families[2]",
+        (
+            "dpsyn_sql/rows/sample/people.py",
+            "return ranks if self.before is None else np.asarray(self.before[units] + ranks)",
+            "return ranks",
+        ),
+    ),
+    fault(
+        "low variance across the families of a unit whose rows have an order",
+        f"{TREE}::test_first_rows_of_two_families_of_a_unit_are_independent_where_rows_have_an_order",
+        (
+            "dpsyn_sql/rows/sample/families.py",
+            "in_unit = None if people.before is None else people.in_unit(owners, rank)",
+            "in_unit = None",
+        ),
+    ),
+    fault(
+        "evidence of rows above that counts with what is fitted",
+        "tests/unit/fit/test_fit_given.py::test_two_attributes_above_that_say_the_same_count_once",
+        ("dpsyn_sql/fit/belief.py", "        if index in given:\n", "        if False:\n"),
+    ),
+    fault(
+        "pairs of attributes above that are asked about",
+        f"{GIVEN}::test_no_question_is_asked_about_attributes_above_alone[gaussian]",
+        (
+            "dpsyn_sql/methods/marginals.py",
+            "pairs = [pair for pair in pairs if not set(pair) <= set(given)]",
+            "pairs = [pair for pair in pairs if pair]",
+        ),
+    ),
+    fault(
+        "the weight of rows above divided among none",
+        "tests/unit/fit/test_fit_given.py::test_tables_of_given_rows_weigh_them_and_leave_out_the_childless",
+        (
+            "dpsyn_sql/fit/given.py",
+            "counts = np.bincount(cells[held], self.weights[held], minlength=int(np.prod(sizes)))",
+            "counts = np.bincount(cells, self.weights, minlength=int(np.prod(sizes)))",
+        ),
+    ),
+    fault(
+        "a family that is left out leaves a hole",
+        "tests/sql/test_tree_rows.py::test_rows_without_hope_become_like_another_and_lost_families_leave_no_holes",
+        ("dpsyn_sql/rows/write/families.py", "    if lost.size:\n", "    if False:\n"),
+    ),
+    fault(
+        "a copied row takes the place of another in the family",
+        "tests/sql/test_tree_rows.py::test_rows_without_hope_become_like_another_and_lost_families_leave_no_holes",
+        ("sql/write/copied.sql", 's.rank + l."row" - l.donor AS rank', "s.rank AS rank"),
     ),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from support.staged_databases import check_joined, random_database
+from support.staged_databases import check_joined, random_database, shop
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.rows.write.database import publish_database
@@ -72,3 +72,17 @@ def test_same_seed_same_bytes_in_a_folder(con, tmp_path):
     assert contents[0] == contents[1] != contents[2]
     assert set(contents[0]) == {f"{name}.parquet" for name in made.kinds}
     check_joined(made, written(con, made, lambda name: f"'{tmp_path}/one/{name}.parquet'"))
+
+
+def test_tables_have_nothing_in_common_but_their_ties(con):
+    made, names = shop(400), {"customers": "customers", "orders": "orders", "items": "items"}
+    engine = DuckDBEngine(con)
+    staged = made.staged(engine, 1)
+    assert len({table.seed for table in staged} | {1}) == 4
+    publish_database(engine, Out("schema", names, ("house", "copy")), made.tree, staged)
+    rows = con.execute(
+        "SELECT corr(o.oid, o.cid), corr(o.oid, o.rowid), corr(o.cid, o.rowid) FROM copy.orders AS o"
+    ).fetchone()
+    assert max(map(abs, rows)) < 0.2
+    named = con.execute("SELECT gid, count(*) FROM copy.items GROUP BY ALL ORDER BY ALL").fetchall()
+    assert named == [(5, 1200), (6, 1200)]

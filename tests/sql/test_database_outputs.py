@@ -8,18 +8,22 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from support.staged_databases import check_joined, shop
+from support.staged_databases import check_joined, relation_of, shop
 from test_database import Out, names_of, written
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.methods.models.product import Margins, ProductModel
+from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write import outputs
 from dpsyn_sql.rows.write.database import publish_database
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
+from dpsyn_sql.rows.write.public_rows import public_rows
 
 TESTS = Path(__file__).parents[1]
 
@@ -255,3 +259,33 @@ def test_a_killed_writer_leaves_the_target_as_it_was(con, tmp_path, kind):
                 publish(after, made, out(kind, made, tmp_path))
                 check_joined(made, content(after, kind, made, tmp_path)[0])
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".dpsyn")]
+
+
+@pytest.mark.parametrize("into", [None, "house.copy", "copy.db", "copy"])
+def test_from_an_open_source_to_an_output_that_joins(con, tmp_path, into):
+    made = shop()
+    con.execute("CREATE TABLE customers AS SELECT 1 AS cid; CREATE TABLE orders AS SELECT 1 AS oid")
+    con.execute(
+        "CREATE TABLE items AS SELECT 1 AS oid; CREATE TABLE goods AS FROM (VALUES (5), (6), (NULL)) t(gid)"
+    )
+    goods = PublicTable("goods", relation_of("goods", {"gid": "INTEGER"}, "house"), ("gid",))
+    chosen = tmp_path / into if into is not None and "house" not in into else into
+    with open_source(con, "customers") as session:
+        names = [table.name for table in made.tree]
+        target = open_database_target(con, chosen, session, names, [goods])
+        public = [public_rows(session.engine, table) for table in target.copies]
+        session.release_source()
+    engine = target.open()
+    publish_database(engine, target, made.tree, staged(made, engine), public)
+    engine.close()
+    home = {None: "house.house_synthetic.", "house.copy": "house.copy.", "copy.db": "made.main."}.get(into)
+    if into == "copy.db":
+        con.execute(f"ATTACH '{chosen}' AS made (READ_ONLY)")
+    place = {
+        name: f"'{chosen}/{name}.parquet'" if home is None else f"{home}{name}" for name in (*names, "goods")
+    }
+    check_joined(made, written(con, made, place.__getitem__))
+    there = place["goods"] if public else "house.main.goods"
+    joined = con.execute(f"SELECT count(*) FROM {place['items']} JOIN {there} USING (gid)").fetchall()
+    assert joined == [(120,)] and bool(public) == (into in ("copy.db", "copy"))
+    assert con.execute(f"SELECT count(*), count(gid) FROM {there}").fetchall() == [(3, 2)]

@@ -101,7 +101,7 @@ def test_rows_are_staged_by_parent_with_their_place_in_the_family(session, order
 @pytest.mark.parametrize("order", ["", "day"])
 def test_a_row_that_cannot_be_is_drawn_again_and_its_parent_is_not(session, order):
     never = ["color = 1 AND kind = 2"] if not order else ["color = 1 AND day < 20"]
-    above, rows, top, middle = staged(session, order, never=never)
+    above, rows, _, middle = staged(session, order, never=never)
     without, others, _, _ = staged(session, order)
     np.testing.assert_array_equal(above.codes, without.codes)
     check(above, rows, middle)

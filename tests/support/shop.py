@@ -14,7 +14,7 @@ from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal, NoisyResidual, Residuals
-from dpsyn_sql.rows.sample.tree import TableRows, seed_of
+from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -123,9 +123,12 @@ class Door:
             ]
         if isinstance(question, Residuals):
             return [self.residual(*pair, budget, queries) for pair in zip(queries, tables, strict=True)]
-        assert isinstance(question, Distances)
+        assert isinstance(question, Distances | Choice)
         pairs = zip(tables, question.references, strict=True)
         apart = np.array([np.abs(table - reference).sum() for table, reference in pairs])
+        if isinstance(question, Choice):
+            scores = self.noisy(apart - np.array(question.allowances), sigma)
+            return np.argsort(-scores, kind="stable")[: question.number].tolist()
         return np.rint(self.noisy(apart, sigma)).astype(int).tolist()
 
     def residual(self, query, table, budget, queries):
@@ -161,8 +164,8 @@ def synthetic(real, epsilon, seed=0, units=None):
     whole, found, above = Budget.from_epsilon(epsilon, "1e-9"), dict(), None
     shares = dict(zip(real, whole.split([one.families.drawn for one in real.values()]), strict=True))
     for name, rows in real.items():
-        own = seed_of(seed, name)
-        given = above.given(rows.families, seed_of(seed, above.families.table)) if above else None
+        own = table_seed(seed, name)
+        given = above.given(rows.families, table_seed(seed, above.families.table)) if above else None
         model, _ = fitted(rows, shares[name], given, own % 2**32)
         units = units or round(model.total)
         above = found[name] = drawn(model, units, above, given, own)

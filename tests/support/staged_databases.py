@@ -8,7 +8,8 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.planning.keys import links_of, roles_of
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
-from dpsyn_sql.rows.write.database import WrittenTable, table_seed
+from dpsyn_sql.rows.sample.tree import table_seed
+from dpsyn_sql.rows.write.database import WrittenTable
 from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows
 from dpsyn_sql.rows.write.staging import load_codes, make_room
 from dpsyn_sql.source.relation import Column, Relation
@@ -17,9 +18,9 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 KINDS = ("INTEGER", "BIGINT", "SMALLINT", "UBIGINT", "VARCHAR", "UUID", "DATE", "TIMESTAMP", "DECIMAL(12,2)")
 
 
-def relation_of(name, kinds):
+def relation_of(name, kinds, database="memory"):
     columns = tuple(Column(column, kind) for column, kind in kinds.items())
-    return Relation(f"memory.main.{name}", "table", qualified("memory", "main", name), columns)
+    return Relation(f"{database}.main.{name}", "table", qualified(database, "main", name), columns)
 
 
 @dataclass

@@ -146,7 +146,11 @@ def questions_of(families):
     """All attributes, and pairs that mix own, below, above and before."""
     names = families.domain.names
     ways = [MarginalQuery((name,)) for name in names]
-    return [*ways, *(MarginalQuery((names[0], name)) for name in names[1:])]
+    last = names[families.drawn - 1]
+    pairs = [
+        MarginalQuery((one, name)) for one in dict.fromkeys((names[0], last)) for name in names if name != one
+    ]
+    return [*ways, *pairs]
 
 
 def pairs_of(families):

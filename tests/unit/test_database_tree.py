@@ -490,9 +490,13 @@ def likes(**reference):
         ("name parent:", FREE, {"stated": {"orders": {"foreign_key": "cid"}}}),
         ("parent: 'clients', which is no private table", FREE, tables(orders={"parent": "clients"})),
         ("'cidd', which is not a column of orders", FREE, tables(orders={**UP, "foreign_key": "cidd"})),
-        ("orders cannot be its own parent", FREE, tables(orders={"parent": "orders", "foreign_key": "k"})),
         (
-            "orders refers to itself alone",
+            "orders cannot be its own parent",
+            SHOP,
+            {"stated": {"orders": {"parent": "orders", "foreign_key": "month"}}},
+        ),
+        (
+            "orders names itself alone",
             CUSTOMERS + "CREATE TABLE orders (oid INT PRIMARY KEY, before INT REFERENCES orders (oid));",
             {},
         ),
@@ -502,7 +506,7 @@ def likes(**reference):
             tables(customers={"parent": "orders", "foreign_key": "code"}),
         ),
         (
-            "go round",
+            ["a reaches no unit", "nor do the tables that it names, 'b'"],
             CUSTOMERS + "CREATE TABLE a (k INT, b INT); CREATE TABLE b (k INT, a INT);",
             {
                 "tables": ["customers", "a", "b"],
@@ -513,7 +517,7 @@ def likes(**reference):
             },
         ),
         (
-            ["reaches no unit", "go round or end"],
+            ["a reaches no unit", "nor do the tables that it names, 'b'"],
             CUSTOMERS + "CREATE TABLE a (k INT, b INT); CREATE TABLE b (k INT, a INT);",
             {
                 "tables": ["customers", "a", "b"],

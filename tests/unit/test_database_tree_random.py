@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import duckdb
 import pytest
+import yaml
 
+import dpsyn_sql
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.tree import opened_tree
 from dpsyn_sql.planning.tree import Reference
@@ -110,8 +112,15 @@ def test_the_tree_is_the_one_that_was_made(seed):
         )
         with opened_tree(con, request) as (_, session, made):
             check(made, tables, public, most)
+            plain = made.tree
             for table in made.tree:
                 session.engine.execute(f"FROM {table.relation.sql}", step="test")
+        form = yaml.safe_load(dpsyn_sql.init(con, public_tables=[ident(public.name)]))
+        with opened_tree(con, DatabaseRequest(domain=form, most=most)) as (_, _, made):
+            check(made, tables, public, most)
+            assert {table.name: table.key for table in made.tree} == {
+                table.name: table.key for table in plain
+            }
 
 
 def check(made, tables, public, most):

@@ -35,6 +35,7 @@ from dpsyn_sql.fit.variances import (
     within_twin,
 )
 from dpsyn_sql.methods.adaptive.budget import Settings
+from dpsyn_sql.methods.adaptive.evidence import rows_given, tables_above
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.marginals import (
@@ -114,7 +115,7 @@ def one_ways(plan: Plan, curator: Curator, terms: Terms) -> list[Observation]:
         for table in plan.known_tables
         if table.attrs
     }
-    tables |= _given_tables(plan, terms)
+    tables |= tables_above(plan, terms)
     others = unknown(plan.domain, tables)
     found = first_tables(others, curator, plan.known, rows_given(plan, terms))
     tables |= dict(zip(others.names, found, strict=True))
@@ -122,24 +123,6 @@ def one_ways(plan: Plan, curator: Curator, terms: Terms) -> list[Observation]:
         (name,) = table.attrs
         tables[name] = with_seen(tables[name], table.values.astype(np.float64), table.sigma)
     return [tables[name] for name in plan.domain.names]
-
-
-def _given_tables(plan: Plan, terms: Terms) -> dict[str, Observation]:
-    """The one-way tables of the attributes above, without noise: the rows that carry them are drawn."""
-    if terms.given is None:
-        return {}
-    found = dict[str, Observation]()
-    for name in sorted(terms.above):
-        table = terms.given.table([name], [np.arange(plan.domain[name].size)])
-        found[name] = Observation(plan.source.unit.weight * table, np.zeros(()), settled=True)
-    return found
-
-
-def rows_given(plan: Plan, terms: Terms) -> Observation | None:
-    """What all rows of the table count, where the rows above it say so."""
-    if terms.given is None:
-        return None
-    return Observation(np.asarray(plan.source.unit.weight * terms.given.total), np.zeros(()))
 
 
 def unknown(domain: Domain, known: Container[str]) -> Domain:

@@ -42,6 +42,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     triple_share,
     triples_asked,
 )
+from dpsyn_sql.methods.adaptive.evidence import rows_given
 from dpsyn_sql.methods.adaptive.groups import hidden_groups
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.orders import full_table, screened
@@ -94,7 +95,8 @@ class Adaptive(Recipe):
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way marginals by bands of size; the rest is reserved for the rounds."""
         most = self.caps(terms.limits)["candidate cells"]
-        pairs, rho = candidate_queries(domain, most, terms.above), equivalent_rho(source, domain, budget)
+        pairs = candidate_queries(domain, most, terms.above)
+        rho = equivalent_rho(source, domain, budget, of_units=terms.of_tree)
         others, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
         if terms.alone:
             pairs = ()
@@ -151,7 +153,7 @@ class Adaptive(Recipe):
             if left is not None and left.amount >= LEAST_UNITS and others.attributes:
                 # No pair stands out: one-way tables get everything.
                 steps = self._first_steps(plan.domain, left, terms)
-                rows = measure.rows_given(plan, terms)
+                rows = rows_given(plan, terms)
                 tables = measure.first_tables(others, curator, steps, rows)
                 again = dict(zip(others.names, tables, strict=True))
                 observed = [
@@ -166,7 +168,7 @@ class Adaptive(Recipe):
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the number of rows, noisy where no rows above tell it: the rest of the plan, or
         one-way tables alone with all that is left."""
-        attributes, found = len(plan.domain.attributes), measure.rows_given(plan, terms)
+        attributes, found = len(plan.domain.attributes), rows_given(plan, terms)
         if found is None:
             first, *_ = plan.known
             (noisy,) = curator.ask(Marginals(first.queries), first.budget)

@@ -14,7 +14,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     score_share_of_many,
     tree_cap,
 )
+from dpsyn_sql.methods.adaptive.evidence import distributions, tied
 from dpsyn_sql.methods.marginals import over_bins
 from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
@@ -167,32 +167,10 @@ def working_domain(
     twins, links = _twins(twinned, variables, observed, settings)
     variables += twins
     levels = tuple(levels[variable.attribute] for variable in variables) if levels else ()
-    ties = () if given is None else _ties(given, domain, above, found.bins)
+    ties = () if given is None else tied(given, domain, above, found.bins)
     return Working(
         domain, tuple(variables), observed, base, links, found.within, levels, frozenset(above), ties
     )
-
-
-_MOST_TIED = 2**14
-# Cells of a pair of given variables that the tree holds.
-
-
-def _ties(given: Given, domain: Domain, above: Sequence[int], bins: Sequence[IntArray]) -> tuple[Scope, ...]:
-    """The pairs of a forest of the most mutual information (Chow and Liu 1968) among given variables."""
-    sizes = [int(own.max()) + 1 for own in bins]
-    told = dict[tuple[int, int], float]()
-    for pair in combinations([place for place in above if sizes[place] > 1], 2):
-        if math.prod(sizes[place] for place in pair) <= _MOST_TIED:
-            joint = given.shares([domain.names[place] for place in pair], [bins[place] for place in pair])
-            product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
-            told[pair] = float((joint * np.log(joint / product)).sum())
-    tree, group = list[Scope](), {place: place for place in above}
-    for pair in sorted(told, key=lambda pair: (-told[pair], pair)):
-        first, second = (group[place] for place in pair)
-        if first != second:
-            tree.append(pair)
-            group = {place: first if own == second else own for place, own in group.items()}
-    return tuple(tree)
 
 
 def _twins(
@@ -245,30 +223,25 @@ class Task:
         one_ways: Sequence[Observation],
     ) -> Task:
         """Choose the variables by the noisy one-way tables; ``most`` cells of the junction tree."""
-        rho = equivalent_rho(plan.source, plan.domain, plan.budget)
-        strength = max(total_of(one_ways), 1.0) * math.sqrt(rho)
+        rho = equivalent_rho(plan.source, plan.domain, plan.budget, of_units=terms.of_tree)
+        weight = plan.source.unit.weight if terms.of_tree else 1
+        strength = max(total_of(one_ways), 1.0) / weight * math.sqrt(rho)
         working = working_domain(plan.domain, one_ways, strength, constants, terms.families, terms.given)
         total = max(total_of(list(working.observed.values())), 1.0)
-        cap = min(most, tree_cap(rho, total, constants))
+        cap = min(most, tree_cap(rho, total / weight, constants))
         return cls(plan, curator, terms, constants, working, total, cap)
 
     def given(self, tree: JunctionTree) -> dict[int, FloatArray]:
         """Of each clique of given variables their distribution in the rows above."""
-        if self.terms.given is None:
-            return {}
-        names, variables = self.plan.domain.names, self.working.variables
-        return {
-            index: self.terms.given.shares(
-                [names[variables[v].attribute] for v in tree.cliques[index]],
-                [variables[v].bins for v in tree.cliques[index]],
-            )
-            for index in tree.known
-        }
+        names = self.plan.domain.names
+        known = [(names[own.attribute], own.bins) for own in self.working.variables]
+        return distributions(self.terms.given, tree, known)
 
     @property
     def rho(self) -> float:
         """The rho of the release, for units of one row."""
-        return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget)
+        of_units = self.terms.of_tree
+        return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget, of_units=of_units)
 
     def grain(self, scope: Scope) -> float:
         """What one independent observation counts in a table: a row, or where rows stay together a unit. A
@@ -278,7 +251,7 @@ class Task:
         if families is None:
             return 1.0
         weight = float(self.plan.source.unit.weight)
-        if families.table:
+        if self.terms.of_tree:
             return weight if self.terms.given is None else weight * self.terms.given.grain
         if all(self.working.levels[variable] == UNIT for variable in scope):
             return weight

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.links import Link
@@ -12,90 +11,70 @@ from dpsyn_sql.planning.tying.links import stated_owner
 from dpsyn_sql.source.names import listed
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """Finds the foreign key of each table that says whose row it is."""
+def owners_of(given: Given, links: Mapping[str, tuple[Link, ...]]) -> dict[str, Link]:
+    """The owning foreign key of each table but the root.
 
-    given: Given
-    links: Mapping[str, tuple[Link, ...]]
-
-    def all(self) -> dict[str, Link]:
-        """By the names of all tables but the root."""
-        found = {name: self._owner(name) for name in self.given.private if name != self.given.root}
-        words = self.given.words(self.given.root)
-        if words.parent or words.foreign_key:
-            raise InputError(
-                f"{self.given.root} holds the units, so it has no parent: take away parent: and foreign_key:."
-            )
-        for name in found:
-            self._check_reaches(name, found)
-        return found
-
-    def _owner(self, name: str) -> Link:
-        words = self.given.words(name)
-        links = [link for link in self.links[name] if link.table in self.given.private]
-        others = [link for link in links if link.table != name]
-        if words.parent or words.foreign_key:
-            stated = next(stated_owner(self.given, name))
-            if stated.table == name:
-                raise InputError(
-                    f"{name} cannot be its own parent: a row belongs to a row of another table. {_cure(name)}"
-                )
-            return stated
-        ways = [link for link in others if self._reaches(link.table, {name})]
-        if len(ways) == 1:
-            return ways[0]
-        if ways:
-            told = listed([f"{', '.join(link.columns)} -> {link.table}" for link in ways])
-            raise InputError(
-                f"{name} belongs to units in several ways: {told}. Say in the file of the database which one "
-                f"owns its rows, such as tables: {{{name}: {{parent: {ways[0].table}, foreign_key: "
-                f"{ways[0].columns[0]}}}}}."
-            )
-        if others:
-            told = " -> ".join((name, *self._way_round(name)))
-            raise InputError(
-                f"{name} reaches no unit: its foreign keys go round or end, {told}. {_cure(name)}"
-            )
-        if links:
-            raise InputError(
-                f"{name} refers to itself alone, so nothing says whose rows they are. {_cure(name)}"
-            )
+    Raises:
+        InputError: a table reaches no unit, or in several ways.
+    """
+    words = given.words(given.root)
+    if words.parent or words.foreign_key:
         raise InputError(
-            f"{name} reaches no unit: it has no foreign key to {self.given.root} or to a table that belongs "
-            f"to it. {_cure(name)}"
+            f"{given.root} holds the units, so it has no parent: take away parent: and foreign_key:."
         )
+    upwards = {
+        name: [link for link in links[name] if link.table in given.private and link.table != name]
+        for name in given.private
+    }
+    reaching = _reaching(given.root, upwards)
+    for name in given.private:
+        if name not in reaching:
+            raise _unreached(given, name, upwards, links)
+    return {name: _owner(given, name, upwards[name]) for name in given.private if name != given.root}
 
-    def _reaches(self, name: str, without: set[str]) -> bool:
-        """Whether a way of foreign keys leads to the units and around these tables."""
-        if name == self.given.root:
-            return True
-        seen = without | {name}
-        return any(
-            link.table in self.given.private and link.table not in seen and self._reaches(link.table, seen)
-            for link in self.links[name]
+
+def _reaching(root: str, upwards: Mapping[str, list[Link]]) -> list[str]:
+    """The tables from which foreign keys lead to the units."""
+    found = [root]
+    for name in found:  # grows
+        found += [
+            other
+            for other, links in upwards.items()
+            if other not in found and any(link.table == name for link in links)
+        ]
+    return found
+
+
+def _unreached(
+    given: Given, name: str, upwards: Mapping[str, list[Link]], links: Mapping[str, tuple[Link, ...]]
+) -> InputError:
+    """Why a table reaches no unit."""
+    if upwards[name]:
+        names = listed(dict.fromkeys(link.table for link in upwards[name]))
+        return InputError(f"{name} reaches no unit: nor do the tables that it names, {names}. {_cure(name)}")
+    if any(link.table == name for link in links[name]):
+        return InputError(f"{name} names itself alone, so nothing says whose rows they are. {_cure(name)}")
+    return InputError(
+        f"{name} reaches no unit: it has no foreign key to {given.root} or to a table that belongs to it. "
+        f"{_cure(name)}"
+    )
+
+
+def _owner(given: Given, name: str, links: list[Link]) -> Link:
+    words = given.words(name)
+    if words.parent or words.foreign_key:
+        stated = next(stated_owner(given, name))
+        if stated.table == name:
+            raise InputError(f"{name} cannot be its own parent: a row belongs to a row of another table.")
+        return stated
+    if len(links) > 1:
+        told = listed([f"{', '.join(link.columns)} -> {link.table}" for link in links])
+        raise InputError(
+            f"{name} belongs to units in several ways: {told}. Say in the file of the database which one "
+            f"owns its rows, such as tables: {{{name}: {{parent: {links[0].table}, foreign_key: "
+            f"{links[0].columns[0]}}}}}."
         )
-
-    def _way_round(self, name: str) -> list[str]:
-        """The tables that the foreign keys lead to, until one comes again or none follows."""
-        way, here = list[str](), name
-        while True:
-            after = [
-                one.table for one in self.links[here] if one.table in self.given.private and one.table != here
-            ]
-            if not after:
-                return way
-            here = after[0]
-            way.append(here)
-            if here == name or here in way[:-1]:
-                return way
-
-    def _check_reaches(self, name: str, owners: Mapping[str, Link]) -> None:
-        way = [name]
-        while way[-1] != self.given.root:
-            way.append(owners[way[-1]].table)
-            if way[-1] in way[:-1]:
-                raise InputError(f"The tables go round: {' -> '.join(way)}. {_cure(name)}")
+    return links[0]
 
 
 def _cure(name: str) -> str:

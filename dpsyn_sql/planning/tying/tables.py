@@ -15,7 +15,7 @@ from dpsyn_sql.planning.tree import DEFAULT_MOST, PublicTable, Reference, Refere
 from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.keys import check_link, in_order, keys_of
 from dpsyn_sql.planning.tying.links import foreign_keys
-from dpsyn_sql.planning.tying.owners import Owners
+from dpsyn_sql.planning.tying.owners import owners_of
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import WEIGHT, Column
 
@@ -32,7 +32,7 @@ def tied_tables(given: Given) -> Tree:
             "give the column that says whose rows they are as privacy_unit=."
         )
     links = {name: foreign_keys(given, name) for name in given.private}
-    owners = Owners(given, links).all()
+    owners = owners_of(given, links)
     keys = keys_of(given, links, owners)
     for name in given.private:
         for link in links[name]:

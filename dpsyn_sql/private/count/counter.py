@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from dpsyn_sql.private.count.products import PairSums
 from dpsyn_sql.private.count.siblings import sibling_tables
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.families import encode_families
+from dpsyn_sql.private.protocols import Encoder
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -46,16 +47,6 @@ MAX_KEPT_CELLS = 3 * 2**24
 
 _CHUNK = 122_880
 # Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
-
-
-class Encoder(Protocol):
-    """Gives a statement with the columns p0, p1, ... of packs of the attributes of families, and the weight w
-    of each row; ``numbered``: and u, the number of its family, and n, how many rows that has."""
-
-    def query(
-        self, families: Families, packs: Sequence[Sequence[int]], *, numbered: bool = False
-    ) -> Fragment:
-        """The statement."""
 
 
 class SqlCounter:
@@ -80,8 +71,7 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
-        encoder: gives the codes and weights of the rows of ``families`` instead of ``relation_sql``, which is
-            then not read; as ``TreeCodes``, for one table of a tree. Needs ``families``.
+        encoder: gives the rows of ``families``, as ``TreeCodes``; ``relation_sql`` is then not read.
 
     Raises:
         PlanTooLarge: more cells than the limit.

@@ -20,7 +20,7 @@ _NUMBERS = 2**35
 # Streams of numbers of rows, by the attribute that tells them; rows of ``rows/sample/families.py`` are below.
 
 
-def seed_of(seed: int, table: str) -> int:
+def table_seed(seed: int, table: str) -> int:
     """The seed of a table of a release: no two tables of a tree take the same random numbers."""
     return int.from_bytes(hashlib.sha256(f"{seed} {table}".encode()).digest()[:8], "big")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,11 +90,6 @@ class WrittenTable:
     seed: int
     kept: StoredRelease | None = None
     lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
-
-
-def table_seed(seed: int, table: str) -> int:
-    """The seed of one table (below 2^64): columns of one name in two tables have nothing in common."""
-    return int.from_bytes(hashlib.sha256(f"{seed}|{table}".encode()).digest()[:8], "big")
 
 
 def publish_database(

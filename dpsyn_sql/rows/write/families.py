@@ -24,7 +24,8 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import beside_codes, impossible_rows
-from dpsyn_sql.rows.sample.families import Before, FamilyRows, FamilySampler, People
+from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
+from dpsyn_sql.rows.sample.people import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
@@ -114,7 +115,7 @@ def stage_table(
         given: the rows of the parent, ``above.given(families, seed)``; None for the root.
         units: how many rows the root has; not used below it.
         table: quoted name of the table to create.
-        seed: of the table (``rows.sample.tree.seed_of``): of its rows and of positions in bins.
+        seed: of the table (``rows.sample.tree.table_seed``): of its rows and of positions in bins.
         advance: is told the number of rows after each batch.
         above: the rows of the parent table, in the order of ``given``; None for the root.
 

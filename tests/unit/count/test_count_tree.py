@@ -95,12 +95,12 @@ def check_equal(con, *databases):
 
 
 def test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys(con):
-    """Twenty orders are equal in all codes, and each has an item of its own: which are kept decides the items."""
+    """Twenty orders are equal in all codes, but not in their items: which are kept, and which comes first, shows."""
     data = {
         "customers": [("u", 0)],
         "orders": [(i, "u", 0, 1) for i in range(20)],
         "cards": [],
-        "items": [(i, "1", i % 3) for i in range(20)],
+        "items": [(i, str(line), i % 3) for i in range(20) for line in range(i % 3)],
         "returns": [],
     }
     check(con, data)

@@ -102,7 +102,7 @@ def test_network_draws_rows_given_the_evidence_alone(levels):
 
 
 def test_gradient_is_that_of_the_objective():
-    tree, potentials, known, joint, _ = case(5, LEVELS[0])
+    tree, potentials, known, _, _ = case(5, LEVELS[0])
     rng = np.random.default_rng(1)
     observed = {
         scope: Observation(100 * rng.random(table.shape), np.asarray(2.0))

@@ -11,7 +11,7 @@ from dpsyn_sql.domain.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.rows.sample import families as sampled_families
-from dpsyn_sql.rows.sample.tree import TableRows, seed_of
+from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 
 
 def two_tables(order="", most=3, own=2):
@@ -194,7 +194,7 @@ def test_rows_are_the_same_for_a_seed_and_others_for_another():
     one, again, other = (some_visits(2000, seed, order="day")[3] for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.codes, again.codes)
     assert one.total != other.total or (one.codes != other.codes).any()
-    assert len({seed_of(seed, table) for seed in (1, 2) for table in ("a", "b")}) == 4
+    assert len({table_seed(seed, table) for seed in (1, 2) for table in ("a", "b")}) == 4
 
 
 def test_the_root_is_rows_of_one_family_each():
@@ -228,7 +228,7 @@ def test_rows_above_are_there_or_are_not():
 
 def test_batches_hold_whole_families(monkeypatch):
     monkeypatch.setattr(sampled_families, "BATCH_ROWS", 4)
-    model, above, given, _ = some_visits(300)
+    model, _, given, _ = some_visits(300)
     sampler = model.sampler()
     people = sampler.people(0, 1, given)
     lengths = [len(batch.codes) for batch in sampler.rows(people, 1)]

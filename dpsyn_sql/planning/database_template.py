@@ -1,0 +1,184 @@
+"""The form that ``dpsyn init`` writes for a database: keys, links and the columns of its tables.
+
+From the catalog alone: a foreign key tells whose row a row is if it is the only one that leads to the units.
+Names are double-quoted YAML, as in the form of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dpsyn_sql.domain.template import HOW_TO_DECLARE, column_form, quoted
+from dpsyn_sql.planning.links import Link, TableFacts
+from dpsyn_sql.planning.tree import DEFAULT_MOST
+
+_HEAD = """\
+# Public facts of a database whose tables are released together.
+#
+# unit: the key of the table whose rows are protected. Every other table belongs to it by one foreign key, on
+# its own or over other tables. A table without private data, such as a list of products, stands under
+# public_tables: and is kept as it is.
+#
+# Of each table under tables:
+#   key          the columns that tell its rows apart
+#   parent       the table above; foreign_key: the columns that name its rows, in the order of its key
+#   most         rows that count of one row above; further ones are left out by lot (noise does not grow)
+#   order        a date, a timestamp or a whole number with bounds that orders the rows of one row above
+#   columns      domains, as described below; or of a key of another table
+#   references   {references: products, by: [category]}: the category of the public row is measured, and a
+#                row of it drawn; without by: the row itself is measured, one of at most 1,000
+#   never        as described below
+#
+# Declare here what is known about every column without looking at the data. The protection depends
+# on it: take bounds and categories from a code book, a law or common sense, never from the rows.
+# What you write is printed in the plan and the certificate, and never checked against the rows.
+#
+"""
+
+
+def database_template(facts: Mapping[str, TableFacts], public: Collection[str]) -> str:
+    """A file of a database with what its constraints say; valid YAML as it is, and a valid file once it is
+    filled in. If constraints tell whose row each row is, it is one already.
+
+    Args:
+        facts: keys, links and columns of all tables, by name.
+        public: the tables that the owner calls public.
+    """
+    return _HEAD + HOW_TO_DECLARE + "\n".join(_Form(facts, tuple(public)).lines()) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    facts: Mapping[str, TableFacts]
+    public: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        root = self._root()
+        tied = self._tied(root)
+        yield from self._unit(root)
+        loose = [name for name in self.facts if name not in (*tied, *self.public)]
+        yield from self._public(loose, root)
+        yield "tables:"
+        for name in tied or loose:
+            yield from self._table(name, tied or loose, root)
+
+    def _links(self, name: str) -> list[Link]:
+        """The foreign keys that name rows of these tables."""
+        return [link for link in self.facts[name].links if link.table in self.facts]
+
+    def _named_by_others(self, name: str) -> bool:
+        others = (one for one in self.facts if one != name)
+        return any(link.table == name for other in others for link in self._links(other))
+
+    def _roots(self) -> list[str]:
+        """The private tables that name no other and are named by others."""
+        return [
+            name
+            for name in self.facts
+            if name not in self.public
+            and self._named_by_others(name)
+            and all(link.table in (name, *self.public) for link in self._links(name))
+        ]
+
+    def _root(self) -> str | None:
+        """The only table of ``_roots`` to which foreign keys of all other tables lead; None if there is none,
+        or another one too. A guess: a list without private data can be named by others as persons are."""
+        roots = self._roots()
+        rest = {name for name in self.facts if name not in (*roots, *self.public) and self._links(name)}
+        found = [name for name in roots if rest <= set(self._tied(name))]
+        return found[0] if len(found) == 1 else None
+
+    def _tied(self, root: str | None) -> list[str]:
+        """The tables from which foreign keys lead to the root, the root first."""
+        found = [] if root is None else [root]
+        for name in found:  # grows
+            found += [
+                other
+                for other in self.facts
+                if other not in (*found, *self.public)
+                and any(link.table == name for link in self._links(other))
+            ]
+        return found
+
+    def _unit(self, root: str | None) -> Iterator[str]:
+        if root is not None and self.facts[root].primary:
+            yield "# Guessed from the foreign keys. Is one row of this table one person?"
+            yield f"unit: {self._key(root)}"
+            return
+        yield "# Whose data are these? Name the key of the table of persons:"
+        for name in self._roots():
+            yield f"# unit: {self._key(name)}"
+        yield from () if self._roots() else ("# unit: FILL",)
+
+    def _key(self, name: str) -> str:
+        key = self.facts[name].primary
+        return quoted(f"{name}.{key[0]}" if len(key) == 1 else name)
+
+    def _public(self, loose: Sequence[str], root: str | None) -> Iterator[str]:
+        if self.public:
+            yield f"public_tables: [{', '.join(map(quoted, self.public))}]"
+        if root is None or not loose:
+            return
+        yield f"# No foreign key leads from these tables to {quoted(root)}. Those without private data:"
+        yield f"# public_tables: [{', '.join(map(quoted, [*self.public, *loose]))}]"
+
+    def _table(self, name: str, tied: Sequence[str], root: str | None) -> Iterator[str]:
+        facts = self.facts[name]
+        owners = [link for link in self._links(name) if link.table in tied and link.table != name]
+        owners = [] if name == root else owners
+        yield f"  {quoted(name)}:"
+        yield f"    key: {_names(facts.primary)}" if facts.primary else "    # key: FILL"
+        if len(owners) == 1:
+            yield from _owner(owners[0], "    ")
+        elif name != root:
+            yield "    # Whose row is it? Name the table and the columns that say it:"
+            for owner in owners or [Link((), "")]:
+                yield from _owner(owner, "    # ")
+        if name != root:
+            yield f"    {'# ' if root is None else ''}most: {DEFAULT_MOST}"
+            yield "    # order: FILL"
+        yield "    columns:"
+        for column in facts.columns:
+            yield from self._column(name, column.name, owners[0] if len(owners) == 1 else None)
+
+    def _column(self, table: str, name: str, owner: Link | None) -> Iterator[str]:
+        facts = self.facts[table]
+        about = ""
+        if owner is not None and name in owner.columns:
+            about = f"names the row of {quoted(owner.table)} that it belongs to; nothing to write."
+        others = [link for link in facts.links if link != owner and name in link.columns]
+        if not about and others:
+            yield from _reference(name, others[0], self)
+            return
+        if not about and name in facts.primary:
+            about = "of the key: fresh values are written; nothing to write."
+        if about:
+            yield from ("", f"      # {quoted(name)}: {about}")
+            return
+        column = next(column for column in facts.columns if column.name == name)
+        yield from (f"    {line}" if line else "" for line in column_form(column).rstrip("\n").split("\n"))
+
+    def is_private(self, name: str) -> bool:
+        return name in self._tied(self._root())
+
+
+def _reference(name: str, link: Link, form: _Form) -> Iterator[str]:
+    """What can be said of a foreign key beside the owning one."""
+    yield ""
+    if form.is_private(link.table):
+        yield f"      # {quoted(name)}: names a row of {quoted(link.table)}: one at random is written."
+        return
+    yield f"      ## names a row of {quoted(link.table)}; if that is a public table:"
+    yield f"      # {quoted(name)}: {{references: {quoted(link.table)}, by: [FILL]}}"
+
+
+def _owner(link: Link, begin: str) -> Iterator[str]:
+    yield f"{begin}parent: {quoted(link.table) if link.table else 'FILL'}"
+    yield f"{begin}foreign_key: {_names(link.columns) if link.columns else 'FILL'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return quoted(names[0])
+    return f"[{', '.join(map(quoted, names))}]"

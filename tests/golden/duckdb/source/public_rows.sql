@@ -1,0 +1,8 @@
+CREATE TEMPORARY TABLE "temp"."main"."p" AS
+SELECT
+    encode(CAST("a" AS VARCHAR)) AS k0,
+    encode(CAST("b""" AS VARCHAR)) AS k1,
+    dense_rank() OVER (ORDER BY
+        encode(CAST("c" AS VARCHAR)) NULLS LAST
+    ) - 1 AS code
+FROM src

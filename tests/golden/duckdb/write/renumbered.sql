@@ -1,0 +1,4 @@
+UPDATE staged AS s
+SET "row" = l.donor
+FROM listed AS l
+WHERE s."row" = l."row"

@@ -1,0 +1,48 @@
+"""Faults of the keys and outputs of tables that are tied."""
+
+from planted import fault
+
+JOINED = "tests/sql/test_database.py"
+WHOLE = "tests/sql/test_database_outputs.py"
+KEYS = "dpsyn_sql/rows/decode/keys.py"
+
+FAULTS = (
+    fault(
+        "a row that names another parent",
+        f"{JOINED}::test_random_schemas_join[3]",
+        (KEYS, 'number = Fragment("parent")', 'number = Fragment("rank")'),
+    ),
+    fault(
+        "a self-reference to a later row",
+        f"{JOINED}::test_random_schemas_join",
+        (KEYS, '{_below(bits, ident("row"))}\'', "{_below(bits, str(ties.rows[role.table]))}'"),
+    ),
+    fault(
+        "a public row of another group",
+        f"{JOINED}::test_random_schemas_join",
+        (KEYS, "starts = [0, *accumulate(sizes[:-1])]", "starts = [0] * len(sizes)"),
+    ),
+    fault(
+        "columns of one name that agree in two tables",
+        f"{JOINED}::test_tables_have_nothing_in_common_but_their_ties",
+        ("dpsyn_sql/rows/write/database.py", 'f"{seed}|{table}"', 'f"{seed}"'),
+    ),
+    fault(
+        "a folder whose files appear one after another",
+        f"{WHOLE}::test_a_killed_writer_leaves_the_target_as_it_was[folder]",
+        (
+            "dpsyn_sql/rows/write/outputs.py",
+            "place = string_literal(str(made / file.path.name))",
+            "file.path.parent.mkdir(exist_ok=True)\n            place = string_literal(str(file.path))",
+        ),
+    ),
+    fault(
+        "tables of a release that appear without each other",
+        f"{WHOLE}::test_a_failure_leaves_everything_as_it_was[schema-False]",
+        (
+            "dpsyn_sql/rows/write/outputs.py",
+            "            for kept in models:\n                persist(engine, database, kept)",
+            "        for kept in models:\n            persist(engine, database, kept)",
+        ),
+    ),
+)
