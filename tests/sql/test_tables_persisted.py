@@ -14,7 +14,7 @@ from dpsyn_sql.domain.shape import Constant, PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.rows.sample.tree import drawn_rows, seed_of
+from dpsyn_sql.rows.sample.tree import drawn_rows, table_seed
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.rows.write.public_rows import GroupedRows
@@ -191,7 +191,7 @@ def drawn_by_numpy(seed):
     """Joined codes of customers, orders and items, as ``release_database()`` draws them."""
     above, rows = None, {}
     for name in ("customers", "orders", "items"):
-        sampler, own = models()[name].sampler(), seed_of(seed, name)
+        sampler, own = models()[name].sampler(), table_seed(seed, name)
         given = None if above is None else above.given(sampler.families, own)
         above = rows[name] = drawn_rows(sampler, given, above, UNITS, own)
     order = rows["items"].parent
