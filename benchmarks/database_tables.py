@@ -157,7 +157,7 @@ def _items(customers: int, seed: int, busy: float) -> str:
 
     return f"""
         SELECT order_id, line, category,
-            least(119, 8 * category + floor(-15 * ln(1 - {chance("price")})))::INTEGER AS price,
+            (least(119, 8 * category + floor(-15 * ln(1 - {chance("price")}))) // 10)::INTEGER AS price,
             (1 + floor(6 * {chance("quantity")} ** (1 + priority)))::INTEGER AS quantity
         FROM (
             SELECT *,
@@ -192,7 +192,7 @@ def shop(customers: int, seed: int = 1, busy: float = 1.0) -> Database:
                 "foreign_key": "order_id",
                 "columns": {
                     "category": _codes(10),
-                    "price": _numbers(0, 119, 12),
+                    "price": _numbers(0, 11),
                     "quantity": _numbers(1, 6),
                 },
             },
