@@ -6,7 +6,7 @@ CURATOR = "tests/unit/measure/test_measure_curator.py"
 LEDGER = "tests/unit/ledger/test_ledger_release.py"
 DAMAGE = "tests/unit/ledger/test_ledger_damage.py"
 DOOR = "dpsyn_sql/private/measure/curator.py"
-PREPARATION = "dpsyn_sql/front/prepare.py"
+LOOKUP = "dpsyn_sql/front/ledger_lookup.py"
 BOOK = "dpsyn_sql/front/ledger_lookup.py"
 ENTRIES = "dpsyn_sql/ledger/entries.py"
 TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
@@ -152,7 +152,7 @@ FAULTS = (
     fault(
         "an output over the ledger",
         f"{NAMES}::test_an_output_never_overwrites_the_ledger[]",
-        (PREPARATION, "        if os.path.realpath(path) in taken:", "        if str(path) in ():"),
+        (LOOKUP, "        if os.path.realpath(path) in taken:", "        if str(path) in ():"),
     ),
     fault(
         "a window has its end too",
