@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
+    from dpsyn_sql.evaluation.database import evaluate_database
     from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.front.attach import attach
     from dpsyn_sql.front.load import load
@@ -71,6 +72,7 @@ __all__ = [
     "audit",
     "errors",
     "evaluate",
+    "evaluate_database",
     "init",
     "load",
     "methods",
@@ -88,6 +90,7 @@ _HOMES = {
     "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
+    "evaluate_database": "evaluation.database",
     "init": "front.plan",
     "load": "front.load",
     "plan": "front.plan",

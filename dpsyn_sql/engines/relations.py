@@ -12,22 +12,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_tables import storage, stored
-from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
 from dpsyn_sql.source.files import FileSet, file_beside, find_files
 from dpsyn_sql.source.names import fold, is_query, shorten
 from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Column
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame
-from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
 Given = str | os.PathLike[str]
 """The name of a table or view, a query, or the path of files."""
+
+FURTHER = "dpsyn_further"
+"""The name by which a further database file is attached."""
 
 _MADE_HERE = "Synthetic rows, drawn from a model of noisy answers."
 """How the comment on a table that a release wrote begins."""
@@ -55,7 +59,10 @@ class OpenedRelation:
 
 @contextlib.contextmanager
 def opened_relations(
-    con: Connection, given: Mapping[str, Given], memory_limit: str | None
+    con: Connection,
+    given: Mapping[str, Given],
+    memory_limit: str | None,
+    further: Path | None = None,
 ) -> Iterator[tuple[DuckDBEngine, dict[str, OpenedRelation]]]:
     """An engine that reads all of ``given``, and what each of them is; all closed at the end.
 
@@ -63,6 +70,7 @@ def opened_relations(
         con: a DuckDB connection, the path of a DuckDB file, or None (files and queries over files).
         given: by what they are called in messages.
         memory_limit: such as ``"4GB"``; only in an instance of our own.
+        further: another database file, which is attached as ``FURTHER``; only beside a file.
 
     Raises:
         SourceError: one is missing, unreadable, or visible to the caller alone.
@@ -72,13 +80,27 @@ def opened_relations(
         _check_given(called, source)
     reader = _reader(con, memory_limit)
     try:
+        if further is not None:
+            _attach(reader, further)
         found = {called: _resolved(reader, source) for called, source in given.items()}
-        reader.lock(path for one in found.values() for path in one.paths)
+        beside = () if further is None else (str(further), f"{further}.wal")
+        reader.lock((*(path for one in found.values() for path in one.paths), *beside))
         yield reader.engine, found
     finally:
         with contextlib.suppress(EngineFailure):  # a connection that is gone has no temporary tables
             reader.engine.drop_temporary()
         reader.engine.close()
+
+
+def _attach(reader: Reader, path: Path) -> None:
+    """A database file, to be read."""
+    sql = render("source/attach", path=literal(str(path)), name=ident(FURTHER), read_only=1)
+    attached = False
+    with contextlib.suppress(EngineFailure):
+        reader.engine.execute(sql, step="attaching the database file")
+        attached = True
+    if not attached:
+        raise SourceError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
 
 
 _OF_SPARK = (

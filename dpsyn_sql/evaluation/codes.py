@@ -112,9 +112,9 @@ class Codes:
         return self.session.engine
 
     @property
-    def unit(self) -> Fragment:
-        """The unit of a row as text, NULL if missing: an expression for ``rows``. The session has units."""
-        return Fragment(f"v{len(self.columns)}")
+    def keys(self) -> tuple[Fragment, ...]:
+        """The keys of a row as text, NULL if missing: expressions for ``rows``."""
+        return tuple(Fragment(f"v{len(self.columns) + place}") for place in range(len(self.session.keys)))
 
     def rows(self, **more: Fragment) -> Fragment:
         """The same rows read anew, with further columns of values under their names."""
@@ -122,17 +122,17 @@ class Codes:
         return _encoded(self.session, self.columns, named)
 
 
-def encode(session: Session) -> Codes:
-    """Look at each column, then write the table of codes.
+def encode(session: Session, **more: Fragment) -> Codes:
+    """Look at each column, then write the table of codes, with further columns of values.
 
     Raises:
         EngineFailure: the database failed, such as for want of room.
     """
     columns = tuple(_look(session, place, column) for place, column in enumerate(session.columns))
-    table = DUCKDB.temporary("codes")
-    rows = _encoded(session, columns, [])
-    session.engine.execute(render("evaluate/materialised", table=table, relation=rows), step="coding rows")
-    return Codes(session, table, columns)
+    codes = Codes(session, DUCKDB.temporary("codes"), columns)
+    sql = render("evaluate/materialised", table=codes.table, relation=codes.rows(**more))
+    session.engine.execute(sql, step="coding rows")
+    return codes
 
 
 def value_of(column: ComparedColumn) -> Fragment:
@@ -225,13 +225,13 @@ def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Number
 
 
 def _encoded(session: Session, columns: Sequence[Coded], more: Sequence[Fragment]) -> Fragment:
-    units = [] if session.unit is None else [Fragment(f"CAST({session.unit} AS VARCHAR)")]
+    keys = [Fragment(f"CAST({key} AS VARCHAR)") for key in session.keys]
     return render(
         "evaluate/encoded",
         sides=[
             {"number": SIDES.index(side), "relation": relation} for side, relation in session.tables.items()
         ],
-        values=[*(column.value for column in columns), *units],
+        values=[*(column.value for column in columns), *keys],
         codes=[column.code for column in columns],
         lookups=[
             Fragment(f"LEFT JOIN {one.labels} AS l{one.place} ON v{one.place} = l{one.place}.value")

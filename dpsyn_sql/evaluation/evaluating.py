@@ -121,7 +121,7 @@ def _tables(
     with phase("columns"):
         codes = encode(session)
     compared = marginals(codes, seed)
-    of_units, notes = ({}, []) if session.unit is None else families(codes, order, seed)
+    of_units, notes = ({}, []) if not session.keys else families(codes, order, seed)
     return {
         "columns": column_lines(codes, compared.one_way),
         "marginals": compared.marginals,

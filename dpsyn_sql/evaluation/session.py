@@ -57,8 +57,8 @@ class Session:
 
     ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
     ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
-    ``homes``: the folders of the real rows. ``unit``: the column of ``tables`` that says whose row it is, of
-    any type and not compared; None if it was not named.
+    ``homes``: the folders of the real rows. ``keys``: columns of ``tables`` that say which row it is, or
+    whose, of any type and not compared.
     """
 
     engine: DuckDBEngine
@@ -69,7 +69,7 @@ class Session:
     rows: Mapping[str, int]
     notes: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
-    unit: Fragment | None = None
+    keys: tuple[Fragment, ...] = ()
 
 
 @contextlib.contextmanager
@@ -99,12 +99,32 @@ def opened(
     if holdout is not None:
         given["holdout"] = holdout
     with opened_relations(con, given, memory_limit) as (engine, found):
-        _refuse_same(found)
-        _refuse_released(found)
-        _refuse_other_columns(found)
-        whose = None if unit is None else _unit_column(found["real"], unit)
-        ids = _ids(found["real"], identifiers(con, engine, synthetic))
-        yield _session(engine, found, ids, _homes(con, found["real"]), whose)
+        refuse_no_pair(found)
+        keys = [] if unit is None else [_unit_column(found["real"], unit)]
+        ids = identifiers(con, engine, synthetic)
+        ids = ids_of(found["real"]) if ids is None else ids
+        session = session_of(engine, found, ids, homes_of(con, found["real"]), keys)
+        _refuse_empty(found, session)
+        yield session
+
+
+def refuse_no_pair(found: Mapping[str, OpenedRelation]) -> None:
+    """By ``"real"``, ``"synthetic"`` and perhaps ``"holdout"``.
+
+    Raises:
+        InputError: one of them stands twice, a real one is the output of a release, or their columns differ.
+    """
+    _refuse_same(found)
+    _refuse_released(found)
+    _refuse_other_columns(found)
+
+
+def _refuse_empty(found: Mapping[str, OpenedRelation], session: Session) -> None:
+    for called, rows in session.rows.items():
+        if rows == 0:
+            raise InputError(
+                f"{called}={shorten(repr(found[called].name))} has no rows: there is nothing to compare."
+            )
 
 
 def _unit_column(real: OpenedRelation, unit: str) -> str:
@@ -119,15 +139,13 @@ def _unit_column(real: OpenedRelation, unit: str) -> str:
     return known[fold(unit)]
 
 
-def _ids(real: OpenedRelation, ids: set[str] | None) -> set[str]:
-    """Folded names of columns that say which row or unit it is: those to which a release gave fresh values,
-    else what is unique by the catalog and UUIDs."""
-    if ids is not None:
-        return ids
+def ids_of(real: OpenedRelation) -> set[str]:
+    """Folded names of columns that say which row or unit it is, where no stored release says it: what is
+    unique by the catalog, and UUIDs."""
     return {fold(column.name) for column in real.columns if column.unique or column.sql_type == "UUID"}
 
 
-def _homes(con: Connection, real: OpenedRelation) -> tuple[Path, ...]:
+def homes_of(con: Connection, real: OpenedRelation) -> tuple[Path, ...]:
     """Folders of the files and the database that hold the real rows."""
     files = [*real.paths, *([real.database] if real.database else [])]
     if isinstance(con, str | os.PathLike):
@@ -191,13 +209,28 @@ class _Read:
     read: Fragment
 
 
-def _session(
+def session_of(
     engine: DuckDBEngine,
     found: Mapping[str, OpenedRelation],
     ids: set[str],
     homes: tuple[Path, ...],
-    unit: str | None,
+    keys: Sequence[str],
+    *,
+    bare: bool = False,
 ) -> Session:
+    """The tables under common types.
+
+    Args:
+        engine: that reads them.
+        found: by ``"real"``, ``"synthetic"`` and perhaps ``"holdout"``, with the same columns.
+        ids: folded names of columns that are not compared.
+        homes: the folders of the real rows.
+        keys: columns of the real table that are kept as they are, and not compared.
+        bare: whether there may be no column to compare.
+
+    Raises:
+        InputError: types are incompatible, or no column can be compared.
+    """
     types = {
         called: {fold(column.name): parse_type(column.sql_type) for column in one.columns}
         for called, one in found.items()
@@ -205,16 +238,15 @@ def _session(
     if all(one.untyped for one in found.values()):
         guessed = _guessed(engine, found)
         types = {called: {**known, **guessed} for called, known in types.items()}
-    columns, notes = _common(found, types, ids if unit is None else {*ids, fold(unit)})
+    columns, notes = _common(found, types, {*ids, *map(fold, keys)}, bare)
     reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
     tables, rows = dict[str, Fragment](), dict[str, int]()
     for called, one in found.items():
         rows[called], told = _count(engine, called, one, columns, reads[called])
         notes += told
-        tables[called] = _relation(engine, called, one, columns, reads[called], unit)
+        tables[called] = _relation(engine, called, one, columns, reads[called], keys)
     names = (found["real"].name, found["synthetic"].name)
-    whose = None if unit is None else ident(unit)
-    return Session(engine, *names, tables, columns, rows, tuple(notes), homes, whose)
+    return Session(engine, *names, tables, columns, rows, tuple(notes), homes, tuple(map(ident, keys)))
 
 
 def _guessed(engine: DuckDBEngine, found: Mapping[str, OpenedRelation]) -> dict[str, SqlType | None]:
@@ -238,7 +270,10 @@ def _guessed(engine: DuckDBEngine, found: Mapping[str, OpenedRelation]) -> dict[
 
 
 def _common(
-    found: Mapping[str, OpenedRelation], types: Mapping[str, Mapping[str, SqlType | None]], ids: set[str]
+    found: Mapping[str, OpenedRelation],
+    types: Mapping[str, Mapping[str, SqlType | None]],
+    ids: set[str],
+    bare: bool,
 ) -> tuple[tuple[ComparedColumn, ...], list[str]]:
     """The columns under a type that all tables can be read as, and what was left out."""
     columns, left, faults = list[ComparedColumn](), list[str](), list[str]()
@@ -263,9 +298,9 @@ def _common(
             f"The tables have columns of incompatible types: {'; '.join(faults[:10])}. Give queries that "
             "cast them to the same type, or leave them out."
         )
-    if not columns and not left:
+    if not columns and not left and not bare:
         raise InputError(f"The tables have ids alone ({listed(told)}): there is nothing to compare.")
-    if not columns:
+    if not columns and not bare:
         raise InputError(
             f"None of the columns {listed(left)} has a type that can be compared: numbers, text, booleans, "
             "ENUMs, dates and times can."
@@ -317,14 +352,13 @@ def _relation(
     one: OpenedRelation,
     columns: Sequence[ComparedColumn],
     reads: Sequence[_Read],
-    unit: str | None,
+    keys: Sequence[str],
 ) -> Fragment:
-    """The columns under their common types, and the units as they are; of text files, queries and views a
+    """The columns under their common types, and the keys as they are; of text files, queries and views a
     copy of their rows, as each column is read by itself later on."""
     named = [Fragment(f"{item.read} AS {column.sql}") for column, item in zip(columns, reads, strict=True)]
-    if unit is not None:
-        own = next(column.name for column in one.columns if fold(column.name) == fold(unit))
-        named.append(Fragment(f"{ident(own)} AS {ident(unit)}"))
+    spelled = {fold(column.name): column.name for column in one.columns}
+    named += [Fragment(f"{ident(spelled[fold(key)])} AS {ident(key)}") for key in keys]
     relation = render("source/frame", columns=named, frame=one.sql)
     if one.stored:
         return relation
@@ -365,8 +399,6 @@ def _count(
     if counted is None:
         raise _unreadable(called, one)
     rows = int(counted["rows"][0])
-    if rows == 0:
-        raise InputError(f"{called}={shorten(repr(one.name))} has no rows: there is nothing to compare.")
     notes = []
     for place, (column, _) in enumerate(checked):
         given, unread = int(counted[f"g{place}"][0]), int(counted[f"u{place}"][0])

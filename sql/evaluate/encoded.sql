@@ -20,14 +20,13 @@ WITH valued AS (
 {% endfor %}
 )
 SELECT
-    side,
-{% for column in more %}
-    {{ column }},
-{% endfor %}
-{% for code in codes %}
-    CAST({{ code }} AS UTINYINT) AS k{{ loop.index0 }}{% if not loop.last %},{% endif %}
+    side{% for column in more %},
+    {{ column }}
+{%- endfor %}
+{%- for code in codes %},
+    CAST({{ code }} AS UTINYINT) AS k{{ loop.index0 }}
+{%- endfor %}
 
-{% endfor %}
 FROM valued
 {% for join in lookups %}
 {{ join }}
