@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -78,9 +77,14 @@ def linked(tree: Tree, sessions: Mapping[str, Session], seed: int) -> tuple[list
     """
     codes = {table.name: _coded(table, sessions[table.name]) for table in tree}
     lines, found = list[dict[str, object]](), list[Linked]()
+    twice = dict[str, bool]()
     for place, table in enumerate(tree):
-        lines += _key_lines(tree, table, codes)
-        found.append(_linked(tree, table, place, codes, found, seed))
+        keys = _key_lines(tree, table, codes)
+        twice[table.name] = any(
+            one["broken_real"] or one["broken_synthetic"] for one in keys if not one["names"]
+        )
+        found.append(_linked(tree, table, place, codes, found, twice, seed))
+        lines += keys
     return found, pd.DataFrame(lines, columns=[*_KEYS])
 
 
@@ -103,7 +107,13 @@ def key_columns(table: Table, names: tuple[str, ...]) -> list[Fragment]:
 
 
 def _linked(
-    tree: Tree, table: Table, place: int, codes: Mapping[str, Codes], above: list[Linked], seed: int
+    tree: Tree,
+    table: Table,
+    place: int,
+    codes: Mapping[str, Codes],
+    above: list[Linked],
+    twice: Mapping[str, bool],
+    seed: int,
 ) -> Linked:
     own = codes[table.name]
     made = Linked(table, place, own, DUCKDB.temporary("linked"))
@@ -113,14 +123,24 @@ def _linked(
     if parent is None:
         keys = key_columns(table, table.key)
         texts = Fragment("concat_ws(chr(31), " + ", ".join(keys) + ")")
-        tied: dict[str, Any] = {"parents": None, "part": part_of(texts, seed), "keys": keys}
+        part = part_of(texts, seed)
+        sql = render("evaluate/roots", table=made.rows, codes=own.table, part=part, keys=keys, columns=kept)
     else:
         path = {step.name for step in tree.path(table.name)[:-1]}
         names = [name for one in above if one.table.name in path for _, name in one.columns]
         keys = key_columns(parent.table, parent.table.key)
         ties = _ties(table, table.foreign_key, keys)
-        tied = {"parents": parent.rows, "once": 1, "ties": ties, "keys": keys, "above": names}
-    sql = render("evaluate/linked", table=made.rows, codes=own.table, columns=kept, **tied)
+        sql = render(
+            "evaluate/linked",
+            table=made.rows,
+            codes=own.table,
+            parents=parent.rows,
+            once=int(twice[parent.table.name]),
+            keys=keys,
+            ties=ties,
+            above=names,
+            columns=kept,
+        )
     own.engine.execute(sql, step=STEP)
     return made
 

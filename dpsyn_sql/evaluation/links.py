@@ -56,7 +56,7 @@ def constraints_of(engine: DuckDBEngine, one: OpenedRelation) -> Constraints:
     catalog, schema, name = map(literal, parts)
     sql = render("evaluate/constraints", catalog=catalog, schema=schema, name=name)
     found = engine.fetch(sql, step="reading the catalog")
-    key, foreign = (), []
+    key, foreign = tuple[str, ...](), list[tuple[tuple[str, ...], str, tuple[str, ...]]]()
     for kind, columns, target, named in zip(
         *(found[name] for name in ("kind", "columns", "target", "named")), strict=True
     ):

@@ -29,7 +29,8 @@ Sums = Mapping[str, "pd.Series[Any]"]
 
 def part_of(unit: Fragment, seed: int) -> Fragment:
     """The part of a row of a ``side``, whose unit is text."""
-    half = f"CAST(hash({unit}, {string_literal(f'half|{seed}')}) % 2 AS UTINYINT)"
+    # One text: the last bit of a hash of two values is a sum of theirs, so all seeds would give these halves.
+    half = f"CAST(hash(concat({unit}, {string_literal(f'|half|{seed}')})) % 2 AS UTINYINT)"
     return Fragment(f"CASE side WHEN 1 THEN CAST(2 AS UTINYINT) ELSE {half} END")
 
 

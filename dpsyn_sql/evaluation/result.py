@@ -50,7 +50,9 @@ class Evaluation:
     ``real``, ``synthetic``: as they were named. ``rows``: of both. ``tables``: data frames by the name of
     what is measured: ``"columns"``, ``"marginals"``, ``"worst"``, ``"conjunctions"``, ``"pairs"``,
     ``"families"``, ``"siblings"``, ``"steps"``, ``"ranges"``, ``"conditions"``, ``"efficacy"``,
-    ``"clusters"``, ``"membership"``; what was not asked for is not there. ``notes``: what a reader must
+    ``"clusters"``, ``"membership"``; of a database ``"keys"``, ``"links"``, ``"joined"``, ``"relatives"``,
+    ``"sequences"``, ``"joined_pairs"``, ``"numbers"``, ``"relative_columns"``; what was not asked for is not
+    there. ``notes``: what a reader must
     know, such as what could not be computed and why.
     ``homes``: the folders of the real rows, whose ledgers know where releases were written.
     """
@@ -192,6 +194,41 @@ HEADINGS: Mapping[str, Heading] = {
         "Places",
         "Mean squared distance of all real places to the nearest centre that k-means found in the synthetic "
         "places, beside the real table's own centres. A ratio of 1 is as good.",
+    ),
+    "keys": Heading(
+        "Keys",
+        "Rows whose key another row has too, or whose foreign key names no row (broken); of a release none. "
+        "Missing: a NULL in the key. Owning: the foreign key that says whose row it is.",
+    ),
+    "links": Heading(
+        "Numbers of children",
+        "How many rows of a table a row of its parent has: the mean, the share without any (childless), and "
+        "the total variation distance (tv) of the number; columns tv: of the number and a column of the "
+        "parent, mean over the columns. Halves: two halves of the real units, which differ by luck alone.",
+    ),
+    "joined": Heading(
+        "Columns of joined rows",
+        "Total variation distance of the table of a column of the one table and a column of the other, over "
+        "joined rows, mean over all such pairs; of one table the columns of a row.",
+    ),
+    "joined_pairs": Heading("Pairs of columns of joined rows", "The same of each pair, the worst first."),
+    "numbers": Heading(
+        "Numbers of children by columns",
+        "Total variation distance of the number of rows of a table and a column of its parent.",
+    ),
+    "relatives": Heading(
+        "How alike rows of one row above are",
+        "Excess: how much more often two rows of a table that hang from one row above have the same value (or "
+        "range) than rows of two, mean over the columns; 0: as strangers. Halves: the difference of two "
+        "halves of the real units.",
+    ),
+    "relative_columns": Heading(
+        "How alike rows of one row above are, by columns", "The same of each column."
+    ),
+    "sequences": Heading(
+        "From a row to the next of one row above",
+        "Total variation distance of the table of a value and the value in the row before. Independent: that "
+        "of rows that forget the row before. First and last: the first and the last rows alone.",
     ),
     "membership": Heading(
         "Membership test",

@@ -1,6 +1,6 @@
 -- Whether a foreign key names a row that is there.
--- in:  table (of codes), target (table or subquery with the key), sided (1: it has sides too | 0), ties (pairs
---      own, key: equal columns of table and target)
+-- in:  table (of codes), target (table or subquery with the key), sided (1: it has sides too | 0),
+--      ties (pairs own, key: equal columns of table and target)
 -- out: one row per side: rows, missing (with a NULL in the key), dangling (without a row that it names); BIGINT
 SELECT
     side,
@@ -12,8 +12,7 @@ SELECT
                 SELECT 1
                 FROM {{ target }} AS named
                 WHERE {% if sided %}named.side = own.side
-                    AND {% endif %}{% for tie in ties %}named.{{ tie.key }} = own.{{ tie.own }}{% if not loop.last %}
-                    AND {% endif %}{% endfor %}
+                    AND {% endif %}{% for tie in ties %}named.{{ tie.key }} = own.{{ tie.own }}{% if not loop.last %} AND {% endif %}{% endfor %}
 
             )
     ) AS dangling

@@ -1,13 +1,10 @@
--- The rows of one table of a tree that belong to a unit, each with the codes of the rows above it.
--- in:  table, codes (table of codes: side, id, keys, perhaps a moment), part (an expression of the keys; of the
---      root alone), columns (of the table of codes that are kept), and of any other table: parents (a table made
---      here), once (1: a key of it may stand twice, of which the first row counts), ties (pairs own, key: columns of
---      codes and of parents that are equal), keys (of parents), above (codes of parents that are kept); of the root
---      keys (that are not NULL)
--- out: a temporary table: part, side, id, unit (id of the root's row), parent (id, of the root NULL), the columns
+-- The rows of a table that belong to a unit, each with the codes of the rows above it.
+-- in:  table, codes (its table of codes), parents (the same of its parent, or roots.sql), once (1: a key of parents
+--      may stand twice, of which the first row counts | 0), keys (of parents), ties (pairs own, key: columns of codes
+--      and of parents that are equal), above (codes of parents that are kept), columns (of codes that are kept)
+-- out: a temporary table: part, side, id, unit (id of the root's row), parent (id), the columns
 {{ dialect.create_temporary }} {{ table }} AS
 SELECT
-{% if parents %}
     above.part,
     own.side,
     own.id,
@@ -36,17 +33,3 @@ JOIN {% if once %}(
 {% for tie in ties %}
     AND own.{{ tie.own }} = above.{{ tie.key }}
 {% endfor %}
-{% else %}
-    {{ part }} AS part,
-    side,
-    id,
-    id AS unit,
-    CAST(NULL AS BIGINT) AS parent{% for column in columns %},
-    {{ column }}
-{%- endfor %}
-
-FROM {{ codes }}
-WHERE {% for key in keys %}{{ key }} IS NOT NULL{% if not loop.last %}
-    AND {% endif %}{% endfor %}
-
-{% endif %}

@@ -248,13 +248,32 @@ EXAMPLES = {
     "evaluate/categories": {"": {"table": DISTRIBUTION}},
     "evaluate/cell_counts": {"": {"table": CODED, "columns": [F("k0"), F("k1"), F("k2")]}},
     "evaluate/cells": {"": {"table": CODED, "columns": [F("k0"), F("k2")]}},
+    "evaluate/children": {
+        "": {
+            "table": F("children"),
+            "parents": F("linked_1"),
+            "children": F("linked_2"),
+            "columns": [F("k0_0"), F("k0_1")],
+        }
+    },
     "evaluate/comment": {"": PLACE},
+    "evaluate/constraints": {"": PLACE},
     "evaluate/correlations": {
         "": {
             "relation": SRC,
             "numbers": [F("v0 AS z0"), F("v3 AS z3")],
             "pairs": [{"first": F("z0"), "second": F("z3")}],
         }
+    },
+    "evaluate/crossed": {"": {"table": F("linked_1"), "first": F("k0_0"), "second": F("k1_2")}},
+    "evaluate/dangling": {
+        case: {
+            "table": CODED,
+            "target": F("other"),
+            "sided": sided,
+            "ties": [{"own": F("r0"), "key": F("r1")}, {"own": F("r2"), "key": F("r0")}],
+        }
+        for case, sided in (("", 1), ("public", 0))
     },
     "evaluate/distribution": {
         "": {"table": DISTRIBUTION, "sides": SIDES[:2], "ordered": 0},
@@ -288,6 +307,19 @@ EXAMPLES = {
     "evaluate/labels": {
         "": {"labels": F("labels"), "table": DISTRIBUTION, "most": 100, "first": 4, "rare": 2}
     },
+    "evaluate/linked": {
+        case: {
+            "table": F("linked_2"),
+            "codes": CODED,
+            "parents": F("linked_1"),
+            "once": once,
+            "keys": [F("r0"), F("r1")],
+            "ties": [{"own": F("r1"), "key": F("r0")}, {"own": F("r2"), "key": F("r1")}],
+            "above": [F("k0_0")],
+            "columns": [F("k0 AS k1_0"), F("r0")],
+        }
+        for case, once in (("", 0), ("once", 1))
+    },
     "evaluate/matching": {"": {"relation": SRC, "conditions": [F("v0 > 1"), F("v1 BETWEEN 2 AND 3")]}},
     "evaluate/materialised": {"": {"table": CODED, "relation": SRC}},
     "evaluate/nearest": {
@@ -298,6 +330,7 @@ EXAMPLES = {
             "nearest": [F("least((v0 - 1) * (v0 - 1) + (v1 - 2) * (v1 - 2))")],
         }
     },
+    "evaluate/numbered": {"": {"table": F("children")}},
     "evaluate/numbers": {"": {"table": DISTRIBUTION}},
     "evaluate/quantiles": {"": {"table": DISTRIBUTION, "rows": F("real"), "rows_to": F("real_to")}},
     "evaluate/ratios": {
@@ -309,6 +342,16 @@ EXAMPLES = {
     },
     "evaluate/readable": {
         "": {"relation": SRC, "columns": [{"raw": F('"a"'), "read": F('TRY_CAST("a" AS DATE)')}]}
+    },
+    "evaluate/repeated": {"": {"table": CODED, "keys": [F("r0"), F("r1")]}},
+    "evaluate/roots": {
+        "": {
+            "table": F("linked_1"),
+            "codes": CODED,
+            "part": F("CASE side WHEN 1 THEN 2 ELSE 0 END"),
+            "keys": [F("r0"), F("r1")],
+            "columns": [F("k0 AS k0_0"), F("r0"), F("r1")],
+        }
     },
     "evaluate/siblings": {"": {"table": F("families"), "code": F("k1")}},
     "evaluate/steps": {"": {"table": STAGED, "families": F("families"), "codes": [F("k0"), F("k1")]}},

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.evaluation import families as made
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.families import families, order_column
+from dpsyn_sql.evaluation.parts import SIDES
 from dpsyn_sql.evaluation.session import opened
 
 NAMES = ("town", "item", "day")
@@ -235,4 +235,4 @@ def test_wrong_units_and_orders_are_refused(given, told):
 
 
 def test_the_sides_are_parts_of_units():
-    assert made._SIDES["real"] == (*made._SIDES["first half"], *made._SIDES["second half"])
+    assert SIDES["real"] == (*SIDES["first half"], *SIDES["second half"])
