@@ -218,8 +218,8 @@ HEADINGS: Mapping[str, Heading] = {
     ),
     "relatives": Heading(
         "How alike rows of one row above are",
-        "Excess: how much more often two rows of a table that hang from one row above have the same value (or "
-        "range) than rows of two, mean over the columns; 0: as strangers. Halves: the difference of two "
+        "Excess: how much more often two rows of a table that hang from one row above have the same value "
+        "(or range) than rows of two, mean over the columns; 0: as strangers. Halves: the difference of two "
         "halves of the real units.",
     ),
     "relative_columns": Heading(
