@@ -24,7 +24,12 @@ def evaluate_command(
         ),
     ],
     synthetic: Annotated[
-        str, typer.Argument(metavar="SYNTHETIC", help="The table to judge, given in the same way.")
+        str,
+        typer.Argument(
+            metavar="SYNTHETIC",
+            help="The table to judge, given in the same way. With --tables or --domain: a DuckDB file, a "
+            "folder of Parquet files, or a schema of REAL.",
+        ),
     ],
     tables: Annotated[
         str | None,

@@ -140,8 +140,8 @@ def test_a_database_is_compared_with_another(folder):
     done = run("shop.duckdb", "made.duckdb", "--domain", "shop.yml", "--into", "out/x", "--json")
     assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["tables"]["joined"][1] == {
-        **said["tables"]["joined"][1],
+    assert said["tables"]["joined"][0] == {
+        **said["tables"]["joined"][0],
         "above": "a",
         "below": "b",
         "pairs": 1,
