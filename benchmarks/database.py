@@ -15,7 +15,8 @@ of real tables one half of the units beside the other.
 Distances are total variation, mean over pairs of columns of joined rows: A, B, C are the tables from the
 root; "B of A" is the number of rows of B of a row of A, "A x number" this number and a column of A. Excess:
 how much more often two rows of B of one row of A have one code than rows of two, mean over columns; the
-floor's line has the real one. "Month" is the month and that of the row before. Medians over the seeds, from
+floor's line has the real one. "Month" is the month and that of the row before. Numbers are judged in the
+bins that the domain declares. Medians over the seeds, from
 exact counts, as ``evaluate_database`` gives them; keys that break are the sum of all runs.
 """
 
@@ -85,8 +86,8 @@ def judged(
     for side in ("main", synthetic):
         con.execute(f"CREATE SCHEMA judged_{side}")
         for name in database.names:
-            seen = database.judged.get(name, "*")
-            con.execute(f"CREATE TABLE judged_{side}.{name} AS SELECT {seen} FROM {side}.{name}")
+            query = f"SELECT {database.seen(name)} FROM {side}.{name}"
+            con.execute(f"CREATE TABLE judged_{side}.{name} AS {query}")
     names = [f"judged_main.{name}" for name in database.names]
     found = evaluate_database(con, f"judged_{synthetic}", tables=names, domain=database.file)
     for side in ("main", synthetic):

@@ -26,8 +26,8 @@ TASTES = 6
 class Database:
     """Tables by the ``queries`` that make them, the root first. ``file``: what a domain file says of them.
 
-    ``judged``: of a table what is compared, if it is not its columns as they are. ``missing``: a file of real
-    rows that is not there.
+    ``judged``: further columns of a table that are compared. ``missing``: a file of real rows that is not
+    there.
     """
 
     queries: Mapping[str, str]
@@ -50,6 +50,15 @@ class Database:
     def orders(self) -> list[str]:
         """Columns that order rows: they are not judged."""
         return [told["order"] for told in self.file["tables"].values() if "order" in told]
+
+    def seen(self, name: str) -> str:
+        """What is judged of a table, to put after SELECT: numbers in the bins that the domain declares."""
+        found = ["*"]
+        bins = {column: _bin_of(column, told) for column, told in self.columns(name).items()}
+        replaced = ", ".join(f"{sql} AS {column}" for column, sql in bins.items() if sql)
+        if replaced:
+            found[0] = f"* REPLACE ({replaced})"
+        return ", ".join(found + ([self.judged[name]] if name in self.judged else []))
 
     def columns(self, name: str) -> dict[str, dict[str, Any]]:
         """What the file says of the columns of a table that are no keys."""
@@ -85,6 +94,16 @@ class Database:
         con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         for name, query in self.queries.items():
             con.execute(f"CREATE OR REPLACE TABLE {schema}.{name} AS {query}")
+
+
+def _bin_of(column: str, told: Mapping[str, Any]) -> str:
+    """The number of the bin of a value; nothing if a value is a bin."""
+    if told["type"] == "numeric" and "edges" in told:
+        return f"len(list_filter({told['edges']}, lambda edge: edge <= {column}))"
+    if told["type"] == "numeric" and "bins" in told:
+        width = (told["upper"] - told["lower"] + 1) // told["bins"]
+        return f"(({column} - {told['lower']}) // {width})::INTEGER"
+    return ""
 
 
 def _codes(size: int) -> dict[str, object]:
@@ -157,7 +176,7 @@ def _items(customers: int, seed: int, busy: float) -> str:
 
     return f"""
         SELECT order_id, line, category,
-            (least(119, 8 * category + floor(-15 * ln(1 - {chance("price")}))) // 10)::INTEGER AS price,
+            least(119, 8 * category + floor(-15 * ln(1 - {chance("price")})))::INTEGER AS price,
             (1 + floor(6 * {chance("quantity")} ** (1 + priority)))::INTEGER AS quantity
         FROM (
             SELECT *,
@@ -192,7 +211,7 @@ def shop(customers: int, seed: int = 1, busy: float = 1.0) -> Database:
                 "foreign_key": "order_id",
                 "columns": {
                     "category": _codes(10),
-                    "price": _numbers(0, 11),
+                    "price": _numbers(0, 119, 12),
                     "quantity": _numbers(1, 6),
                 },
             },
@@ -254,7 +273,7 @@ def retail() -> Database:
         "greatest(-100, least(999, Quantity)) AS quantity, least(99.0, UnitPrice::DOUBLE) AS price "
         f"FROM {rows}",
     }
-    judged = {"invoices": "*, 12 * year(day) + month(day) AS month"}
+    judged = {"invoices": "12 * year(day) + month(day) AS month"}
     missing = None if path.exists() else path
     return Database(queries, file, {"invoices": 16, "lines": 32}, judged, missing)
 

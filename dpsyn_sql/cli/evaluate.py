@@ -19,12 +19,28 @@ def evaluate_command(
         str,
         typer.Argument(
             metavar="REAL",
-            help="The real rows: Parquet or CSV files; with --database also a table, view or query.",
+            help="The real rows: Parquet or CSV files; with --database also a table, view or query. With "
+            "--tables or --domain: the DuckDB file of the real tables.",
         ),
     ],
     synthetic: Annotated[
-        str, typer.Argument(metavar="SYNTHETIC", help="The table to judge, given in the same way.")
+        str,
+        typer.Argument(
+            metavar="SYNTHETIC",
+            help="The table to judge, given in the same way. With --tables or --domain: a DuckDB file, a "
+            "folder of Parquet files, or a schema of REAL.",
+        ),
     ],
+    tables: Annotated[
+        str | None,
+        typer.Option("--tables", help="Tables that hang together by keys: customers,orders,items."),
+    ] = None,
+    domain: Annotated[
+        Path | None,
+        typer.Option(
+            "--domain", help="Domain file of the database, which says how its tables hang together."
+        ),
+    ] = None,
     holdout: Annotated[
         str | None,
         typer.Option("--holdout", help="Real rows of the same population that the release did not see."),
@@ -71,32 +87,49 @@ def evaluate_command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """PRIVATE: compare a synthetic table with the real one. Write no database and charge nothing.
+    """PRIVATE: compare a synthetic table or database with the real one. Write no database, charge nothing.
 
     The output is made from exact counts of real rows: keep it as you keep them, never publish it, and do not
     choose a release to publish by it.
     """
     with printing(as_json, quiet, _NOTHING) as out:
         import dpsyn_sql  # loads the engine
+        from dpsyn_sql.errors import InputError
         from dpsyn_sql.evaluation.files import checked_place, private_name
         from dpsyn_sql.planning.workload import members_of
         from dpsyn_sql.source.paths import absolute_path
 
         homes = [absolute_path(given).parent for given in (database, real) if given and Path(given).exists()]
         place = None if into is None else checked_place(private_name(into), homes)
-        found = dpsyn_sql.evaluate(
-            database,
-            real,
-            synthetic,
-            holdout,
-            never=never or (),
-            target=target,
-            places=None if places is None else members_of(places),
-            unit=unit,
-            order=order,
-            seed=seed,
-            memory_limit=memory_limit,
-        )
+        if tables is not None or domain is not None:
+            of_tables = (database, holdout, target, never, places, unit, order)
+            if any(given is not None for given in of_tables):
+                raise InputError(
+                    "With --tables or --domain a whole database is compared: REAL is its file, and the other "
+                    "options are --seed, --memory-limit and --into."
+                )
+            found = dpsyn_sql.evaluate_database(
+                real,
+                synthetic,
+                tables=None if tables is None else members_of(tables),
+                domain=domain,
+                seed=seed,
+                memory_limit=memory_limit,
+            )
+        else:
+            found = dpsyn_sql.evaluate(
+                database,
+                real,
+                synthetic,
+                holdout,
+                never=never or (),
+                target=target,
+                places=None if places is None else members_of(places),
+                unit=unit,
+                order=order,
+                seed=seed,
+                memory_limit=memory_limit,
+            )
         found = replace(found, notes=tuple(map(with_option_names, found.notes)))
         if place is None:
             out.show(found.summary())

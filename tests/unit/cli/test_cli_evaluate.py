@@ -129,3 +129,26 @@ def test_a_place_of_public_output_is_refused_before_anything_is_read(folder):
     done = run("none.parquet", "none.parquet", "--into", "out/e")
     assert done.exit_code == 2
     assert "holds public output" in done.stderr
+
+
+def test_a_database_is_compared_with_another(folder):
+    with duckdb.connect("shop.duckdb") as con, duckdb.connect("made.duckdb") as other:
+        for one in (con, other):
+            one.execute("CREATE TABLE a AS SELECT range AS a, range % 3 AS x FROM range(30)")
+            one.execute("CREATE TABLE b AS SELECT range % 30 AS a, range % 5 AS y FROM range(60)")
+    (folder / "shop.yml").write_text("tables: {a: {key: a}, b: {parent: a, foreign_key: a}}")
+    done = run("shop.duckdb", "made.duckdb", "--domain", "shop.yml", "--into", "out/x", "--json")
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["tables"]["joined"][0] == {
+        **said["tables"]["joined"][0],
+        "above": "a",
+        "below": "b",
+        "pairs": 1,
+        "tv_mean": 0,
+    }
+    assert (folder / "out" / "x.private.html").is_file()
+    done = run("shop.duckdb", "made.duckdb", "--tables", "a,b")
+    assert done.exit_code != 0 and "One table has no parent" in done.stderr
+    done = run("shop.duckdb", "made.duckdb", "--domain", "shop.yml", "--unit", "a")
+    assert done.exit_code != 0 and "a whole database is compared" in done.stderr
