@@ -8,7 +8,7 @@ its own rows (docs/privacy.md, "Siblings" and "Classes of a family").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -19,9 +19,11 @@ from scipy.special import ndtri
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.classes import Classes, found_classes
-from dpsyn_sql.fit.siblings import Excess, excess, explained, hanging_together
+from dpsyn_sql.fit.reasons import Reason, given_reasons, reason_of, unexplained
+from dpsyn_sql.fit.siblings import Excess, carried, excess, explained, hanging_together
 from dpsyn_sql.planning.families import MOMENT, ROW, Families
 from dpsyn_sql.planning.family_classes import FamilyClass, class_costs
+from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
 from dpsyn_sql.source.relation import WEIGHT
 
@@ -37,9 +39,21 @@ FALSE_POSITIVES = 1e-3
 LEAST_EXCESS = 0.002
 """Families that agree by less are left alone: a class would cost more than it tells."""
 
+_CLEAR = 3.0
+# Deviations from which on an attribute of persons is said to explain something.
+
 _BINS, _OWN, _PERSONS, _CLASSES = 1, 5, 6, 24
 # Of the budget: bins; each attribute with itself; with attributes of persons; classes. The first three are
 # the test.
+
+_ROWS = 6
+# Of what is for classes, beside ``_CLASSES``: two attributes of one row.
+
+
+def pairs_of_rows() -> LaterMarginals:
+    """The tables of two attributes of one row that may be asked for."""
+    cells = MOST_BINS**2
+    return LaterMarginals(2, cells, MOST_OUT * (MOST_OUT - 1) // 2 * cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,11 @@ class _Stage:
         """Noisy tables of pairs of rows, and the deviation of their noise, in families."""
         tables = self.door.ask(Siblings([self.query(*pair) for pair in names]), budget)
         return [table.values / WEIGHT for table in tables], tables[0].sigma / WEIGHT
+
+    def within(self, names: Sequence[tuple[str, str]], budget: Budget) -> list[NDArray[np.float64]]:
+        """Noisy tables of two attributes of one row, in families."""
+        tables = self.door.ask(Marginals([self.query(*pair) for pair in names]), budget)
+        return [table.values / WEIGHT for table in tables]
 
     def bins(self, name: str) -> int:
         return max(self.maps[name]) + 1 if name in self.maps else self.domain[name].size
@@ -89,22 +108,29 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[lis
     )
     maps = _bins(door, families.domain, many, for_bins) if many else {}
     stage = _Stage(door, families.domain, maps)
-    out = _standing_out(stage, rows, of_own)
+    out, alone = _standing_out(stage, rows, of_own)
     if not out:
         left = of_persons.amount + of_classes.amount
         return [], Budget(budget.kind, left, budget.delta)
-    beyond = _beyond_persons(stage, out, persons, of_persons, len(rows))
+    beyond, reasons = _beyond_persons(stage, out, persons, of_persons, len(rows))
     if not beyond:
         return [], Budget(budget.kind, of_classes.amount, budget.delta)
-    classes = _classes(stage, families, beyond, of_classes)
+    if not families.table:
+        return _classes(stage, families, beyond, of_classes, {}), Budget(budget.kind, 0, budget.delta)
+    of_rows, of_classes = of_classes.split((_ROWS if len(beyond) > 1 else 0, _CLASSES))
+    beyond = _not_of_others(stage, beyond, out, alone, of_rows)
+    classes = _classes(stage, families, beyond, of_classes, reasons)
     return classes, Budget(budget.kind, 0, budget.delta)
 
 
-def _standing_out(stage: _Stage, rows: Sequence[str], budget: Budget) -> dict[str, Excess]:
-    """The attributes whose rows of a family agree more than strangers."""
+def _standing_out(
+    stage: _Stage, rows: Sequence[str], budget: Budget
+) -> tuple[dict[str, Excess], dict[str, NDArray[np.float64]]]:
+    """The attributes whose rows of a family agree more than strangers, and their tables of pairs."""
     tables, sigma = stage.pairs([(name, name) for name in rows], budget)
     found = {name: excess(table, sigma) for name, table in zip(rows, tables, strict=True)}
-    return {name: one for name, one in found.items() if one is not None and _stands_out(one, len(rows))}
+    out = {name: one for name, one in found.items() if one is not None and _stands_out(one, len(rows))}
+    return out, dict(zip(rows, tables, strict=True))
 
 
 def _stands_out(found: Excess, tests: int) -> bool:
@@ -114,27 +140,61 @@ def _stands_out(found: Excess, tests: int) -> bool:
 
 def _beyond_persons(
     stage: _Stage, out: dict[str, Excess], persons: Sequence[str], budget: Budget, tests: int
-) -> list[str]:
-    """Those that agree more than the attribute of persons that explains most of it; at most ``MOST_OUT``."""
+) -> tuple[list[str], dict[str, Reason]]:
+    """Those that agree more than the attribute of persons that explains most of it, at most ``MOST_OUT``; and
+    what explains most of each."""
     asked = [(person, name) for person in persons if stage.bins(person) > 1 for name in out]
-    beyond = dict(out)
+    beyond, reasons = dict(out), dict[str, Reason]()
     if asked:
         tables, sigma = stage.pairs(asked, budget)
-        for (_, name), table in zip(asked, tables, strict=True):
+        for (person, name), table in zip(asked, tables, strict=True):
             share, whole = explained(table, sigma), out[name]
             left = beyond[name].share if share is None else whole.share - share.share
             if share is not None and left < beyond[name].share:
                 beyond[name] = Excess(left, float(np.hypot(whole.deviation, share.deviation)))
+                if share.share > _CLEAR * share.deviation:
+                    reasons[name] = reason_of(person, table, sigma)
     left_over = {name: one for name, one in beyond.items() if _stands_out(one, tests)}
     clearest = sorted(left_over, key=lambda name: -left_over[name].share / left_over[name].deviation)
-    return [name for name in out if name in clearest[:MOST_OUT]]
+    return [name for name in out if name in clearest[:MOST_OUT]], reasons
 
 
-def _classes(stage: _Stage, families: Families, names: Sequence[str], budget: Budget) -> list[FamilyClass]:
+def _not_of_others(
+    stage: _Stage,
+    names: Sequence[str],
+    out: Mapping[str, Excess],
+    alone: Mapping[str, NDArray[np.float64]],
+    budget: Budget,
+) -> list[str]:
+    """Those whose agreement does not follow from that of another one in the same row. A class that is drawn
+    from both would count the same evidence twice, and its rows would agree too much."""
+    order = sorted(names, key=lambda name: -out[name].share / out[name].deviation)
+    asked = [(first, name) for place, name in enumerate(order) for first in order[:place]]
+    if not asked:
+        return list(names)
+    within = dict(zip(asked, stage.within(asked, budget), strict=True))
+    kept = list[str]()
+    for name in order:
+        left = [out[name].share - carried(alone[first], within[first, name]) for first in kept]
+        if min(left, default=1.0) > max(LEAST_EXCESS, _CLEAR * out[name].deviation):
+            kept.append(name)
+    return [name for name in names if name in kept]
+
+
+def _classes(
+    stage: _Stage,
+    families: Families,
+    names: Sequence[str],
+    budget: Budget,
+    reasons: Mapping[str, Reason],
+) -> list[FamilyClass]:
     """The classes that explain the pairs of some attributes, one for those that hang together; none if there
-    is only one of each."""
+    is only one of each. What ``reasons`` explain of an attribute is no matter of its class."""
     places = list(combinations_with_replacement(range(len(names)), 2))
     found, sigma = stage.pairs([(names[a], names[b]) for a, b in places], budget)
+    found = [
+        unexplained(table, names[a], names[b], reasons) for (a, b), table in zip(places, found, strict=True)
+    ]
     tables, made = dict(zip(places, found, strict=True)), list[tuple[Classes, list[str]]]()
     for members in hanging_together(tables, len(names), sigma):
         own = {
@@ -146,16 +206,17 @@ def _classes(stage: _Stage, families: Families, names: Sequence[str], budget: Bu
             made.append((classes, [names[place] for place in members]))
     hidden = families.hidden_names("group", len(made))
     return [
-        class_costs(
-            group,
-            classes.shares,
-            [
-                (name, law[:, list(stage.maps[name])] if name in stage.maps else law)
-                for name, law in zip(own_names, classes.laws, strict=True)
-            ],
-        )
-        for group, (classes, own_names) in zip(hidden, made, strict=True)
+        class_costs(group, classes.shares, _over_codes(stage, [*zip(own, classes.laws, strict=True), *given]))
+        for group, (classes, own) in zip(hidden, made, strict=True)
+        for given in [given_reasons(classes, own, reasons)]
     ]
+
+
+def _over_codes(
+    stage: _Stage, laws: Sequence[tuple[str, NDArray[np.float64]]]
+) -> list[tuple[str, NDArray[np.float64]]]:
+    """Laws over all codes, of attributes that were paired in bins."""
+    return [(name, law[:, list(stage.maps[name])] if name in stage.maps else law) for name, law in laws]
 
 
 def _bins(door: Curator, domain: Domain, names: Sequence[str], budget: Budget) -> dict[str, Map]:

@@ -93,6 +93,22 @@ def explained(table: NDArray[np.float64], sigma: float) -> Excess | None:
     return Excess(share, math.sqrt(noise + squared))
 
 
+def carried(table: NDArray[np.float64], within: NDArray[np.float64]) -> float:
+    """The excess that an attribute has because it follows from another one of the same row, whose rows agree.
+
+    Args:
+        table: (bins, bins), noisy numbers of families by the other attribute of two rows.
+        within: (bins, own bins), noisy numbers of families by both attributes of one row.
+    """
+    total, rows = float(table.sum()), np.maximum(within, 0.0)
+    if total <= 0 or float(rows.sum()) <= 0:
+        return 0.0
+    margin = (table.sum(axis=0) + table.sum(axis=1)) / 2 / total
+    follows = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+    covariance = table / total - margin[:, None] * margin[None, :]
+    return float(np.sum(covariance * (follows @ follows.T)))
+
+
 LEAST_RV = 0.1
 """Attributes hang together from this RV coefficient on (Robert and Escoufier 1976): 1 if one class of the
 family is all that their rows share, 0 if they share nothing."""

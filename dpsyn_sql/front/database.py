@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import Discovered, discovered
-from dpsyn_sql.discovery.families import found_groups
+from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.given import Given
@@ -39,7 +39,7 @@ from dpsyn_sql.front.ledger_lookup import opened_ledger
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.plan import MeasureStep, Plan, SiblingStage
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
@@ -172,7 +172,8 @@ class _Measuring:
         families, (own, rest) = codes.families(leg.name), leg.divided(budget)
         queries = tuple(MarginalQuery((name,)) for name in families.domain.names)
         step = MeasureStep("pairs of rows of a family", queries, own)
-        plan = Plan(leg.source, families.domain, leg.method.name, (step,), own)
+        rows = ReservedStep("two attributes of a row", (), replace(own, amount=0), pairs_of_rows())
+        plan = Plan(leg.source, families.domain, leg.method.name, (step, rows), own)
         with self._of(leg), self._counter(plan, families, codes, siblings=True):
             before = self.door.questions
             groups, unspent = found_groups(self.door, families, own)

@@ -155,8 +155,7 @@ class TreeCodes:
 
         Args:
             name: of a table, not the root.
-            groups: over attributes of its own rows and those below them, the first ``drawn`` of its
-                families.
+            groups: over attributes of its own rows, and of those below and above them.
 
         Raises:
             InternalError: it has classes, or its parent's families do; a class that is not plain.
@@ -167,7 +166,7 @@ class TreeCodes:
             raise InternalError("classes are those of rows of one parent, and attached once")
         if table.parent in self._groups:
             raise InternalError("classes of a table are attached before those of its parent")
-        known = Domain(own.domain.attributes[: own.drawn])
+        known = Domain(own.domain.attributes[: own.drawn + len(own.above)])
         for group in groups:
             group.check(known, table.most)
         if groups:
