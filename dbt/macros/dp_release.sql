@@ -2,7 +2,7 @@
 
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
-  {%- set source_relation = dpsyn_sql.checked_source(existing) -%}
+  {%- set source_relations = dpsyn_sql.checked_sources(existing) -%}
   {%- set unpaid = dpsyn_sql.is_unpaid() -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
@@ -16,7 +16,7 @@
     {%- endcall %}
   {% else %}
     {% call statement('main', language='python') -%}
-      {{ dpsyn_sql.python_code(source_relation, unpaid) }}
+      {{ dpsyn_sql.python_code(source_relations, unpaid) }}
     {%- endcall %}
     {% set outcome = dpsyn_sql.told() %}
     {% if unpaid %}
@@ -49,30 +49,42 @@
 {% endmacro %}
 
 
-{#- The relation to release. Refuses whatever the model gets wrong, before anything is charged. -#}
-{% macro checked_source(existing) %}
+{#- The relations to release: one table, or several that keys tie. Refuses whatever the model gets wrong, before
+    anything is charged. -#}
+{% macro checked_sources(existing) %}
   {%- set problems = [] -%}
   {%- set parents = [] -%}
   {%- for id in model.depends_on.nodes -%}
     {%- do parents.append(graph.nodes.get(id) or graph.sources.get(id) or {'name': id}) -%}
   {%- endfor -%}
-  {%- set parent = parents[0] if parents | length == 1 else none -%}
+  {%- set ephemeral = [] -%}
+  {%- set relations = [] -%}
 
-  {%- if parent is none -%}
-    {%- set named = parents | map(attribute='name') | sort | join(', ') if parents else 'none' -%}
-    {%- do problems.append("a release has one source, named with ref() or source(); this model names " ~ named) -%}
-  {%- elif parent.resource_type not in ['model', 'seed', 'snapshot', 'source'] -%}
-    {%- do problems.append(parent.name ~ " is not a table or a view") -%}
-  {%- elif parent.config.materialized == 'ephemeral' -%}
-    {%- do problems.append(parent.name ~ " is ephemeral, so it is nowhere: make it a table or a view") -%}
-  {%- elif parent.config.materialized == 'dp_release' -%}
-    {%- do problems.append(parent.name ~ " is a release itself: nothing is gained by releasing it again; read it") -%}
+  {%- if not parents -%}
+    {%- do problems.append("a release has a source, named with ref() or source(); this model names none") -%}
   {%- endif -%}
+  {%- for parent in parents -%}
+    {%- if parent.resource_type not in ['model', 'seed', 'snapshot', 'source'] -%}
+      {%- do problems.append(parent.name ~ " is not a table or a view") -%}
+    {%- elif parent.config.materialized == 'ephemeral' -%}
+      {%- do ephemeral.append(parent.name) -%}
+      {%- do problems.append(parent.name ~ " is ephemeral, so it is nowhere: make it a table or a view") -%}
+    {%- elif parent.config.materialized == 'dp_release' -%}
+      {%- do problems.append(
+        parent.name ~ " is a release itself: nothing is gained by releasing it again; read it"
+      ) -%}
+    {%- elif parent.resource_type == 'source' -%}
+      {%- do relations.append(builtins.source(parent.source_name, parent.name)) -%}
+    {%- else -%}
+      {%- do relations.append(builtins.ref(parent.package_name, parent.name, version=parent.version)) -%}
+    {%- endif -%}
+  {%- endfor -%}
 
   {%- if model.language == 'sql' and dpsyn_sql.without_comments(sql) != dpsyn_sql.released(this)
-      and (parent is none or parent.config.materialized != 'ephemeral') -%}
+      and not ephemeral -%}
     {%- do problems.append(
-      "the body must be {{ dpsyn_sql.release(ref('name')) }} and nothing else, because `dbt show` runs it"
+      "the body must be {{ dpsyn_sql.release(ref('name')) }}, with each ref() or source() of a database, and "
+      ~ "nothing else, because `dbt show` runs it"
     ) -%}
   {%- endif -%}
   {%- if existing is not none and existing.type == 'view' -%}
@@ -93,11 +105,7 @@
   {%- if problems -%}
     {%- do exceptions.raise_compiler_error("dp_release: " ~ problems | join("; ") ~ ". Nothing was charged.") -%}
   {%- endif -%}
-
-  {%- if parent.resource_type == 'source' -%}
-    {{ return(builtins.source(parent.source_name, parent.name)) }}
-  {%- endif -%}
-  {{ return(builtins.ref(parent.package_name, parent.name, version=parent.version)) }}
+  {{ return(relations) }}
 {% endmacro %}
 
 
@@ -112,23 +120,28 @@
 
 {#- What dbt runs. Everything given travels as JSON within a literal of Python, where quotes, braces and line
     breaks mean nothing. -#}
-{% macro python_code(source_relation, unpaid) -%}
-  {%- set external = source_relation.external -%}
-  {%- if external and (external.count("'") != 2 or not external.startswith("'") or not external.endswith("'")) -%}
-    {%- do exceptions.raise_compiler_error(
-      "dp_release: the source is read by an expression: name a plain path in external_location, or make a table "
-      ~ "of it. Nothing was charged."
-    ) -%}
-  {%- endif -%}
+{% macro python_code(source_relations, unpaid) -%}
+  {%- set sources = [] -%}
+  {%- for relation in source_relations -%}
+    {%- set external = relation.external -%}
+    {%- if external and (external.count("'") != 2 or not external.startswith("'") or not external.endswith("'")) -%}
+      {%- do exceptions.raise_compiler_error(
+        "dp_release: the source is read by an expression: name a plain path in external_location, or make a table "
+        ~ "of it. Nothing was charged."
+      ) -%}
+    {%- endif -%}
+    {%- set names = [relation.database, relation.schema, relation.identifier] | select | list -%}
+    {%- do sources.append({'names': names, 'path': external[1:-1] if external else none}) -%}
+  {%- endfor -%}
   {%- set call = {
     'model': dpsyn_sql.default_name(model),
     'project': invocation_args_dict.project_dir,
     'target_path': flags.TARGET_PATH or 'target',
-    'source': [source_relation.database, source_relation.schema, source_relation.identifier] | select | list,
-    'path': external[1:-1] if external else none,
+    'sources': sources,
     'into': [this.database, this.schema, this.identifier],
     'options': model.config.meta.get('dpsyn') or {},
-    'empty': unpaid
+    'empty': unpaid,
+    'invocation': invocation_id
   } -%}
   {%- set missing = "the environment of dbt has no dpsyn_sql of this version: pip install dpsyn_sql. "
     ~ "Nothing was charged." -%}

@@ -1,7 +1,8 @@
-{#- The body of a release model: {{ dpsyn_sql.release(ref('people')) }}. It puts the source into the graph and
-    compiles to a query of the released table alone, so `dbt show`, `dbt compile` and previews never read the
-    source. -#}
+{#- The body of a release model: {{ dpsyn_sql.release(ref('people')) }}, or with several sources one table of a
+    database. It puts the sources into the graph and compiles to a query of the released table alone, so
+    `dbt show`, `dbt compile` and previews never read a source. -#}
 {% macro release(source) -%}
+  {%- set others = varargs -%}
   {{ return(dpsyn_sql.released(this)) }}
 {%- endmacro %}
 

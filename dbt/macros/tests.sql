@@ -5,6 +5,9 @@
       and node.schema | lower == relation.schema | lower
       and node.config.materialized == 'dp_release' -%}
     {%- set options = node.config.meta.get('dpsyn') or {} -%}
+    {%- if node.depends_on.nodes | length > 1 -%}
+      {{ return(options.get('name') ~ '.' ~ relation.identifier) }}
+    {%- endif -%}
     {{ return(options.get('name') or dpsyn_sql.default_name(node)) }}
   {%- endfor -%}
   {{ return(relation.identifier) }}
@@ -28,6 +31,12 @@
 
 {% macro text(value) -%}
   {{ return("'" ~ (value | string | replace("'", "''")) ~ "'") }}
+{%- endmacro %}
+
+
+{#- The attributes of a release that are no columns of its table, such as the number of rows of a person. -#}
+{% macro hidden_names(certificate) -%}
+  coalesce(from_json({{ certificate }} -> '$.public_facts.families.hidden', '["VARCHAR"]'), [])
 {%- endmacro %}
 
 

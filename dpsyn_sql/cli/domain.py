@@ -17,6 +17,7 @@ from dpsyn_sql.cli.options import (
     Spark,
     TrustQuery,
     connection,
+    names_database,
     parameter_of,
 )
 from dpsyn_sql.cli.output import ExitCode, Json, Quiet, check_writable, printing, written
@@ -38,10 +39,16 @@ def init_command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a domain file to fill in, from column names and types. Read no rows."""
+    """Write a domain file to fill in, from column names and types. Read no rows.
+
+    Of a DuckDB file alone: with all its tables, their keys, and which table belongs to which.
+    """
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        with connection(database, spark) as con:
-            text = dpsyn_sql.init(con, source, trust_query=trust_query, public_tables=public_tables or ())
+        whole = database is None and spark is None and names_database(source)
+        with connection(database, spark, source) as con:
+            text = dpsyn_sql.init(
+                con, None if whole else source, trust_query=trust_query, public_tables=public_tables or ()
+            )
         if into is None:
             out.raw(text + "\n")
         else:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import dpsyn_sql
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.audit import audit_command
+from dpsyn_sql.cli.database import report_database, show_plan_of_database
 from dpsyn_sql.cli.domain import check_command, init_command
 from dpsyn_sql.cli.evaluate import evaluate_command
 from dpsyn_sql.cli.ledger import ledger_app
@@ -42,6 +43,7 @@ from dpsyn_sql.cli.output import (
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
 from dpsyn_sql.errors import DpsynError, InputError
+from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.request import Request
 
 _JSON = "--json"
@@ -116,8 +118,12 @@ def plan_command(
 ) -> None:
     """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        with connection(database, spark) as con:
-            planned = dpsyn_sql.plan(con, request_of(context, request, set_))
+        wanted = request_of(context, request, set_)
+        with connection(database, spark, source) as con:
+            if isinstance(wanted, DatabaseRequest):
+                show_plan_of_database(out, dpsyn_sql.plan_database(con, wanted), verbose)
+                return
+            planned = dpsyn_sql.plan(con, wanted)
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
         lines = [_spoken(line) for line in planned.verbose().splitlines()]
         shown = lines if verbose else [_spoken(line) for line in str(planned).splitlines()]
@@ -158,21 +164,29 @@ def release_command(
     """Write a differentially private synthetic copy of SOURCE."""
     with printing(as_json, quiet) as out:
         with interruptible("Interrupted before anything was charged."):
-            release = dpsyn_sql.release  # imports everything that it needs
             wanted = request_of(context, request, set_)
+            release = _release_of(wanted)  # imports everything that it needs
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
-        with interruptible(said), connection(database, spark) as con:
+        with interruptible(said), connection(database, spark, source) as con:
             result = release(con, wanted)
-        after = f"Interrupted after {result.table} was written; the same command again costs nothing."
-        with interruptible(after):
+        place = result.into if isinstance(wanted, DatabaseRequest) else result.table
+        with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):
             if certificate is not None and not written(certificate, _text(result)):
                 raise DpsynError(
-                    f"{result.table} is complete, but its certificate cannot be written to {certificate}. "
+                    f"{place} is complete, but its certificate cannot be written to {certificate}. "
                     "The same command with another --certificate costs nothing."
                 )
-            _report(out, result, wanted, certificate)
+            if isinstance(wanted, DatabaseRequest):
+                report_database(out, result, certificate)
+            else:
+                _report(out, result, wanted, certificate)
+
+
+def _release_of(wanted: Request | DatabaseRequest) -> Any:
+    """The function that carries it out."""
+    return dpsyn_sql.release_database if isinstance(wanted, DatabaseRequest) else dpsyn_sql.release
 
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
@@ -216,7 +230,7 @@ def _spoken(line: str) -> str:
     return with_option_names(line) if line.startswith(("Account ", "Release ", "Writes ")) else line
 
 
-def _text(result: dpsyn_sql.Release) -> str:
+def _text(result: Any) -> str:
     return json.dumps(result.certificate(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,12 +1,13 @@
-"""The options of a release on the command line, made from the fields of ``Request``.
+"""The options of a release on the command line, made from the fields of ``Request`` and ``DatabaseRequest``.
 
+SOURCE decides which of the two it is: a DuckDB file is a database whose tables are released together.
 ``--method`` and ``--set`` know the registry of methods, which is loaded when it is needed.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +16,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from dpsyn_sql.errors import InputError
+from dpsyn_sql.errors import InputError, SourceError
+from dpsyn_sql.front.database_request import (
+    DATABASE_DEFAULTS,
+    DATABASE_ENDINGS,
+    DATABASE_OPTIONS,
+    DatabaseRequest,
+)
 from dpsyn_sql.front.options import Option
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 from dpsyn_sql.planning.workload import members_of
+from dpsyn_sql.source.files import is_duckdb_file
 
 if TYPE_CHECKING:
     from dpsyn_sql.methods import Recipe
 
 _SOURCE = typer.Argument(
     metavar="SOURCE",
-    help="A CSV or Parquet file or glob; with --database also a table, view or query; with --spark a table.",
+    help="A CSV or Parquet file or glob; with --database also a table, view or query; with --spark a table. "
+    "A DuckDB file alone: its tables that keys tie, together.",
 )
 SourceArgument = Annotated[str, _SOURCE]
 OptionalSource = Annotated[str | None, _SOURCE]
@@ -50,14 +59,15 @@ RequestFile = Annotated[
 
 
 @contextmanager
-def connection(database: Path | None, spark: str | None) -> Iterator[Any]:
-    """What the package's functions take as ``con``: the file, or a Spark session that ends with the command.
+def connection(database: Path | None, spark: str | None, source: str | None = None) -> Iterator[Any]:
+    """What the package's functions take as ``con``: the file, also if it is the ``source`` itself, or a Spark
+    session that ends with the command.
 
     Raises:
         InputError: both are given, or no session starts.
     """
     if spark is None:
-        yield database
+        yield Path(str(source)) if database is None and names_database(source) else database
         return
     if database is not None:
         raise InputError("--database and --spark: the source is in one of them; leave out the other")
@@ -65,6 +75,11 @@ def connection(database: Path | None, spark: str | None) -> Iterator[Any]:
 
     with started(spark) as session:
         yield session
+
+
+def names_database(source: str | None) -> bool:
+    """Whether a SOURCE without ``--database`` and ``--spark`` is a database, by its name or by what it is."""
+    return source is not None and (source.lower().endswith(DATABASE_ENDINGS) or is_duckdb_file(source))
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -128,8 +143,14 @@ _COMPLETED = {"method": method_names}
 """What the shell completes the values of an option with; of all others with files."""
 
 
+_MORE = {name: option for name, option in DATABASE_OPTIONS.items() if name not in OPTIONS}
+"""What is asked of a database alone."""
+
+_ALL = {**OPTIONS, **_MORE}
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes ``**options`` an option for each field of a request.
+    """Give a command that takes ``**options`` an option for each field of both kinds of requests.
 
     They come after the command's own options; its own keyword-only options come last.
     """
@@ -137,16 +158,16 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
     last = [item for item in own if item.kind is item.KEYWORD_ONLY]
     first = [item.replace(kind=item.KEYWORD_ONLY) for item in own if item not in last]
-    options = [parameter_of(name) for name in OPTIONS if name != "source"]
+    options = [parameter_of(name) for name in _ALL if name != "source"]
     command.__signature__ = signature.replace(parameters=[*first, *options, *last])  # type: ignore[attr-defined]
     return command
 
 
 def parameter_of(name: str) -> inspect.Parameter:
     """The parameter of a command for a field, from which typer makes an option."""
-    option, default = OPTIONS[name], DEFAULTS[name]
+    option, default = _ALL[name], {**DATABASE_DEFAULTS, **DEFAULTS}[name]
     kind, shown = _kind_and_default(option, default)
-    text = option.help
+    text = _help_of(name)
     if option.reads is list:
         text = text.removesuffix(".") + " (repeatable)."
     flags = option.flags or (f"--{name.replace('_', '-')}",)
@@ -156,6 +177,15 @@ def parameter_of(name: str) -> inspect.Parameter:
         default=shown,
         annotation=Annotated[kind, typer.Option(*flags, help=text, autocompletion=_COMPLETED.get(name))],
     )
+
+
+def _help_of(name: str) -> str:
+    """What the option means for a table, and what else for a database."""
+    told = [OPTIONS[name].help] if name in OPTIONS else []
+    other = DATABASE_OPTIONS[name].help if name in DATABASE_OPTIONS else ""
+    if other and other not in told:
+        told.append(f"Of a database: {other if other[:2].isupper() else other[:1].lower() + other[1:]}")
+    return " ".join(told)
 
 
 def _kind_and_default(option: Option, default: Any) -> tuple[Any, Any]:
@@ -175,16 +205,23 @@ TrustQuery = parameter_of("trust_query").annotation
 PublicTables = parameter_of("public_tables").annotation
 
 
-def request_of(context: typer.Context, file: Path | None, settings: Sequence[str] | None) -> Request:
+def request_of(
+    context: typer.Context, file: Path | None, settings: Sequence[str] | None
+) -> Request | DatabaseRequest:
     """The request of a command line: the values of ``file``, if there is one, and the options.
 
     ``settings`` are those of the method.
 
     Raises:
-        InputError: the file, ``--workload`` or ``--set`` cannot be read.
+        InputError: the file, ``--workload``, ``--most`` or ``--set`` cannot be read, or an option is not for
+            what SOURCE is.
     """
+    source = context.params["source"]
+    elsewhere = context.params["database"] is not None or context.params["spark"] is not None
+    if not elsewhere and names_database(source):
+        return _of_database(context, source, file, settings)
     request = Request() if file is None else Request.from_yaml(file)
-    given = {name: context.params[name] for name in OPTIONS if _is_given(context, name)}
+    given = _given(context, OPTIONS, f"{source or 'SOURCE'} is one table, not a DuckDB file")
     if "workload" in given:
         given["workload"] = _workload(given["workload"])
     if settings:
@@ -195,9 +232,50 @@ def request_of(context: typer.Context, file: Path | None, settings: Sequence[str
     return request
 
 
+def _of_database(
+    context: typer.Context, source: str, file: Path | None, settings: Sequence[str] | None
+) -> DatabaseRequest:
+    if not Path(source).is_file():
+        raise SourceError(f"There is no file {source}.")
+    if settings:
+        raise InputError(f"--set is not for a database: {source} is a DuckDB file")
+    request = DatabaseRequest() if file is None else DatabaseRequest.from_yaml(file)
+    given = _given(
+        context, DATABASE_OPTIONS, f"{source} is a DuckDB file, whose tables are released together"
+    )
+    if "most" in given:
+        given["most"] = {**(request.most or {}), **_most(given["most"])}
+    return replace(request, **given)
+
+
+def _given(context: typer.Context, options: Mapping[str, Option], why: str) -> dict[str, Any]:
+    """The options of the command line.
+
+    Raises:
+        InputError: one of them is not among ``options``.
+    """
+    given = {name: context.params[name] for name in _ALL if _is_given(context, name)}
+    for name in given:
+        if name not in options and name != "source":
+            flag = max(_ALL[name].flags or (f"--{name.replace('_', '-')}",), key=len)
+            raise InputError(f"{flag} is not an option here: {why}")
+    return {name: value for name, value in given.items() if name in options}
+
+
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _most(entries: list[str]) -> dict[str, int]:
+    """``orders=16``, by the name of the table."""
+    found: dict[str, int] = {}
+    for entry in entries:
+        name, _, number = entry.rpartition("=")
+        if not name or name in found or not number.isdecimal():
+            raise InputError(f"--most {entry!r}: write orders=16, each table only once")
+        found[name] = int(number)
+    return found
 
 
 def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ class _Asked:
             if leg.shape.untyped:
                 warn(learnt_types(leg.plan, leg.shape.untyped))
         if preview.stored is not None:  # what was debited then is what may be asked now
-            legs = self.legs(preview.stored)
+            legs = self.legs(replace(preview.stored, delta=request.budget().delta))
         return DatabaseJob(
             request=request,
             session=session,

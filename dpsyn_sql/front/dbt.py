@@ -1,7 +1,8 @@
 """A release as a model of dbt: what the materialization ``dp_release`` of the package in ``dbt/`` calls.
 
 dbt builds a model again and again: every ``dbt build`` makes the same release, which replays at no cost.
-Nothing is charged with ``--empty`` or ``--sample``, nor where the ledger would not outlive the build.
+Nothing is charged with ``--empty`` or ``--sample``, nor where the ledger would not outlive the build. Of a
+database each table is a model; the first one that is built writes all of them.
 """
 
 from __future__ import annotations
@@ -17,17 +18,23 @@ from typing import Any
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.common.notices import keeping
+from dpsyn_sql.domain.database_file import read_database
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
+from dpsyn_sql.front.database import release_database
+from dpsyn_sql.front.database_job import DatabaseJob
+from dpsyn_sql.front.database_prepare import prepared_database
+from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.source.names import display_name
+from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.sqltext.fragments import ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -36,11 +43,23 @@ _ONE_AT_A_TIME = threading.Lock()
 
 _OURS = {
     "source": "the source is the model that the body names",
+    "tables": "the tables are those that the body names",
     "into": "the output is the model",
     "replace": "a model always replaces its table",
     "new_debit": "a model is built again and again; a new label under 'version' pays for another release",
 }
-_STATED = ("epsilon", "privacy_unit")
+_STATED = {
+    Request: {
+        "epsilon": ", such as 1.0",
+        "privacy_unit": ", 'row' or the column that identifies a person",
+    },
+    DatabaseRequest: {"epsilon": ", such as 1.0", "name": ", such as 'shop': all tables have one release"},
+}
+"""The options that are always stated, with examples."""
+
+_made: dict[str, list[tuple[DatabaseRequest, str]]] = {}
+"""The database releases of the present build, by its id, and what is told of their further tables."""
+
 _WHERE = "meta.dpsyn"
 _GOES_ON = "What was charged stays, and the next build goes on from there at no further cost."
 
@@ -50,8 +69,9 @@ def build(session: Any, call: str, options: object = None) -> None:
 
     Args:
         session: the cursor that dbt gives to a Python model.
-        call: JSON of the materialization: ``model``, ``project``, ``target_path``, ``source`` and ``into``
-            (database, schema, name), ``path`` of a source that is a file, ``options`` and ``empty``.
+        call: JSON of the materialization: ``model``, ``project``, ``target_path``, ``sources`` (each with
+            ``names``, as ``into``, and the ``path`` of a file), ``into`` (database, schema, name),
+            ``options``, ``empty`` and ``invocation`` (the id of the build).
         options: what a Python model returned: options in place of those under ``meta``.
     """
     told: dict[str, Any]
@@ -82,17 +102,47 @@ def _connection(session: Any) -> Any:
 
 def _built(con: Any, call: Mapping[str, Any], returned: object) -> dict[str, Any]:
     request = request_of(call, returned)
+    if isinstance(request, DatabaseRequest):
+        return _built_table(con, call, request)
     with prepared(con, request) as job:
         _check_ledger(job, Path(call["project"]), call["target_path"])
         if call["empty"]:
             return {"columns": _columns(job.shape)}
         place = describe_ledger(job.place)
     made = release(con, request)
-    return {"told": _told(made, request.name, place), "notes": list(made.notes)}
+    told = _in_words(made, request.name, f"{made.rows:,} synthetic rows", place)
+    return {"told": told, "notes": list(made.notes)}
 
 
-def request_of(call: Mapping[str, Any], returned: object = None) -> Request:
-    """The request of a model.
+def _built_table(con: Any, call: Mapping[str, Any], request: DatabaseRequest) -> dict[str, Any]:
+    """One table of a database: the first that is built makes the release, the others find it made."""
+    with prepared_database(con, request) as job:
+        _check_ledger(job, Path(call["project"]), call["target_path"])
+        found = {fold(leg.name): leg.shape for leg in job.legs}
+        shape = found.get(fold(call["into"][-1]))
+        if shape is None:
+            raise InputError(
+                f"The model is called {said(call['into'][-1])}, and the body names the private tables "
+                f"{listed([leg.name for leg in job.legs])}: give the model the alias of one of them."
+            )
+        if call["empty"]:
+            return {"columns": _columns(shape)}
+        place = describe_ledger(job.place)
+    for known, told in _made.get(call["invocation"], []):
+        if known == request:
+            return {"told": told, "notes": []}
+    made = release_database(con, request)
+    if call["invocation"] not in _made:
+        _made.clear()
+    told = f"a table of release {request.name!r} ({made.id}), which this build has made"
+    _made.setdefault(call["invocation"], []).append((request, told))
+    rows = ", ".join(f"{name} {table.rows:,}" for name, table in made.tables.items())
+    words = _in_words(made, request.name, f"synthetic rows of {rows}", place)
+    return {"told": words, "notes": list(made.notes)}
+
+
+def request_of(call: Mapping[str, Any], returned: object = None) -> Request | DatabaseRequest:
+    """The request of a model: of a database if its body names several sources.
 
     Raises:
         InputError: options that are missing, unknown, or not a model's to decide, all at once.
@@ -102,30 +152,63 @@ def request_of(call: Mapping[str, Any], returned: object = None) -> Request:
         raise InputError(f"The Python model returns options and has some under {_WHERE}: keep one of them.")
     if not isinstance(given, Mapping):
         raise InputError(f"The options of a release are a mapping, not {said(given)}: see {_WHERE}.")
+    made = Request if len(call["sources"]) == 1 else DatabaseRequest
     problems = [f"{key} is not an option here: {_OURS[key]}" for key in _OURS if key in given]
-    for key in _STATED:
+    for key, example in _STATED[made].items():
         if given.get(key) is None:
-            problems.append(f"{key} is missing: state it for every release{_EXAMPLE[key]}")
-    folder = Path(call["project"])
+            problems.append(f"{key} is missing: state it for every release{example}")
+    folder, unknown, request = Path(call["project"]), "", None
     try:
-        unknown = ""
-        request = Request.from_mapping(
+        request = made.from_mapping(
             {key: value for key, value in given.items() if key not in _OURS}, folder=folder
         )
     except InputError as error:
         unknown = str(error)
-    if problems or unknown:
+    if problems or unknown or request is None:
         told = "; ".join(problems) + "." if problems else ""
-        raise InputError(f"{_WHERE}: {told} {unknown}".replace("  ", " ").strip())
-    source = Path(call["path"]) if call["path"] else display_name(*call["source"])
-    into, name = display_name(*call["into"]), request.name or call["model"]
-    return replace(request, source=source, into=into, name=name, replace=True)
+        many = _names_several(call) if made is DatabaseRequest else ""
+        raise InputError(f"{_WHERE}: {told} {unknown} {many}".replace("  ", " ").strip())
+    if isinstance(request, DatabaseRequest):
+        return _with_tables(request, call)
+    (source,) = call["sources"]
+    return replace(
+        request,
+        source=Path(source["path"]) if source["path"] else display_name(*source["names"]),
+        into=display_name(*call["into"]),
+        name=request.name or call["model"],
+        replace=True,
+    )
 
 
-_EXAMPLE = {"epsilon": ", such as 1.0", "privacy_unit": ", 'row' or the column that identifies a person"}
+def _names_several(call: Mapping[str, Any]) -> str:
+    names = listed(sorted(one["names"][-1] for one in call["sources"]))
+    return f"The body names {names}: several sources are tables of a database that keys tie."
 
 
-def _check_ledger(job: Job, project: Path, target_path: str) -> None:
+def _with_tables(request: DatabaseRequest, call: Mapping[str, Any]) -> DatabaseRequest:
+    """With the sources as tables; public are those that the options or the domain file call so.
+
+    Raises:
+        InputError: a source is a file, or a public table is no source.
+        DomainError: the domain file cannot be read.
+    """
+    if files := [one["path"] for one in call["sources"] if one["path"]]:
+        raise InputError(f"{said(files[0])} is a file: tables that keys tie are in a database.")
+    names = {fold(one["names"][-1]): display_name(*one["names"]) for one in call["sources"]}
+    public = list(request.public_tables) or list(read_database(request.domain).public)
+    if missing := [name for name in public if fold(name) not in names]:
+        raise InputError(f"The public table {said(missing[0])} is not in the body. {_names_several(call)}")
+    apart = {fold(name) for name in public}
+    return replace(
+        request,
+        tables=tuple(name for key, name in names.items() if key not in apart),
+        public_tables=tuple(name for key, name in names.items() if key in apart),
+        into=display_name(*call["into"][:-1]),
+        replace=True,
+    )
+
+
+def _check_ledger(job: Job | DatabaseJob, project: Path, target_path: str) -> None:
     """Refuse a ledger that ends with the build or that ``dbt clean`` deletes: the next build would pay again.
 
     Raises:
@@ -173,7 +256,7 @@ def _public_type(sql_type: str) -> str:
     return "VARCHAR" if known is not None and known.family == "enum" else sql_type
 
 
-def _told(made: Release, name: str | None, place: str) -> str:
+def _in_words(made: Release | DatabaseRelease, name: str | None, rows: str, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
     claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
-    return f"release {name!r} ({made.id}): {made.rows:,} synthetic rows, {claim}; {cost}"
+    return f"release {name!r} ({made.id}): {rows}, {claim}; {cost}"

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
-from dpsyn_sql.schedule.calendar import MOST_PERIODS, Calendar, look_of_labels, unaligned
+from dpsyn_sql.front.database_request import is_output_path
+from dpsyn_sql.schedule.calendar import MOST_PERIODS, unaligned
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
+from dpsyn_sql.schedule.outputs import check_circles, check_outputs
 from dpsyn_sql.schedule.series import PLACEHOLDERS, ReleaseSeries, Schedule
 from dpsyn_sql.source.files import ending_of, looks_like_path
-from dpsyn_sql.source.names import display_name, fold, near_matches, split_name
-from dpsyn_sql.source.paths import WILDCARDS, absolute_path
+from dpsyn_sql.source.names import fold, near_matches, split_name
 
 _BRACE = re.compile(r"\{\w+\}|[{}]")
 _LONGEST = 100
-_ANY = "anyperiod"
-_NAME = re.compile(r'"(?:[^"]|"")+"|[^\W\d]\w*(?:\.(?:"(?:[^"]|"")+"|\w+))*|\'(?:[^\']|\'\')*\'')
-_NOTHING_GAINED = (
-    "Nothing is gained: the rows are synthetic already, and noise would be added and paid a second time. "
-    "Query the release itself; that is post-processing and costs nothing"
-)
 
 
 def check_document(document: Any, faults: Faults) -> None:
@@ -78,25 +70,35 @@ def _check_accounts(document: Any, faults: Faults) -> None:
 
 
 def _check_source(place: Place, spec: Any, faults: Faults) -> None:
-    kinds = [kind for kind in ("path", "table", "query") if getattr(spec, kind) is not None]
-    if len(kinds) != 1 or not getattr(spec, kinds[0]).strip():
-        faults.at(place, "write one of path:, table: with database:, or query:")
+    kinds = [kind for kind in ("path", "table", "query", "tables") if getattr(spec, kind) is not None]
+    if len(kinds) != 1 or not (kinds == ["tables"] or getattr(spec, kinds[0]).strip()):
+        faults.at(place, "write one of path:, table: or tables: with database:, or query:")
         return
-    if kinds == ["table"] and spec.database is None:
-        faults.at(place, "database: is missing, the DuckDB file that has the table")
-    if kinds != ["path"]:
+    if kinds[0] in ("table", "tables") and spec.database is None:
+        faults.at(place, f"database: is missing, the DuckDB file that has the {kinds[0]}")
         return
-    if spec.database is not None:
-        faults.at(place, "database: has no meaning with path:; write one of them", "database")
-    found = set(PLACEHOLDERS.findall(spec.path))
-    _check_braces(place, "path", spec.path, {"period", "partition"}, faults)
+    if kinds == ["tables"]:
+        _check_pattern(place, "database", spec, faults)
+        if spec.window is not None:
+            told = "window: has no meaning with tables:; write {period} in database:, one file a period"
+            faults.at(place, told, "window")
+    if kinds == ["path"]:
+        if spec.database is not None:
+            faults.at(place, "database: has no meaning with path:; write one of them", "database")
+        _check_pattern(place, "path", spec, faults)
+
+
+def _check_pattern(place: Place, key: str, spec: Any, faults: Faults) -> None:
+    """A name of files, one for each period or partition."""
+    found = set(PLACEHOLDERS.findall(getattr(spec, key)))
+    _check_braces(place, key, getattr(spec, key), {"period", "partition"}, faults)
     if found and not spec.account:
         faults.at(
             place,
             "write account:. Each file would have an account of its own, and nobody would see what is spent "
             "on a person who is in several of them",
         )
-    if "period" in found and spec.window is not None:
+    if "period" in found and spec.window is not None and key == "path":
         faults.at(place, "write window: or {period} in path:, not both", "window")
 
 
@@ -178,7 +180,9 @@ def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     plain = PLACEHOLDERS.sub("x", spec.output)
     if source is None:
         return
-    if looks_like_path(plain):
+    if source.tables:
+        _check_output_of_tables(place, spec, plain, faults)
+    elif looks_like_path(plain):
         if ending_of(plain) is None:
             faults.at(place, "output: a file must end in .parquet, .csv or .csv.gz", "output")
     elif source.database is None:
@@ -188,24 +192,36 @@ def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
         faults.at(place, f"output: {said(spec.output)} is no name of a table", "output")
 
 
+def _check_output_of_tables(place: Place, spec: Any, plain: str, faults: Faults) -> None:
+    """A schema, a DuckDB file, or a folder."""
+    if not is_output_path(plain):
+        if len(split_name(plain) or ()) != 1:
+            faults.at(place, f"output: {said(spec.output)} is no name of a schema", "output")
+    elif ending_of(plain) is not None:
+        faults.at(place, "output: must be a schema, a DuckDB file, or a folder of Parquet files", "output")
+
+
 def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     """What says which rows of the source belong to a period."""
-    found = set(PLACEHOLDERS.findall(source.path or ""))
+    key = "database" if source.tables else "path"
+    found = set(PLACEHOLDERS.findall(getattr(source, key) or ""))
+    if spec.partition_by is not None and source.tables:
+        told = "partition_by: has no meaning with tables:; write {partition} in database:, one file each"
+        faults.at(place, told, "partition_by")
+        return
     if spec.partitions is not None:
         if "period" in found or ("partition" in found) == (spec.partition_by is not None):
-            faults.at(place, "write partition_by: with a column, or {partition} in path: of the source")
+            faults.at(place, f"write partition_by: with a column, or {{partition}} in {key}: of the source")
         return
     if "partition" in found:
-        faults.at(place, "{partition} in path: of the source needs partitions:", "source")
+        faults.at(place, f"{{partition}} in {key}: of the source needs partitions:", "source")
     if spec.cadence == "once":
         if "period" in found:
-            faults.at(place, "{period} in path: of the source needs periods", "cadence")
+            faults.at(place, f"{{period}} in {key}: of the source needs periods", "cadence")
         return
     if source.window is None and "period" not in found:
-        told = (
-            "which rows belong to a period? Write window: with a column of dates in the source "
-            f"{spec.source!r}, or {{period}} in its path:"
-        )
+        column = "" if source.tables else f"window: with a column of dates in the source {spec.source!r}, or "
+        told = f"which rows belong to a period? Write {column}{{period}} in its {key}:"
         faults.at(place, told, "source")
     if spec.cumulative and (problem := _no_totals(spec, source)):
         faults.at(place, f"cumulative: {problem}", "cumulative")
@@ -241,95 +257,11 @@ def _check_braces(place: Place, key: str, text: str, known: set[str], faults: Fa
 
 def check_schedule(schedule: Schedule, faults: Faults) -> None:
     """Outputs, sources and budgets of all releases together."""
-    _check_outputs(schedule, faults)
-    _check_circles(schedule, faults)
+    check_outputs(schedule, faults)
+    check_circles(schedule, faults)
     _check_units(schedule, faults)
     for one in schedule.releases:
         _check_budget(schedule, one, faults)
-
-
-def _check_outputs(schedule: Schedule, faults: Faults) -> None:
-    patterns: dict[str, str] = {}
-    written: dict[str, str] = {}
-    calendars: list[tuple[re.Pattern[str], str]] = []
-    for one in schedule.releases:
-        pattern, mine = _output_pattern(schedule, one), _written(schedule, one)
-        same = [patterns.get(pattern), *(written.get(output) for output in mine)]
-        same += [name for of, name in calendars if any(map(of.fullmatch, mine))]
-        if isinstance(one.series, Calendar):
-            of = re.compile(_output_pattern(schedule, one, labels=look_of_labels(one.series.cadence)))
-            same += [name for output, name in written.items() if of.fullmatch(output)]
-            calendars.append((of, one.name))
-        other = next((name for name in same if name is not None), None)
-        if other is not None:
-            told = f"{other!r} has the same output; give each release its own"
-            faults.at(("releases", one.name), told, "output")
-        patterns.setdefault(pattern, one.name)
-        written |= {output: one.name for output in mine if output not in written}
-
-
-def _output_pattern(schedule: Schedule, one: ReleaseSeries, labels: str = "") -> str:
-    """The output of any period: its placeholders are wildcards, or in a regular expression ``labels``."""
-    plain = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else _ANY, one.output)
-    if one.to_file:
-        text = str(absolute_path(Path(schedule.folder, plain)))
-    else:
-        text = f"{one.source.database}:{fold(display_name(*(split_name(plain) or (plain,))))}"
-    return re.escape(text).replace(_ANY, labels) if labels else text.replace(_ANY, "*")
-
-
-def _written(schedule: Schedule, one: ReleaseSeries) -> list[str]:
-    """All outputs, but of a calendar, which can have very many."""
-    if isinstance(one.series, Calendar):
-        return []
-    outputs = [one.into(period, schedule.folder) for period in one.series.periods(datetime.max)]
-    return [
-        str(absolute_path(into)) if isinstance(into, Path) else f"{one.source.database}:{fold(into)}"
-        for into in outputs
-    ]
-
-
-def _check_circles(schedule: Schedule, faults: Faults) -> None:
-    fed = {
-        one.name: {
-            other.name
-            for other in schedule.releases
-            if _feeds(_output_pattern(schedule, other), other, one, schedule)
-        }
-        for one in schedule.releases
-    }
-    for name, others in fed.items():
-        for other in sorted(others):
-            circle = "; the two feed each other" if name in fed[other] and name != other else ""
-            circle = "; it feeds itself" if name == other else circle
-            told = f"its source is the output of {other!r}{circle}. {_NOTHING_GAINED}"
-            faults.at(("releases", name), told, "source")
-
-
-def _feeds(output: str, other: ReleaseSeries, one: ReleaseSeries, schedule: Schedule) -> bool:
-    """Whether the source of ``one`` reads an output of ``other``."""
-    source = one.source
-    if source.path is not None:
-        path = str(absolute_path(Path(schedule.folder, PLACEHOLDERS.sub("*", source.path))))
-        return other.to_file and _same(output, path if ending_of(path) else f"{path}/*")
-    for word in _NAME.findall(source.text):
-        if word.startswith("'"):
-            path = word[1:-1].replace("''", "'")
-            if other.to_file and ending_of(path) and _same(output, str(absolute_path(path))):
-                return True
-        elif not other.to_file and source.database == other.source.database:
-            name = fold(display_name(*(split_name(word) or (word,))))
-            wanted = output.partition(":")[2]
-            if fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(name.rpartition(".")[2], wanted):
-                return True
-    return False
-
-
-def _same(output: str, path: str) -> bool:
-    """Whether a path or a glob and an output with wildcards can mean one file."""
-    if not WILDCARDS & set(path):
-        return fnmatch.fnmatchcase(path, output)
-    return fnmatch.fnmatchcase(output, path) or fnmatch.fnmatchcase(path, output)
 
 
 def _check_units(schedule: Schedule, faults: Faults) -> None:
@@ -338,11 +270,14 @@ def _check_units(schedule: Schedule, faults: Faults) -> None:
         account = one.source.account
         if account is None:
             continue
-        unit = str(one.options.get("privacy_unit", "row"))
+        unit = one.unit
+        if unit is None:
+            continue
         known, name = units.setdefault(account, (unit, one.name))
         if fold(known) != fold(unit):
             told = f"the account {account!r} protects {known!r} for {name!r}; {unit!r} needs another account"
-            faults.at(("releases", one.name), f"privacy_unit: {told}", "privacy_unit")
+            key = "unit" if one.source.tables else "privacy_unit"
+            faults.at(("releases", one.name), f"{key}: {told}", key)
 
 
 def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> None:

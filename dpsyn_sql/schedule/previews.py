@@ -10,10 +10,11 @@ from datetime import datetime
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.errors import DpsynError
+from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records, ScheduleSpending, check_clock, epsilon_of, read_records
-from dpsyn_sql.schedule.running import check_due, other_limits, wanted
+from dpsyn_sql.schedule.running import check_due, other_limits, planned, wanted
 from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
 from dpsyn_sql.source.slices import Window
@@ -67,12 +68,10 @@ def _previewed(
     schedule: Schedule, item: Item, state: str, records: Records, spent: ScheduleSpending
 ) -> Preview:
     """One period; what it would debit is added to ``spent`` for the next ones."""
-    from dpsyn_sql.front.plan import plan
-
     source = item.releases.source
     request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)
     try:
-        explained = plan(source.database, request)
+        explained = planned(item, request)
     except DpsynError as error:
         return Preview(item, None, reads, str(request.into), state, bound, in_keys(str(error)))
     problem, cost = in_keys(explained.obstacle), spent.after_foreseen(item, explained.cost)
@@ -91,6 +90,8 @@ def _reading(schedule: Schedule, item: Item) -> str:
     """What a period reads, in words."""
     source, period = item.releases.source, item.period
     request = schedule.request(item)
+    if isinstance(request, DatabaseRequest):
+        return f"{', '.join(source.tables)} of {item.releases.con(period)}"
     text, total = str(request.source), request.total()
     reads = f"{text} of {source.database}" if source.database else text
     if total is not None and isinstance(request.slice, Window):
@@ -110,7 +111,7 @@ def participation(one: ReleaseSeries) -> str:
     if isinstance(one.series, Single):
         return ""
     most, count = one.windows_per_unit, one.series.count()
-    of_rows = str(one.options.get("privacy_unit", "row")).lower() == "row"
+    of_rows = one.of_rows
     if one.cumulative:
         return _of_totals(one, of_rows)
     if most is not None and isinstance(one.series, Calendar | Listed):

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from dpsyn_sql.errors import InputError, LedgerError, said
-from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.database_request import DATABASE_OPTIONS, DatabaseRequest
+from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Single
 from dpsyn_sql.schedule.checks import check_document, check_schedule
@@ -37,6 +38,12 @@ _ANY_LIMIT = {"limit": {"epsilon": 1000, "delta": "1e-6"}}
 """In place of a faulty account, whose limits are not compared with anything."""
 
 _TOGETHER = ("privacy_unit", "max_rows_per_unit")
+
+_OPTIONS_OF: Mapping[Any, Mapping[str, Any]] = {Request: OPTIONS, DatabaseRequest: DATABASE_OPTIONS}
+_MISPLACED = {
+    Request: "is for a database of tables alone: write tables: in the source",
+    DatabaseRequest: "is for one table alone, and the source has tables:",
+}
 
 
 def read_schedule(path: str | os.PathLike[str]) -> Schedule:
@@ -143,16 +150,28 @@ def _check_options(data: Any, faults: Faults, folder: Path) -> None:
         for name, entry in entries.items() if isinstance(entries, Mapping) else ():
             given = {key: entry[key] for key in names if key in entry} if isinstance(entry, Mapping) else {}
             given = {key: value for key, value in given.items() if value is not None}
+            made: type[Request | DatabaseRequest] = DatabaseRequest if _has_tables(data, entry) else Request
+            for key in [key for key in given if key not in _OPTIONS_OF[made]]:
+                del given[key]
+                faults.at((kind, name), f"{key}: {_MISPLACED[made]}", key)
             together = {key: given.pop(key) for key in _TOGETHER if key in given}
             groups = [{key: value} for key, value in given.items()] + ([together] if together else [])
             for group in groups:
-                if problem := _problem(group, folder):
+                if problem := _problem(made, group, folder):
                     faults.at((kind, name), problem, next(iter(group)))
 
 
-def _problem(options: Mapping[str, Any], folder: Path) -> str:
+def _has_tables(data: Mapping[str, Any], entry: Any) -> bool:
+    """Whether an entry is a database of tables, or reads one."""
+    if isinstance(entry, Mapping) and isinstance(entry.get("source"), str):
+        sources = data.get("sources")
+        entry = sources.get(entry["source"]) if isinstance(sources, Mapping) else None
+    return isinstance(entry, Mapping) and bool(entry.get("tables"))
+
+
+def _problem(made: type[Request | DatabaseRequest], options: Mapping[str, Any], folder: Path) -> str:
     try:
-        request = Request.from_mapping(options, folder=folder)
+        request = made.from_mapping(options, folder=folder)
         request.check()
     except InputError as error:
         return in_keys(str(error))
@@ -190,7 +209,8 @@ def _source(name: str, spec: Any, accounts: tuple[str, ...], folder: Path) -> Sc
     options = {key: value for key, value in _given(spec, OF_SOURCE).items() if key != "account"}
     database = None if spec.database is None else Path(folder, spec.database)
     text = spec.table if spec.query is None else spec.query
-    return ScheduledSource(name, spec.path, text or "", database, spec.window, account, options)
+    tables = tuple(spec.tables or ())
+    return ScheduledSource(name, spec.path, text or "", database, spec.window, account, options, tables)
 
 
 def _given(spec: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -239,7 +259,7 @@ def _ledger(given: str | None, file: Path, sources: list[ScheduledSource], fault
         if place is not None:
             places.setdefault(place, source.name)
         else:
-            told = problem or "the ledger of a query over files has no default place"
+            told = problem or "the ledger of a query over files, or of several databases, has no default."
             faults.at(("sources", source.name), f"{told} Write ledger:")
     if len(places) > 1:
         told = ", ".join(f"{place} ({name})" for place, name in places.items())
@@ -254,7 +274,9 @@ def _is_elsewhere(file: Path) -> bool:
 
 def _place_of(source: ScheduledSource, folder: Path) -> Path | None:
     if source.path is None:
-        return default_place(databases=[str(source.database)]) if source.database else None
+        if not source.database or PLACEHOLDERS.search(str(source.database)):
+            return None
+        return default_place(databases=[str(source.database)])
     path = str(Path(folder, PLACEHOLDERS.sub("*", source.path)))
     if WILDCARDS & set(path) or Path(path).is_dir():
         return default_place(pattern=path if WILDCARDS & set(path) else f"{path}/*")

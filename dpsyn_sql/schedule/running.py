@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpsyn_sql.accounting.account import describe, shown
 from dpsyn_sql.accounting.budget import Budget
@@ -20,6 +21,8 @@ from dpsyn_sql.errors import (
     ScheduleLocked,
     said,
 )
+from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.reading import read_schedule
@@ -33,6 +36,10 @@ from dpsyn_sql.schedule.records import (
 from dpsyn_sql.schedule.series import Item, Schedule, in_keys
 from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
+
+if TYPE_CHECKING:
+    from dpsyn_sql.front.database_plan import DatabaseExplanation
+    from dpsyn_sql.front.plan import Explanation
 
 try:
     import fcntl
@@ -295,16 +302,11 @@ def _released(
     schedule: Schedule, item: Item, items: Sequence[Item], now: datetime
 ) -> tuple[Outcome, datetime | None]:
     """One period; for a refusal by the limit of a budget period, where that ends."""
-    from dpsyn_sql.front.release import release  # loads everything that a release loads
-    from dpsyn_sql.front.totals import running_total
-
-    con = item.releases.source.database
-    request = schedule.request(item)
     try:
         problem, ends = _over_limit(schedule, item, items, now)
         if problem:
             return Outcome(item, REFUSED, problem), ends
-        made = running_total(con, request) if request.cumulative else release(con, request)
+        made = _made(item, schedule.request(item))
     except PrivacyBudgetExceeded as error:
         return Outcome(item, REFUSED, _in_limits(str(error), schedule, item)), None
     except DpsynError as error:
@@ -312,8 +314,31 @@ def _released(
     entry = read_records(schedule.ledger).of(item)
     charged = 0.0 if made.replayed or entry is None else epsilon_of(item, entry.charged)
     cost = "nothing more charged" if made.replayed else f"epsilon={shown(charged)} charged"
-    message = f"{made.rows} rows to {made.table}; {cost}"
-    return Outcome(item, DONE, message, charged, made.rows, made.table), None
+    message = f"{made.rows} rows to {made.output}; {cost}"
+    return Outcome(item, DONE, message, charged, made.rows, made.output), None
+
+
+class _Made(NamedTuple):
+    """What a release wrote: rows of all its tables, and where they are."""
+
+    rows: int
+    output: str
+    replayed: bool
+
+
+def _made(item: Item, request: Request | DatabaseRequest) -> _Made:
+    # Both load everything that a release loads.
+    con = item.releases.con(item.period)
+    if isinstance(request, DatabaseRequest):
+        from dpsyn_sql.front.database import release_database
+
+        tables = release_database(con, request)
+        return _Made(sum(table.rows for table in tables.tables.values()), tables.into, tables.replayed)
+    from dpsyn_sql.front.release import release
+    from dpsyn_sql.front.totals import running_total
+
+    made = running_total(con, request) if request.cumulative else release(con, request)
+    return _Made(made.rows, made.table, made.replayed)
 
 
 def _in_limits(text: str, schedule: Schedule, item: Item) -> str:
@@ -338,6 +363,20 @@ def _over_limit(
 
 def _cost(schedule: Schedule, item: Item) -> Budget:
     """What the release would debit exactly, by its plan; no row is read."""
+    return planned(item, schedule.request(item)).cost
+
+
+def planned(item: Item, request: Request | DatabaseRequest) -> Explanation | DatabaseExplanation:
+    """The plan of a period, which costs nothing.
+
+    Raises:
+        DpsynError: the release would be refused.
+    """
+    con = item.releases.con(item.period)
+    if isinstance(request, DatabaseRequest):
+        from dpsyn_sql.front.database_plan import plan_database
+
+        return plan_database(con, request)
     from dpsyn_sql.front.plan import plan
 
-    return plan(item.releases.source.database, schedule.request(item)).cost
+    return plan(con, request)

@@ -13,10 +13,11 @@ from typing import Any
 from dpsyn_sql.accounting.account import FIGURE, price
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.front.request import OPTIONS, Request
+from dpsyn_sql.front.database_request import DatabaseRequest, is_output_path
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
-from dpsyn_sql.schedule.document import AccountSpec
+from dpsyn_sql.schedule.document import ALL_OPTIONS, AccountSpec
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import display_name, split_name
@@ -25,14 +26,15 @@ from dpsyn_sql.source.slices import Partition, Slice, Window
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
 
 _ARGUMENTS = re.compile(
-    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
+    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(ALL_OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
 )
 _KEYS = {"into": "output", "con": "database"}
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledSource:
-    """What is read. ``path`` may have placeholders; otherwise ``text`` is a table or a query."""
+    """What is read. ``path`` may have placeholders; otherwise ``text`` is a table or a query. With ``tables``
+    it is a database of tables that keys tie, and ``database`` may have placeholders."""
 
     name: str
     path: str | None
@@ -41,6 +43,12 @@ class ScheduledSource:
     window: str | None
     account: str | None
     options: Mapping[str, Any]
+    tables: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str | None:
+        """What may have placeholders: the path, or the database of tables."""
+        return str(self.database) if self.tables and self.database is not None else self.path
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,11 @@ class ReleaseSeries:
 
     @property
     def to_file(self) -> bool:
-        """Whether the outputs are files, not tables."""
-        return looks_like_path(PLACEHOLDERS.sub("x", self.output))
+        """Whether the outputs are files or folders, not tables or schemas."""
+        return self._is_path(PLACEHOLDERS.sub("x", self.output))
+
+    def _is_path(self, output: str) -> bool:
+        return is_output_path(output) if self.source.tables else looks_like_path(output)
 
     def into(self, period: Period, folder: Path) -> str | Path:
         """The output of a period: a path, or the quoted name of a table."""
@@ -73,19 +84,38 @@ class ReleaseSeries:
             return Path(folder, filled(self.output, values))
         parts = [filled(part, values) for part in split_name(self.output) or (self.output,)]
         plain = display_name(*parts)
-        return plain if not looks_like_path(plain) else ".".join(_quoted(part) for part in parts)
+        return plain if not self._is_path(plain) else ".".join(_quoted(part) for part in parts)
 
-    def request(self, period: Period, folder: Path, ledger: Path) -> Request:
-        """The release of a period, as a call of ``release`` has it."""
-        given = Request.from_mapping({**self.source.options, **self.options}, folder=folder)
+    def written(self, into: str) -> list[str]:
+        """The names of the tables that an output in the database is."""
+        if not self.source.tables:
+            return [into]
+        names = [(split_name(table) or (table,))[-1] for table in self.source.tables]
+        return [".".join(_quoted(part) for part in (*(split_name(into) or (into,)), name)) for name in names]
+
+    def con(self, period: Period) -> Path | None:
+        """The database of a period; None for files."""
+        if self.source.database is None or not self.source.tables:
+            return self.source.database
+        values = {"period": period.label, "partition": period.partition or ""}
+        return Path(filled(str(self.source.database), values))
+
+    def request(self, period: Period, folder: Path, ledger: Path) -> Request | DatabaseRequest:
+        """The release of a period, as a call of ``release`` or ``release_database`` has it."""
+        common: dict[str, Any] = {
+            "into": self.into(period, folder),
+            "name": self.name,
+            "version": period.label,
+            "account": self.source.account,
+            "ledger": ledger,
+        }
+        given = self._given(folder)
+        if isinstance(given, DatabaseRequest):
+            return replace(given, **common)
         return replace(
             given,
+            **common,
             source=self._read(period, folder),
-            into=self.into(period, folder),
-            name=self.name,
-            version=period.label,
-            account=self.source.account,
-            ledger=ledger,
             slice=self.slice(period),
             cumulative=self._labels if self.cumulative else (),
         )
@@ -111,10 +141,22 @@ class ReleaseSeries:
         return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
 
     @property
+    def unit(self) -> str | None:
+        """The column that identifies a unit, or ``row``; None if the domain file says it."""
+        if not self.source.tables:
+            return str(self.options.get("privacy_unit", "row"))
+        named = self.options.get("unit")
+        return None if named is None else (split_name(named) or (named,))[-1]
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether single rows are protected."""
+        return not self.source.tables and str(self.unit).lower() == "row"
+
+    @property
     def most(self) -> int | None:
         """In how many slices a unit is at most, where that is enforced; None without such a bound."""
-        single = str(self.options.get("privacy_unit", "row")).lower() == "row"
-        return 1 if self.partition_by is not None and single else self.windows_per_unit
+        return 1 if self.partition_by is not None and self.of_rows else self.windows_per_unit
 
     def cost(self, kind: Kind, period: Period) -> Budget:
         """What a period costs an account of a kind at least: the delta of thresholds is not in it.
@@ -141,14 +183,20 @@ class ReleaseSeries:
         """Of all periods of a calendar with an end."""
         return tuple(period.label for period in self.series.periods(datetime.max))
 
+    def _given(self, folder: Path | None = None) -> Request | DatabaseRequest:
+        """What the file says of all periods."""
+        kind = DatabaseRequest if self.source.tables else Request
+        return kind.from_mapping({**self.source.options, **self.options}, folder=folder)
+
     @cached_property
-    def _request(self) -> Request:
-        return Request.from_mapping({**self.source.options, **self.options})
+    def _request(self) -> Request | DatabaseRequest:
+        return self._given()
 
     @cached_property
     def _total(self) -> Total | None:
         """Of the first period."""
-        return self.request(self.first, Path(), Path()).total()
+        request = self.request(self.first, Path(), Path())
+        return None if isinstance(request, DatabaseRequest) else request.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +218,7 @@ class Schedule:
         """Every period up to ``now`` and the next one, in the order of the file."""
         return tuple(Item(one, period) for one in self.releases for period in _known(one, now))
 
-    def request(self, item: Item) -> Request:
+    def request(self, item: Item) -> Request | DatabaseRequest:
         """What is to be released."""
         return item.releases.request(item.period, self.folder, self.ledger)
 

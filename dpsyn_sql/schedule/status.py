@@ -121,16 +121,17 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: ScheduleS
 def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
     """Periods whose outputs are gone. The tables of a database that cannot be opened now count as there."""
     tables: dict[Path, dict[str, Item]] = defaultdict(dict)
-    found = []
+    found = dict[tuple[str, str], Item]()
     for item in published:
-        into, database = item.releases.into(item.period, schedule.folder), item.releases.source.database
+        into, database = item.releases.into(item.period, schedule.folder), item.releases.con(item.period)
         if isinstance(into, Path):
-            found += [] if into.exists() else [item]
+            found |= {} if into.exists() else {item.key: item}
         elif database is not None:
-            tables[database][into] = item
+            tables[database] |= dict.fromkeys(item.releases.written(into), item)
     for database, items in tables.items():
         from dpsyn_sql.engines.database_files import standing  # loads the database engine
 
         there = standing(database, sorted(items))
-        found += [] if there is None else [item for into, item in items.items() if into not in there]
-    return found
+        missing = {} if there is None else {name: item for name, item in items.items() if name not in there}
+        found |= {item.key: item for item in missing.values()}
+    return list(found.values())

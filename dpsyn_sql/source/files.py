@@ -63,6 +63,13 @@ def looks_like_path(text: str) -> bool:
     return "/" in bare or (ending_of(text) is not None and bare == text)
 
 
+def is_duckdb_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file that begins as a DuckDB database."""
+    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123 - as of find_files
+        return file.read(12)[8:] == b"DUCK"
+    return False
+
+
 def ending_of(path: str) -> str | None:
     """The known ending of a path (``.parquet``, ``.csv``, ``.csv.gz``), or None."""
     lowered = path.lower()

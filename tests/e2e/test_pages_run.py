@@ -44,7 +44,7 @@ def table(tmp_path_factory):
 
 def examples(folder):
     """What a newcomer has after cloning."""
-    left_out = shutil.ignore_patterns("clinic.*", "visits_*")
+    left_out = shutil.ignore_patterns("clinic.*", "visits_*", "shop.duckdb*", "shop_synthetic*")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=left_out)
 
 

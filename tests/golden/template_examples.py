@@ -340,8 +340,17 @@ EXAMPLES = {
     "attach/answer": {
         "": {"parameters": PARAMETERS, "function": ident("f"), "seen": F("seen")},
     },
-    "attach/dpsyn_plan": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
-    "attach/dpsyn_release": {"": {"parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")}},
+    "attach/plan": {
+        "": {"macro": ident("p"), "parameters": PARAMETERS, "answer": F("(SELECT 1 AS answer)")},
+    },
+    "attach/release": {
+        "": {
+            "macro": ident("r"),
+            "parameters": PARAMETERS,
+            "columns": [ident("rows"), ident("notes")],
+            "answer": F("(SELECT 1 AS answer)"),
+        },
+    },
     "evaluate/categories": {"": {"table": DISTRIBUTION}},
     "evaluate/cell_counts": {"": {"table": CODED, "columns": [F("k0"), F("k1"), F("k2")]}},
     "evaluate/cells": {"": {"table": CODED, "columns": [F("k0"), F("k2")]}},

@@ -266,7 +266,7 @@ FAULTS = (
     fault(
         "a query is charged for every release that it names",
         f"{BY_SQL}::test_a_query_is_charged_for_one_release_at_most_and_the_next_query_goes_on",
-        (ATTACHED, "                if self._charged:\n", "                if not request:\n"),
+        ("dpsyn_sql/front/sql_release.py", "        if self._charged:\n", "        if not name:\n"),
     ),
     fault(
         "the function behind the macro can be called",
@@ -287,7 +287,11 @@ FAULTS = (
     fault(
         "an empty build of dbt is charged",
         f"{DBT}::test_an_empty_build_charges_nothing_and_tells_public_columns",
-        (DBT_MODEL, 'if call["empty"]:', "if not call:"),
+        (
+            DBT_MODEL,
+            'if call["empty"]:\n            return {"columns": _columns(job.shape)}',
+            'if not call:\n            return {"columns": _columns(job.shape)}',
+        ),
     ),
     fault(
         "dbt clean deletes a ledger",

@@ -21,11 +21,11 @@ def call(folder, options=STATED, *, into="out", empty=False, source=("w", "main"
         "model": "model",
         "project": str(folder),
         "target_path": "target",
-        "source": list(source),
-        "path": None,
+        "sources": [{"names": list(source), "path": None}],
         "into": ["w", "main", into],
         "options": options,
         "empty": empty,
+        "invocation": "b1",
     }
 
 
@@ -97,9 +97,7 @@ def test_a_ledger_in_memory_is_refused(tmp_path):
         con.execute("CREATE TABLE t AS SELECT 1 AS n")
         told = outcome(
             con,
-            json.dumps(
-                {**call(tmp_path), "source": ["memory", "main", "t"], "into": ["memory", "main", "o"]}
-            ),
+            json.dumps({**call(tmp_path, source=("memory", "main", "t")), "into": ["memory", "main", "o"]}),
         )
     assert "every build would pay again" in told["error"]
 

@@ -14,11 +14,14 @@ facts as (
         cast(certificate ->> '$.guarantee.epsilon' as double) as epsilon,
         cast(certificate ->> '$.guarantee.delta' as double) as delta,
         cast(certificate ->> '$.sampling.rows' as bigint) as number_of_rows,
-        list_sort(list_transform(
-            from_json(certificate -> '$.public_facts.domain[*].name', '["VARCHAR"]')
+        list_sort(list_distinct(list_transform(
+            list_filter(
+                from_json(certificate -> '$.public_facts.domain[*].name', '["VARCHAR"]'),
+                lambda name: not list_contains({{ dpsyn_sql.hidden_names('certificate') }}, name)
+            )
             || from_json(certificate -> '$.public_facts.roles[*].name', '["VARCHAR"]'),
             lambda name: lower(name)
-        )) as names
+        ))) as names
     from found
 ),
 

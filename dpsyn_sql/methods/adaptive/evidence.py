@@ -32,10 +32,11 @@ def tables_above(plan: Plan, terms: Terms) -> dict[str, Observation]:
 
 
 def rows_given(plan: Plan, terms: Terms) -> Observation | None:
-    """What all rows of the table count, where the rows above it say so."""
+    """What all rows of the table count, where the rows above it say so: to one step of the weights, since a
+    table of one cell without any noise could not be weighed against another."""
     if terms.given is None:
         return None
-    return Observation(np.asarray(plan.source.unit.weight * terms.given.total), np.zeros(()))
+    return Observation(np.asarray(plan.source.unit.weight * terms.given.total), np.ones(()))
 
 
 def distributions(

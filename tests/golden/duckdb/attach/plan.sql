@@ -1,4 +1,4 @@
-CREATE OR REPLACE TEMP MACRO dpsyn_plan(
+CREATE OR REPLACE TEMP MACRO "p"(
     "source" := NULL,
     "into" := 'it''s'
 ) AS TABLE

@@ -1,7 +1,7 @@
 -- What a release by SQL would do, a line a row; it reads no row and charges nothing.
--- in:  parameters (name; value: the default), answer (attach/answer)
+-- in:  macro (its name), parameters (name; value: the default), answer (attach/answer)
 -- out: table macro, of this connection alone
-CREATE OR REPLACE TEMP MACRO dpsyn_plan(
+CREATE OR REPLACE TEMP MACRO {{ macro }}(
 {% for parameter in parameters %}
     {{ parameter.name }} := {{ parameter.value }}{% if not loop.last %},{% endif %}
 
