@@ -120,9 +120,22 @@ def classes_of(names, sizes, number, seed=3):
 
 GROUPS = (
     ("returns", (classes_of(("why",), (2,), 2),)),
-    ("items", (classes_of(("q", "number of returns", "group of returns"), (3, 3, 2), 3),)),
+    (
+        "items",
+        (
+            classes_of(
+                ("q", "number of returns", "group of returns", "orders.b", "customers.a"), (3, 3, 2, 3, 3), 3
+            ),
+        ),
+    ),
     ("cards", (classes_of(("kind",), (3,), 2),)),
-    ("orders", (classes_of(("b", "group of items"), (3, 3), 2), classes_of(("d",), (5,), 3, seed=4))),
+    (
+        "orders",
+        (
+            classes_of(("b", "group of items", "customers.a"), (3, 3, 3), 2),
+            classes_of(("d",), (5,), 3, seed=4),
+        ),
+    ),
 )
 """In the order in which they are attached."""
 
