@@ -1,6 +1,7 @@
 """The same people month after month: what a synthetic panel keeps of twelve months.
 
-    python benchmarks/panels.py [--persons 20000] [--months 12] [--epsilon 1 10] [--seeds 3] [--quick]
+    python benchmarks/panels.py [--persons 20000] [--months 12] [--epsilon 1 10] [--seeds 3]
+        [--ways panel monthly] [--quick]
 
 An invented panel: region and birth decade stay; work state and hours of work persist, a benefit follows
 from the state; each month some leave (most often out of work) and others join. ``panel`` releases it month
@@ -248,6 +249,7 @@ def main() -> None:
     parser.add_argument("--months", type=int, default=12)
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 10.0])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ways", nargs="*", choices=["panel", "monthly"], default=["panel", "monthly"])
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
     if asked.quick:
@@ -270,6 +272,8 @@ def main() -> None:
                 found = figures(real, panel(con, asked.months, epsilon))
                 found["seconds a month"] = (time.perf_counter() - start) / asked.months
                 rows.setdefault(("panel", f"{epsilon:g}"), []).append(found)
+                if "monthly" not in asked.ways:
+                    continue
                 rho = float(Budget.of_release(epsilon, 1e-9).rho) / asked.months
                 rows.setdefault(("monthly", f"{epsilon:g}"), []).append(
                     figures(real, monthly(con, asked.months, epsilon, rho))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
@@ -25,6 +25,9 @@ _NOISY = 2.0
 # Deviations of noise that count as seen persons of the mean chance: cells of little but noise have it.
 
 _LEAST = 1e-4
+
+_FAR = 1e4
+# Logarithms of odds beyond all others.
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,11 @@ def presence_of(tables: Sequence[NoisyMarginal], codes: Codes) -> Presence:
     joined = np.array([alone[JOINS], *(table[-1, JOINS] for table in by_code)])
     joins = float(joined @ precision / precision.sum())
     error = float(precision.sum() ** -0.5)
-    seen = max(alone[STAYS] + alone[LEAVES], 1.0)
-    mean = float(np.clip(alone[STAYS] / seen, _LEAST, 1 - _LEAST))
+    # Each table tells how many stay and leave in all, the better the fewer cells it has.
+    sums = np.array([alone, *(table.sum(axis=0) for table in by_code)])
+    cells = np.array([1, *(len(table) for table in by_code)])
+    stay, leave = (precision / cells) @ sums[:, [STAYS, LEAVES]]
+    mean = float(np.clip(stay / max(stay + leave, 1e-9), _LEAST, 1 - _LEAST))
     if not len(codes):
         return Presence(np.zeros(0), joins, error)
     effects = _Effects.of(codes, [len(table) for table in by_code])
@@ -61,10 +67,13 @@ def presence_of(tables: Sequence[NoisyMarginal], codes: Codes) -> Presence:
             *(np.full(len(own), float(one.sigma)) for own, one in zip(by_code, tables[1:], strict=True)),
         ]
     )
-    numbers = np.maximum(np.concatenate([alone[None], *by_code]), 0.0)
+    numbers = np.concatenate([alone[None], *by_code])
     likely = _NOISY * sigma
-    rates = (numbers[:, STAYS] + likely * mean) / (numbers[:, STAYS] + numbers[:, LEAVES] + likely)
-    spread = sigma**2 + counts * rates * (1 - rates)
+    # Numbers below zero stay: without them those who leave would seem to be more than they are.
+    rates = (numbers[:, STAYS] + likely * mean) / (
+        np.maximum(numbers[:, STAYS] + numbers[:, LEAVES], 0.0) + likely
+    )
+    spread = sigma**2 + counts * np.clip(rates * (1 - rates), 0.0, 0.25)
     return Presence(effects.fitted(counts * rates, spread, mean), joins, error)
 
 
@@ -108,8 +117,18 @@ class _Effects:
             slope = self.sums(chances * (1 - chances) * weighted) + penalty * effects
             return float((off**2 / spread).sum() + (penalty * effects**2).sum()) / 2, slope
 
-        found = minimize(misfit, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-        return self.chances(found.x)
+        found = minimize(misfit, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+        return self._with_mean(found, mean)
+
+    def _with_mean(self, effects: FloatArray, mean: float) -> FloatArray:
+        """The chances with another effect of all persons, such that ``mean`` is theirs: noise can ask for
+        more persons than there are in a cell, and never gets them."""
+        odds = effects[self.places].sum(axis=1)
+
+        def off(shift: float) -> float:
+            return float(expit(odds + shift).mean()) - mean
+
+        return np.asarray(expit(odds + brentq(off, -_FAR, _FAR)))
 
     def chances(self, effects: FloatArray) -> FloatArray:
         """Of each person."""
