@@ -55,7 +55,17 @@ def without_time(shape: Shape, sliced: Sliced) -> Shape:
         )
     role = Constant(own.name, own.sql_type, None)
     measured = tuple(one for one in shape.measured if one is not own)
+    if not measured:
+        raise InputError(
+            "A panel needs a column beside those of persons and periods: all others are left out."
+        )
     return at_window(replace(shape, measured=measured, roles=(*shape.roles, role)), own.name, sliced.slice)
+
+
+def with_time(shape: Shape, sliced: Sliced) -> Shape:
+    """The shape of a panel with the column of the calendar as it is read, for another window of its source."""
+    column = Undiscovered(sliced.column, sliced.reads, "temporal")
+    return replace(shape, measured=(*shape.measured, column))
 
 
 def at_window(shape: Shape, column: str, window: Window) -> Shape:

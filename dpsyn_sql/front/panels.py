@@ -31,7 +31,7 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
-from dpsyn_sql.front.job import Job, protected_source, seed_of
+from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import lost_of
 from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.front.publish import facts_of, kept_of, temporary
@@ -296,8 +296,7 @@ def _joined(
 ) -> Iterator[SqlCounter]:
     """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
     own, engine = _panel(job), job.session.engine
-    before = replace(job.request, slice=own.at(own.period - 1).window)
-    past = protected_source(before, job.session, job.source.unit, job.shape)
+    past = at_period(job, own.period - 1).source
     bound = bound_of(job.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")

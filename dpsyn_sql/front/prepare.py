@@ -17,7 +17,7 @@ from dpsyn_sql.common.notices import warn
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
-from dpsyn_sql.domain.sliced import shape_of_slice, without_time
+from dpsyn_sql.domain.sliced import shape_of_slice, with_time, without_time
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.frames import memory_connection, open_any_source
@@ -211,8 +211,12 @@ def at_period(job: Job, period: int) -> Job:
 
 
 def _replanned(job: Job, request: Request, **part: Any) -> Job:
+    """The job of another window of its calendar."""
     unit = replace(job.source.unit, max_rows=request.max_rows_per_unit)
-    source = protected_source(request, job.session, unit, job.shape)
+    sliced, shape = job.source.sliced, job.shape
+    if job.panel is not None and sliced is not None:
+        shape = with_time(shape, sliced)
+    source = protected_source(request, job.session, unit, shape)
     node = replace(job, request=request, source=source, **part)
     plan, rest = node.planned(node.budget)
     return replace(

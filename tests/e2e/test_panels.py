@@ -230,6 +230,7 @@ def test_a_change_of_the_source_in_a_past_period_changes_no_past_row(path):
         ({"into": "out.parquet"}, ["table"]),
         ({"exclude": ["day"]}, ["'day'"]),
         ({"exclude": ["who"]}, ["exclude"]),
+        ({"exclude": ["region", "state"]}, ["a column beside"]),
         ({"version": "January"}, ["version="]),
         ({"epsilon": 1e-15}, []),
     ],
@@ -314,3 +315,56 @@ def test_the_rows_of_the_latest_period_are_read_with_those_before(path):
             "SELECT sum(estimate) FROM dpsyn_marginal('out.2025-02-01', ['state'])"
         ).fetchone()[0]
         assert states == pytest.approx(made.rows, rel=0.1)
+
+
+@pytest.mark.parametrize("kept", ["month(day) = 1", "month(day) = 2", "FALSE"])
+def test_a_period_may_have_nobody(path, kept):
+    with duckdb.connect(path) as con:
+        con.execute(f"DELETE FROM t WHERE NOT ({kept})")
+    for period in (1, 2, 3):
+        panel(path, asked(period))
+    there = rows(path)
+    for month in (1, 2, 3):
+        number = len([row for row in there if row[1].month == month])
+        assert (number > 600) == (f"= {month}" in kept)
+        assert number < 1_000
+
+
+def test_names_that_hidden_attributes_would_have_are_free(path):
+    with duckdb.connect(path) as con:
+        con.execute(
+            'CREATE TABLE odd AS SELECT who, day, state AS "state before", region AS state, '
+            "state = 'x' AS presence, region = 'n' AS \"rows in the period\", state = 'y' AS unit FROM t"
+        )
+    for period in (1, 2):
+        panel(path, replace(asked(period, domain=None), source="odd"))
+    with duckdb.connect(path) as con:
+        assert [name for name, *_ in con.execute("DESCRIBE out").fetchall()] == [
+            "who",
+            "day",
+            "state before",
+            "state",
+            "presence",
+            "rows in the period",
+            "unit",
+        ]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_have_panels_in_a_database(path, tmp_path, kind):
+    file = str(tmp_path / f"t.{kind}")
+    with duckdb.connect(path) as con:
+        con.execute(f"COPY t TO '{file}'")
+        domain = (
+            {
+                "columns": {
+                    **DOMAIN["columns"],
+                    "day": {"type": "temporal", "lower": "2025-01-01", "upper": "2025-12-31"},
+                }
+            }
+            if kind == "csv"
+            else DOMAIN
+        )
+        for period in (1, 2):
+            panel(con, replace(asked(period, domain=domain, ledger=str(tmp_path / "l")), source=file))
+        assert con.execute("SELECT count(DISTINCT day) FROM out").fetchone() == (2,)
