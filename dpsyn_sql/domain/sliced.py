@@ -63,7 +63,7 @@ def without_time(shape: Shape, sliced: Sliced) -> Shape:
 
 
 def with_time(shape: Shape, sliced: Sliced) -> Shape:
-    """The shape of a panel with the column of the calendar as it is read, for another window of its source."""
+    """The shape of a panel with the column of the calendar as it is read: for other windows of its source."""
     column = Undiscovered(sliced.column, sliced.reads, "temporal")
     return replace(shape, measured=(*shape.measured, column))
 
