@@ -28,6 +28,7 @@ from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
@@ -56,7 +57,7 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.families import stage_table
+from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
     Persons,
@@ -329,7 +330,7 @@ def _finished(
     engine, problem = job.target.open(), ""
     written, facts = 0, dict[str, Any]()
     try:
-        output = _output(job, _panel(job), fitted.shape)
+        output = _output(job, _panel(job), together(fitted.shape, families_in(fitted.model)))
         fitted = replace(fitted, shape=output.shape)
         staged, numbered, so_far = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
