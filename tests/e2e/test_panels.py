@@ -365,3 +365,13 @@ def test_files_have_panels_in_a_database(path, tmp_path, kind):
         for period in (1, 2):
             panel(con, replace(asked(period, domain=domain, ledger=str(tmp_path / "l")), source=file))
         assert con.execute("SELECT count(DISTINCT day) FROM out").fetchone() == (2,)
+
+
+def test_rows_that_are_drawn_again_have_the_values_that_were_judged(path):
+    """Of codes that are noise others are written, by bits of the draw: a row is judged by what is written."""
+    unused = [f"u{i}" for i in range(12)]
+    regions = {"type": "categorical", "categories": ["n", "s", *unused]}
+    domain = {"columns": {**DOMAIN["columns"], "region": regions}, "never": ["region = 'n'"]}
+    for period in (1, 2, 3):
+        panel(path, asked(period, domain=domain, epsilon=2.0))
+    assert not [row for row in rows(path) if row[2] == "n"]
