@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dpsyn_sql.front.database_plan import DatabaseExplanation, plan_database
     from dpsyn_sql.front.database_request import DatabaseRequest
     from dpsyn_sql.front.load import load
+    from dpsyn_sql.front.panels import panel
     from dpsyn_sql.front.plan import Explanation, init, plan, suggest
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.request import Request
@@ -83,6 +84,7 @@ __all__ = [
     "init",
     "load",
     "methods",
+    "panel",
     "plan",
     "plan_database",
     "release",
@@ -105,6 +107,7 @@ _HOMES = {
     "evaluate_database": "evaluation.database",
     "init": "front.plan",
     "load": "front.load",
+    "panel": "front.panels",
     "plan": "front.plan",
     "plan_database": "front.database_plan",
     "release": "front.release",

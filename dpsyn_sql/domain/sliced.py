@@ -12,9 +12,10 @@ from dpsyn_sql.domain.declared import natural_kind
 from dpsyn_sql.domain.grids import binned_kind
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.domain.shape import Constant, Role, Shape, Undiscovered
 from dpsyn_sql.domain.types import SqlType, from_tick, to_tick
-from dpsyn_sql.errors import InternalError
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.slices import Sliced, Window
 
 
@@ -34,6 +35,50 @@ def shape_of_slice(shape: Shape, sliced: Sliced) -> Shape:
         return _of_value(item, sliced.value)
 
     return replace(shape, measured=tuple(narrowed(item) for item in shape.measured))
+
+
+def without_time(shape: Shape, sliced: Sliced) -> Shape:
+    """The shape of a panel: the column of the calendar tells the period, and is not measured.
+
+    It is written as the first moment of the window.
+
+    Raises:
+        InputError: it is not a column of dates or times of its own.
+    """
+    own = next((one for one in shape.measured if one.name == sliced.column and one.source is None), None)
+    hierarchical = own is not None and (len(own.columns) != 1 or own.columns[0].name != own.name)
+    if own is None or hierarchical or not own.type.temporal or not isinstance(sliced.slice, Window):
+        raise InputError(
+            f"The periods of a panel are told by {shorten(sliced.column)!r}, which must be a DATE or "
+            "TIMESTAMP column of its own in the output: no expression, hierarchy or constant, and not "
+            "excluded."
+        )
+    role = Constant(own.name, own.sql_type, None)
+    measured = tuple(one for one in shape.measured if one is not own)
+    if not measured:
+        raise InputError(
+            "A panel needs a column beside those of persons and periods: all others are left out."
+        )
+    return at_window(replace(shape, measured=measured, roles=(*shape.roles, role)), own.name, sliced.slice)
+
+
+def with_time(shape: Shape, sliced: Sliced) -> Shape:
+    """The shape of a panel with the column of the calendar as it is read: for other windows of its source."""
+    column = Undiscovered(sliced.column, sliced.reads, "temporal")
+    return replace(shape, measured=(*shape.measured, column))
+
+
+def at_window(shape: Shape, column: str, window: Window) -> Shape:
+    """The shape of a panel in the period of a window."""
+
+    def told(role: Role) -> Role:
+        if role.name != column or not isinstance(role, Constant):
+            return role
+        first = window.start
+        dated = role.type is not None and role.type.family == "date"
+        return replace(role, value=first.date() if dated else first)
+
+    return replace(shape, roles=tuple(map(told, shape.roles)))
 
 
 def _of_tree(item: Undiscovered, tree: Hierarchy, sliced: Sliced) -> Attribute | Undiscovered:

@@ -119,6 +119,7 @@ class _Asked:
                 method=METHODS[METHOD],
                 terms=terms,
                 total=None,
+                panel=None,
                 table=table,
                 families=families[table.name],
             )

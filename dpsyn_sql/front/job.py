@@ -23,6 +23,8 @@ from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
 from dpsyn_sql.planning.families import divided, families_of
 from dpsyn_sql.planning.growth import planned_growth
 from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
+from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.private.count.planner import check_size
@@ -37,7 +39,7 @@ class Design:
     """What is protected, and how it is asked.
 
     ``shape`` may have columns still to be discovered. ``total``: the running total that is made; ``request``
-    is then of the node that its period measures (``at_node``).
+    is then of the node that its period measures (``at_node``). ``panel``: the period of a panel.
     """
 
     request: Request
@@ -47,11 +49,18 @@ class Design:
     method: Recipe
     terms: Terms
     total: Total | None
+    panel: Panel | None
 
     @property
     def budget(self) -> Budget:
-        """The budget of the release, or of one node of a running total."""
-        return self.request.budget() if self.total is None else self.total.budget
+        """The budget of the release, of one node of a running total, or of one period of a panel."""
+        part = self.total if self.panel is None else self.panel
+        return self.request.budget() if part is None else part.budget
+
+    @property
+    def follows(self) -> bool:
+        """Whether its rows follow those of the period before."""
+        return self.panel is not None and self.panel.follows
 
     def planned(self, budget: Budget) -> tuple[Plan, Budget]:
         """The whole plan, discovery included, and what discovery leaves to the method.
@@ -63,12 +72,13 @@ class Design:
             BudgetError: a share is too small to pay for its question.
             PlanTooLarge: more cells than fit.
         """
-        steps, rest = ((), budget) if self.total is not None else self._discovery(budget)
+        known = self.total is not None or self.follows
+        steps, rest = ((), budget) if known else self._discovery(budget)
         domain, terms = self.of_families(self.shape.planned(), self.terms)
         plan = self.method.plan(self.source, domain, self.divided(rest)[1], terms)
         whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
         plan = replace(plan, budget=whole, discovery=steps)
-        if terms.families is not None:
+        if terms.families is not None and not self.follows:
             own = plan.details
             details = replace(own, lines=(*own.lines, *terms.families.lines))
             plan = replace(plan, details=details, siblings=self._siblings(rest))
@@ -76,6 +86,8 @@ class Design:
             own = plan.details
             identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
             plan = replace(plan, details=replace(own, identity=identity, lines=lines))
+        if self.panel is not None:
+            plan = _of_period(plan, self.panel, terms, rest)
         planned_events(plan)
         check_size(plan.queries, plan.domain)
         asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
@@ -83,7 +95,11 @@ class Design:
         return plan, rest
 
     def of_families(self, domain: Domain, terms: Terms) -> tuple[Domain, Terms]:
-        """The domain with what the rows of a unit decide together, if they stay together; and the terms."""
+        """The domain with what the rows of a unit decide together, if they stay together, or with what is
+        known of the period before; and the terms."""
+        if self.follows:
+            period = families_of_period(domain)
+            return period.domain, replace(terms, families=period)
         families = families_of(domain, self.source.unit, self.shape.per_unit)
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
 
@@ -91,7 +107,10 @@ class Design:
         return SiblingStage(self.divided(rest)[0]) if self.asks_siblings else None
 
     def divided(self, budget: Budget) -> tuple[Budget, Budget]:
-        """What pays for the question whether rows of a unit are alike, and what is left to the method."""
+        """What pays for the question whether rows of a unit are alike, or who stays; and what is left to the
+        method."""
+        if self.follows:
+            return divided_period(budget)
         return divided(budget) if self.asks_siblings else (replace(budget, amount=0), budget)
 
     @property
@@ -112,6 +131,23 @@ class Design:
         if self.method.growth is None:
             return planned_discovery(self.shape, self.source.unit, budget)
         return planned_growth(self.shape, self.source.unit, budget, self.method.growth)
+
+
+def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget) -> Plan:
+    """The plan of a period, with the question who stays."""
+    details = plan.details
+    details = replace(
+        details,
+        identity={**details.identity, **panel.identity},
+        lines=(*details.lines, *panel.lines),
+        public={**details.public, "panel": panel.facts},
+    )
+    if terms.families is None or not panel.follows:
+        return replace(plan, details=details)
+    own = divided_period(budget)[0]
+    domain = Domain((*plan.domain.attributes, *presence_domain(terms.families).attributes[-1:]))
+    steps = (presence_step(terms.families, own), *plan.steps)
+    return replace(plan, details=details, domain=domain, steps=steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +201,7 @@ def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit
     source = Source(session.relation, unit)
     if request.slice is not None:
         source = sliced_source(source.relation, unit, request.slice, shape, session.engine.dialect)
-    if source.sliced is not None and request.asks_total:
+    if source.sliced is not None and (request.asks_total or request.asks_panel):
         source = replace(source, sliced=replace(source.sliced, together=True))
     if source.relation.strict:
         source = replace(source, relation=typed_relation(source.relation, shape))

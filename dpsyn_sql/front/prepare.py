@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from dpsyn_sql.accounting.budget import weakness
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.domain.sliced import shape_of_slice
+from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.domain.sliced import shape_of_slice, with_time, without_time
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.frames import memory_connection, open_any_source
@@ -42,6 +42,9 @@ from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import Relation, Source
+
+PANEL_METHOD = "adaptive"
+"""The method of panels: a row is drawn given the row before."""
 
 _Place = str | os.PathLike[str] | Frame
 
@@ -118,12 +121,15 @@ def _opened_source(
 
 def _designed(request: Request, session: SourceSession, total: Total | None) -> Design:
     """What is protected, what is public of its columns, and the method for such a table."""
-    method: Recipe = method_of(request.method) if total is None else static_of(request.method)
+    method = _method(request, total)
     for text in session.warnings:
         warn(text)
     source, shape = _resolved(request, session)
     _check_account(request, session)
-    if total is not None:
+    panel = request.of_panel()
+    if panel is not None and source.sliced is not None:
+        shape = without_time(shape, source.sliced)
+    elif total is not None:
         shape = _of_total(shape)
     elif source.sliced is not None:
         shape = shape_of_slice(shape, source.sliced)
@@ -137,7 +143,24 @@ def _designed(request: Request, session: SourceSession, total: Total | None) -> 
             f"method={method.name!r} does not keep the rows of a unit together; use {able}, or leave out "
             "together="
         )
-    return Design(request, session, source, shape, method, terms, total)
+    return Design(request, session, source, shape, method, terms, total, panel)
+
+
+def _method(request: Request, total: Total | None) -> Recipe:
+    """The method that is asked for.
+
+    Raises:
+        InputError: it cannot do what is asked for.
+    """
+    if not request.asks_panel:
+        return method_of(request.method) if total is None else static_of(request.method)
+    named = method_of(request.method)
+    if named.name not in ("auto", PANEL_METHOD):
+        raise InputError(
+            f"method={named.name!r} makes no panel, since it does not draw a row given the one before; use "
+            f"{PANEL_METHOD}, or leave method= out"
+        )
+    return method_of(PANEL_METHOD)
 
 
 def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None, *, explaining: bool) -> Job:
@@ -146,6 +169,8 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
     plan, rest = design.planned(design.budget)
     book = LedgerLookup.of(con, place, design, plan)
     target, obstacle = _target(con, design, book, explaining=explaining)
+    if design.panel is not None:
+        _check_panel_output(design, target)
     check_name(target.database, stored_name(request, target))
     check_not_the_ledger(target.path, place)
     preview = book.look(target.output)
@@ -170,19 +195,30 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
 
 
 def at_period(job: Job, period: int) -> Job:
-    """The same running total, as it was at an earlier period: another node, and its key.
+    """The same running total or panel, as it was at an earlier period: another node or window, and its key.
 
     Raises:
-        InternalError: it is no running total.
+        InternalError: it is neither.
     """
+    if job.panel is not None:
+        panel = job.panel.at(period)
+        request = replace(job.request, slice=panel.window, version=panel.label)
+        return _replanned(job, request, panel=panel)
     if job.total is None:
-        raise InternalError("only a running total has periods")
+        raise InternalError("only running totals and panels have periods")
     total = replace(job.total, period=period)
-    request = at_node(job.request, total)
+    return _replanned(job, at_node(job.request, total), total=total)
+
+
+def _replanned(job: Job, request: Request, **part: Any) -> Job:
+    """The job of another window of its calendar."""
     unit = replace(job.source.unit, max_rows=request.max_rows_per_unit)
-    source = protected_source(request, job.session, unit, job.shape)
-    node = replace(job, request=request, source=source, total=total)
-    plan, rest = node.planned(total.budget)
+    sliced, shape = job.source.sliced, job.shape
+    if job.panel is not None and sliced is not None:
+        shape = with_time(shape, sliced)
+    source = protected_source(request, job.session, unit, shape)
+    node = replace(job, request=request, source=source, **part)
+    plan, rest = node.planned(node.budget)
     return replace(
         node, plan=plan, rest=rest, key=LedgerLookup.of(job.con, job.place, node, plan).key(job.target.output)
     )
@@ -272,7 +308,7 @@ def _target(con: Connection, design: Design, book: LedgerLookup, *, explaining: 
     request, session = design.request, design.session
 
     def written(output: Output) -> bool:
-        return book.look(output).wrote
+        return design.follows or book.look(output).wrote
 
     try:
         return open_target(con, request.into, session, replace=request.replace, written=written), ""
@@ -281,3 +317,15 @@ def _target(con: Connection, design: Design, book: LedgerLookup, *, explaining: 
             raise
         obstacle = str(error)
     return open_target(con, request.into, session, replace=True), obstacle
+
+
+def _check_panel_output(design: Design, target: Target) -> None:
+    """A panel is a table that grows, with a column of its persons.
+
+    Raises:
+        InputError: it would be something else.
+    """
+    if target.kind != "table" or design.session.engine.in_parts:
+        raise InputError("A panel is written to a table of a DuckDB database: name it as into=.")
+    if not any(isinstance(role, UnitId) for role in design.shape.roles):
+        raise InputError("A panel needs the column of persons in its output: take it out of exclude=.")

@@ -71,8 +71,8 @@ def write_rows(
         written = plan.kept
         if sizes is None and fitted.contributions is not None:
             sizes = unit_sizes(fitted.contributions.values, written)
-        facts = {**_facts(job, entry, fitted, written, seed, how), "losses": lost}
-        kept = _kept(job, entry, fitted, drawn, facts)
+        facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
+        kept = kept_of(job, entry, fitted, drawn, facts)
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
@@ -134,7 +134,7 @@ def _planned(
     engine: DuckDBEngine, publisher: RowPublisher, shape: Shape, network: Network, rows: int, seed: int
 ) -> PartRows:
     """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
-    slots = _temporary("slots")
+    slots = temporary("slots")
     with phase("sample", rows) as advance:
         load_slots(engine, network, slots)
         plan = part_rows(shape, rows, seed, network, slots)
@@ -149,7 +149,7 @@ def _drawn(
     job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int, network: Network | None
 ) -> tuple[PartRows, str, IntArray | None]:
     """Rows that are staged in the session that writes, how they were drawn, and units by their rows."""
-    staged, sampler = _temporary("staged"), fitted.model.sampler(job.deadline)
+    staged, sampler = temporary("staged"), fitted.model.sampler(job.deadline)
     if isinstance(sampler, FamilySampler):
         with job.deadline.running(), phase("sample", rows) as advance:
             sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
@@ -169,7 +169,8 @@ def _drawn(
     return plan, sampler.drawn if network is None else INDEPENDENTLY, None
 
 
-def _temporary(what: str) -> Fragment:
+def temporary(what: str) -> Fragment:
+    """A name for a temporary table."""
     return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
 
 
@@ -182,15 +183,18 @@ def _reported(
 
 
 def _claimed(job: Job) -> Claim:
-    """Of the release; of all periods together if it is a running total."""
+    """Of the release; of all periods together if it is a running total or a panel."""
     if job.total is not None:
         return claim_of(job.total.whole, job.request.delta)
+    if job.panel is not None:
+        return claim_of(job.panel.whole, job.request.delta)
     return claim(job.plan, planned_events(job.plan), job.request.delta)
 
 
-def _facts(
+def facts_of(
     job: Job, entry: SqliteEntry, fitted: FittedRelease, rows: int, seed: int, drawn: str
 ) -> dict[str, Any]:
+    """The certificate of the rows that are written; ``drawn``: how."""
     facts = certificate(
         fitted.plan,
         fitted.shape,
@@ -207,7 +211,7 @@ def _facts(
     return facts | types_facts(fitted.types)
 
 
-def _kept(
+def kept_of(
     job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: NetworkTables, facts: dict[str, Any]
 ) -> StoredRelease:
     """What is stored with the output, under a name without folders: readers need not know them."""

@@ -77,9 +77,11 @@ def release(con: Connection, request: Request) -> Release:
     """
     if request.asks_total:
         raise InputError("cumulative= asks for a running total: call dpsyn_sql.running_total()")
+    if request.asks_panel:
+        raise InputError("panel= asks for a period of a panel: call dpsyn_sql.panel()")
     with begun(con, request) as (job, ledger, progress), charged(job, ledger, progress) as entry:
         notes = notes_on(entry)
-        fitted = _measured_and_fitted(job, entry)
+        fitted = measured_and_fitted(job, entry)
         return finished(job, entry, fitted, progress, notes)
 
 
@@ -100,11 +102,12 @@ def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger
 def charged(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> AbstractContextManager[SqliteEntry]:
     """The debit, or the entry of the same release at no cost."""
     opening = ledger.open_release(job.key, job.plan.budget, new_debit=job.request.new_debit)
-    name = job.key.name if job.total is None else f"{job.key.name} {job.key.version}"
+    series = job.total is not None or job.panel is not None
+    name = job.key.name if not series else f"{job.key.name} {job.key.version}"
     return progress.charging(name, opening, kept=job.place is not None)
 
 
-def _measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
+def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     """The private side of the door, and the fits between its questions."""
     engine, source, unit = job.session.engine, job.source, job.source.unit
     csv = source.relation.read_as_text
@@ -193,10 +196,10 @@ def finished(
     written, certificate = write_rows(job, entry, fitted, lost, rows, seed, progress)
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    return _released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
+    return released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
 
 
-def _released(
+def released(
     job: Job,
     entry: SqliteEntry,
     fitted: FittedRelease,
@@ -204,6 +207,7 @@ def _released(
     certificate: dict[str, Any],
     notes: tuple[str, ...],
 ) -> Release:
+    """What a call returns once ``rows`` rows are written."""
     kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
     return Release(
         table=job.target.name,

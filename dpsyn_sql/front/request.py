@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dpsyn_sql.accounting.budget import Number
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.front.options import Option, Options, check_integer, explain_options, options_of, plain, told
+from dpsyn_sql.planning.panel import Panel, panel_of
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.files import looks_like_path
@@ -30,6 +31,8 @@ if TYPE_CHECKING:  # the command shows its help without what these load
 
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
+
+_NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "together", "cumulative")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -233,6 +236,8 @@ class Request(Options):
     cumulative: tuple[str, ...] = ()
     """The labels of all periods of the calendar of ``slice``: the release is then a running total, and
     ``epsilon`` and ``delta`` are for all periods together. For programs too."""
+    panel: tuple[str, ...] = ()
+    """The same for a panel: rows of a period follow those of the same synthetic persons in the one before."""
 
     paths: ClassVar[tuple[str, ...]] = ("source", "into", "domain", "ledger")
 
@@ -263,6 +268,8 @@ class Request(Options):
             told.append(f"slice={self.slice!r}" if is_slice(self.slice) else f"slice={said(self.slice)}")
         if self.asks_total:
             told.append(f"cumulative={said(self.cumulative)}")
+        if self.asks_panel:
+            told.append(f"panel={said(self.panel)}")
         return f"Request({', '.join(told)})"
 
     @property
@@ -288,6 +295,30 @@ class Request(Options):
             whole=self.budget(),
         )
 
+    @property
+    def asks_panel(self) -> bool:
+        """Whether it asks for a period of a panel; ``of_panel`` refuses what is no tuple of labels."""
+        return not isinstance(self.panel, tuple) or self.panel != ()
+
+    def of_panel(self) -> Panel | None:
+        """The period of a panel that it asks for; None for any other release.
+
+        Raises:
+            InputError: as ``planning.panel.panel_of``, or an option that no panel takes is given.
+        """
+        if not self.asks_panel:
+            return None
+        values = {name: getattr(self, name) for name in _NOT_OF_A_PANEL}
+        given = [name for name, value in values.items() if value not in (None, ()) and value is not False]
+        if given:
+            raise InputError(f"A panel takes no {given[0]}=: a period follows from those before it.")
+        if self.unit().column is None or self.max_rows_per_unit != 1:
+            raise InputError(
+                "A panel follows persons: give privacy_unit= the column that identifies them, and leave "
+                "max_rows_per_unit=1, since a person has one row in each period."
+            )
+        return panel_of(self.panel, self.slice, self.version, self.budget())
+
     def unit(self) -> PrivacyUnit:
         """The unit that the release protects."""
         column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
@@ -311,6 +342,7 @@ class Request(Options):
         self._check_places()
         self._check_unit()
         self.total()
+        self.of_panel()
 
     def _check_places(self) -> None:
         source = self.source

@@ -336,6 +336,26 @@ EXAMPLES = {
     },
     **tree_statements(),
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
+    "encode/panel": {
+        "": {
+            "now": F("SELECT unit, p0 FROM present_rows"),
+            "before": F("SELECT unit, p0 FROM past_rows"),
+            "everybody": False,
+            "stays": 0,
+            "leaves": 1,
+            "joins": 2,
+            "columns": [F("present.p0 AS n0"), F("coalesce(past.p0, 3) AS b0")],
+        },
+        "everybody": {
+            "now": F("SELECT unit, p0 FROM present_rows"),
+            "before": F("SELECT unit, p0 FROM past_rows"),
+            "everybody": True,
+            "stays": 0,
+            "leaves": 1,
+            "joins": 2,
+            "columns": [F("coalesce(past.p0, 3) AS b0")],
+        },
+    },
     "encode/strict": {"": typed_relation(Relation("f", "csv", F("texts"), CSV_COLUMNS), CSV_SHAPE).sql},
     "attach/answer": {
         "": {"parameters": PARAMETERS, "function": ident("f"), "seen": F("seen")},
@@ -692,6 +712,18 @@ EXAMPLES = {
             9,
         ),
     },
+    "write/panel_count": {"": {"rows": F('"d"."t"'), "id": F("encode(CAST(who AS VARCHAR))")}},
+    "write/panel_digest": {"": {"rows": F("(SELECT * FROM d.t WHERE day = 1)")}},
+    "write/panel_numbers": {"": {"table": F("numbered")}},
+    "write/panel_persons": {
+        "": {
+            "coded": F("SELECT unit, p0, p1 FROM coded_rows"),
+            "codes": [F("p0"), F("p1")],
+            "id": F("encode(CAST(number + 1 AS VARCHAR))"),
+            "persons": 7,
+        }
+    },
+    "write/panel_rows": {"": {"staged": STAGED}},
     "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
     "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},

@@ -6,6 +6,7 @@ import faults_families
 import faults_labels
 import faults_ledger
 import faults_noise
+import faults_panels
 import faults_siblings
 import faults_sources
 import faults_together
@@ -22,6 +23,7 @@ FAULTS = (
     *faults_labels.FAULTS,
     *faults_together.FAULTS,
     *faults_tree.FAULTS,
+    *faults_panels.FAULTS,
     *faults_siblings.FAULTS,
     *faults_trees.FAULTS,
     *faults_units.FAULTS,

@@ -292,7 +292,7 @@ def test_the_signatures_are_those_of_the_request():
 
 
 def test_every_field_is_explained_once_for_python_and_the_command():
-    for_programs = ["slice", "cumulative"]
+    for_programs = ["slice", "cumulative", "panel"]
     assert [*OPTIONS, *for_programs] == list(inspect.signature(Request).parameters)
     told = run("release", "--help").stdout
     told, planned = (" ".join(text.split()) for text in (told, run("plan", "--help").stdout))

@@ -74,6 +74,7 @@ def output_statement(
     ties: Ties | None = None,
     *,
     numbered: bool = False,
+    ids: Fragment | None = None,
 ) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
 
@@ -93,6 +94,7 @@ def output_statement(
         first: how many rows the parts before have; read only if there are conditions, which leave gaps.
         ties: what keys of other rows come from; of a table that is tied to others.
         numbered: the first column is ``keys.ROW``, the number of the row.
+        ids: of the unit of a row, from columns of staged rows; None: fresh ones.
     """
     bits = _bits(shape, seed)
     measured = measured_columns(shape.domain, bits, shape.ticks)
@@ -107,7 +109,9 @@ def output_statement(
         role = roles.get(name)
         if isinstance(role, Derived):
             continue
-        if isinstance(role, Key | UnitId):
+        if isinstance(role, UnitId) and ids is not None:
+            value = ids
+        elif isinstance(role, Key | UnitId):
             number = Fragment(f"n{len(numbers)}")
             numbers.append(Fragment(f"{place} AS {number}"))
             if isinstance(role, Key) or not shape.together:

@@ -1,0 +1,397 @@
+"""panel(): the same synthetic persons, period after period of a calendar, under one budget.
+
+    first period    a release of its window
+    later periods   persons of the period before (from the output) -> who stays, who joins
+                    -> the model of a row given the row before -> rows of the period, after those before
+
+What a period asks, and what it may spend, is in ``planning/panel.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.discovery.discover import discovered
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.sliced import at_window
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
+from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import families_in
+from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
+from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.front.job import Job, seed_of
+from dpsyn_sql.front.losses import lost_of
+from dpsyn_sql.front.prepare import at_period
+from dpsyn_sql.front.publish import facts_of, kept_of, temporary
+from dpsyn_sql.front.release import begun, charged, measured_and_fitted, released
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
+from dpsyn_sql.planning.plan import Plan
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.count.statements import bound_of
+from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.panel import UNIT, joined_rows
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.report.doubts import notes_on, remarks
+from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
+from dpsyn_sql.report.progress_bar import ReleaseProgress
+from dpsyn_sql.report.result import Release
+from dpsyn_sql.rows.sample.quotas import generator_of
+from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.panel import (
+    PanelOutput,
+    Persons,
+    append_period,
+    digest,
+    number_rows,
+    staged_numbers,
+)
+from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
+from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.source.slices import Window
+from dpsyn_sql.sqltext.fragments import Fragment
+
+_STAYING, _NUMBERING = 2**40, 2**41
+# Streams of random numbers: who stays, and the order of new persons; rows are below.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Following:
+    """Persons of the period before and how they go on. ``stays`` (places in ``persons``) have a row, then
+    come ``joins`` new persons; ``given`` is all of them."""
+
+    persons: Persons
+    stays: IntArray
+    joins: int
+    given: Given
+
+
+@takes_request(Request)
+def panel(con: Connection, request: Request) -> Release:
+    """Write the next period of a synthetic panel: rows of the same synthetic persons as in the period before.
+
+    The first call writes a table with the rows of the first period. Each later call adds the rows of the next
+    one; rows of earlier periods are never rewritten, and persons keep their ids. The same call again costs
+    nothing.
+
+    Args:
+        con: a DuckDB connection, or the path of a DuckDB file.
+        request: with ``slice`` the window of the period in the calendar of all periods, and
+            ``privacy_unit`` the column of persons. ``epsilon`` and ``delta`` are for all periods together.
+            Or its fields as arguments:
+
+    Raises:
+        InputError: as for ``release``; no calendar with an end is given, the period before was not released
+            with these settings, or the output is not what earlier periods wrote. Nothing was charged.
+        PrivacyBudgetExceeded: the ledger refuses the debit of the period; nothing was read.
+    """
+    with begun(con, _labelled(request)) as (job, ledger, progress):
+        if job.panel is None:
+            raise InternalError("a job of a panel has none")
+        _check_before(job, ledger)
+        shape = _discovered(job, ledger)
+        with charged(job, ledger, progress) as entry:
+            notes, seed = notes_on(entry), seed_of(entry.release_id)
+            if not job.follows:
+                return _finished(job, entry, measured_and_fitted(job, entry), None, seed, progress, notes)
+            fitted, following = _measured(job, shape, entry, seed)
+            return _finished(job, entry, fitted, following, seed, progress, notes)
+
+
+def _labelled(request: Request) -> Request:
+    """Periods are called by their first moments, unless they have labels."""
+    window = request.slice
+    if request.asks_panel or not isinstance(window, Window):
+        return request if request.asks_panel else replace(request, panel=("",))
+    labels = window.edges[:-1]
+    return replace(request, panel=labels, version=request.version or labels[window.index])
+
+
+# -- before the debit ----------------------------------------------------------------------------------
+
+
+def _check_before(job: Job, ledger: SqliteLedger) -> None:
+    """Refuse a period whose period before was not released with these settings, or was changed.
+
+    Raises:
+        InputError: says what to do.
+    """
+    own = _panel(job)
+    if not own.follows:
+        return
+    label = own.labels[own.period - 2]
+    before = at_period(job, own.period - 1)
+    preview = ledger.look(before.key, before.plan.budget, (), new_debit=False)
+    if preview.measured_on is None:
+        why = preview.refusal or f"Period {label!r} was not released yet with these settings."
+        raise InputError(
+            f"Period {own.label!r} follows {label!r}, which comes first. {why} All periods of a panel have "
+            "the same source, domain, epsilon, delta, calendar and output. Nothing was read or charged."
+        )
+    with _stored(job) as session:
+        certificates = {fold(one.name): one.certificate for one in session.releases()}
+        for period in range(1, own.period):
+            told = certificates.get(fold(_stored_name(job, own.at(period))))
+            facts = {} if told is None else json.loads(told).get("panel", {})
+            rows = _output(job, own.at(period), job.shape)
+            if not _is_there(session, rows, facts):
+                raise InputError(
+                    f"The rows of period {own.labels[period - 1]!r} in {job.target.name} are not those that "
+                    "were written: the table was changed or removed. Restore it; or drop it and call panel() "
+                    "for each period again, in order, which costs nothing. Nothing was read or charged."
+                )
+
+
+def _is_there(session: StoredSession, output: PanelOutput, facts: dict[str, Any]) -> bool:
+    try:
+        return digest(session.engine, output.rows(output.constant)) == (
+            facts.get("rows"),
+            facts.get("digest"),
+        )
+    except EngineFailure:
+        return False
+
+
+@contextmanager
+def _stored(job: Job) -> Iterator[StoredSession]:
+    """The database of the output, to read from."""
+    none = ""
+    with opened_releases(job.con) as session:
+        try:
+            session.releases()
+        except InputError as error:
+            none = str(error)
+        if not none:
+            yield session
+    if none:
+        raise InputError(f"Earlier periods of the panel are not in {job.target.name}: {none}")
+
+
+def _panel(job: Job) -> Panel:
+    if job.panel is None:
+        raise InternalError("a job of a panel has none")
+    return job.panel
+
+
+def _stored_name(job: Job, own: Panel) -> str:
+    return f"{job.stored_name}.{own.label}"
+
+
+def _output(job: Job, own: Panel, shape: Shape) -> PanelOutput:
+    if job.target.sql is None or job.source.sliced is None:
+        raise InternalError("a panel has no table or no calendar")
+    column = job.source.sliced.column
+    return PanelOutput(job.target.sql, at_window(shape, column, own.window), column)
+
+
+# -- the private side of the door ----------------------------------------------------------------------
+
+
+def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[FittedRelease, _Following]:
+    """All questions of a later period, and the model of its answers."""
+    domain, terms = job.of_families(shape.domain, job.terms)
+    families, own = terms.families, job.divided(entry.budget)[0]
+    if families is None:
+        raise InternalError("a later period has no period before")
+    persons = _persons(job, shape)
+    door = LocalCurator(None, None, 1, entry, ExactNoise())
+    step = presence_step(families, own)
+    with _joined(job, shape.domain, step.queries, None, everybody=True) as counter:
+        door.open(counter, presence_domain(families))
+        tables = door.ask(Marginals(step.queries), step.budget)
+    presence = presence_of(tables, persons.codes)
+    stays = drawn(presence.stays, generator_of(seed, _STAYING))
+    following = _given(families, persons, stays, _whole(presence))
+    terms = replace(terms, given=following.given)
+    plan = job.method.plan(job.source, domain, job.divided(entry.budget)[1], terms)
+    with _joined(job, shape.domain, plan.queries, plan, everybody=False) as counter:
+        door.open(counter, domain)
+        model = job.method.run(plan, door, terms)
+    total = rows_measured(tables[0])
+    shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
+    whole = job.planned(job.panel.budget if job.panel else entry.budget)[0]
+    fitted = FittedRelease(
+        shape=shape,
+        plan=replace(whole, domain=domain, steps=(step, *plan.steps)),
+        model=model,
+        measurements=(total, *shown),
+        contributions=None,
+        families=families,
+    )
+    return fitted, following
+
+
+def _whole(presence: Presence) -> int:
+    """How many persons join; no more than ``ROWS_OF_NOISE`` if that is nothing but noise."""
+    joins = max(0, round(presence.joins))
+    return min(joins, ROWS_OF_NOISE) if joins < 4 * presence.error else joins
+
+
+def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
+    """The domain of the first period: its discovery again, from stored answers."""
+    if not job.follows or not job.shape.undiscovered:
+        return job.shape
+    first = at_period(job, 1)
+    source, unit = first.source, first.source.unit
+    csv = source.relation.read_as_text
+    with (
+        closing(SqlDiscoveryCounter(job.session.engine, source.relation.sql, csv=csv, unit=unit)) as unknown,
+        ledger.open_release(first.key, first.plan.budget) as entry,
+    ):
+        door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
+        return discovered(first.shape, first.plan.discovery, door, 1, first.chooser).shape
+
+
+def _persons(job: Job, shape: Shape) -> Persons:
+    """The synthetic persons of the period before, in the codes of the domain."""
+    own = _panel(job)
+    output = _output(job, own.at(own.period - 1), shape)
+    read = Domain(tuple(replace(one, source=None) for one in shape.domain.attributes))
+    singles = [(place,) for place in range(len(read.attributes))]
+    bound, dialect = Bound(output.unit.name, 1, 0), job.session.engine.dialect
+    coded = encode_query(output.rows(output.constant), read, singles, False, bound, dialect, families=True)
+    with _stored(job) as session:
+        return output.persons(session.engine, coded, len(singles))
+
+
+def _given(families: Families, persons: Persons, stays: IntArray, joins: int) -> _Following:
+    """Persons of the period before, then new ones, who were absent."""
+    number = len(persons.numbers) + joins
+    rows = np.zeros(number, np.int64)
+    rows[stays] = 1
+    rows[len(persons.numbers) :] = 1
+    columns = {}
+    for place, one in enumerate(families.above[:-1]):
+        absent = families.domain[one.name].size - 1
+        columns[one.name] = np.concatenate([persons.codes[:, place], np.full(joins, absent, np.int64)])
+    columns[families.size] = np.zeros(number, np.int64)
+    given = Given(columns, rows, np.ones(number), np.zeros(number, np.int64))
+    return _Following(persons, stays, joins, given)
+
+
+@contextmanager
+def _joined(
+    job: Job, domain: Domain, queries: Sequence[MarginalQuery], plan: Plan | None, *, everybody: bool
+) -> Iterator[SqlCounter]:
+    """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
+    own, engine = _panel(job), job.session.engine
+    past = at_period(job, own.period - 1).source
+    bound = bound_of(job.source.unit, None)
+    if bound is None:
+        raise InternalError("a panel is of units")
+    sql, coded = joined_rows(job.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect)
+    further = None if plan is None else plan.further
+    counter = SqlCounter(engine, sql, coded, queries, unit=PrivacyUnit(UNIT), further=further)
+    with closing(counter):
+        yield counter
+
+
+# -- after the last question ---------------------------------------------------------------------------
+
+
+def _finished(
+    job: Job,
+    entry: SqliteEntry,
+    fitted: FittedRelease,
+    following: _Following | None,
+    seed: int,
+    progress: ReleaseProgress,
+    notes: tuple[str, ...],
+) -> Release:
+    """Values of codes, what was lost, the rows of the period, and their output."""
+    entry.close_questions()
+    progress.measured()
+    job.session.release_source()  # from here on nothing can read the source
+    fitted = fitted.with_values
+    lost, doubts = lost_of(job, fitted)
+    fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
+    engine, problem = job.target.open(), ""
+    written, facts = 0, dict[str, Any]()
+    try:
+        output = _output(job, _panel(job), together(fitted.shape, families_in(fitted.model)))
+        fitted = replace(fitted, shape=output.shape)
+        staged, numbered, so_far = _staged(job, engine, output, fitted, following, seed)
+        written = len(numbered)
+        output.check_room(so_far)
+        table = temporary("persons")
+        number_rows(engine, table, staged_numbers(engine, staged), numbered)
+        query = output.query(staged, table, written, seed)
+        facts = {**facts_of(job, entry, fitted, written, seed, "rows of persons given the period before")}
+        rows, told = digest(engine, Fragment(f"({query})"))
+        panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}
+        facts |= {"losses": lost, "panel": panel_facts}
+        network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
+        kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
+        with phase("write"), entry.publishing(job.target_name):
+            progress.writing()
+            append_period(engine, job.target, output, query, kept, exists=job.target.only_same)
+            progress.written(job.target.name)
+    except PublishError as error:
+        problem = str(error)
+    finally:
+        engine.close()
+    if problem:
+        raise PublishError(f"{problem} The debit stands, and the answers are stored.")
+    entry.published(job.target_name, written)
+    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
+    return released(job, entry, fitted, written, facts, (*notes, *own, *doubts.warned()))
+
+
+def _staged(
+    job: Job,
+    engine: DuckDBEngine,
+    output: PanelOutput,
+    fitted: FittedRelease,
+    following: _Following | None,
+    seed: int,
+) -> tuple[Fragment, IntArray, int]:
+    """Stage the rows of a period: their table, the person of each, and how many persons there are so far."""
+    table, order = temporary("staged"), generator_of(seed, _NUMBERING)
+    if following is None:
+        wanted = rows_wanted(fitted)
+        with job.deadline.running(), phase("sample", wanted) as advance:
+            sampler = fitted.model.sampler(job.deadline)
+
+            def draw(number: int, other: int, first: int) -> int:
+                return append(engine, output.shape.domain, sampler.batches(number, other), table, first)
+
+            rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
+            advance(wanted)
+        return table, order.permutation(rows), rows
+    persons, given = following.persons, following.given
+    above = TableRows(
+        families_of_period(Domain(())),
+        np.zeros((given.rows.size, 0), np.uint8),
+        np.zeros(given.rows.size, np.int64),
+        np.arange(given.rows.size),
+    )
+    with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
+        made = stage_table(engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above)
+    known = len(persons.numbers)
+    new = made.parent >= known
+    numbers = np.zeros(made.total, np.int64)
+    numbers[~new] = persons.numbers[made.parent[~new]]
+    numbers[new] = persons.so_far + order.permutation(int(new.sum()))
+    return table, numbers, persons.so_far + int(new.sum())

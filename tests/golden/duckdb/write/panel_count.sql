@@ -1,0 +1,2 @@
+SELECT count(DISTINCT encode(CAST(who AS VARCHAR))) AS persons
+FROM "d"."t"

@@ -1,0 +1,1 @@
+CREATE TEMPORARY TABLE numbered ("row" BIGINT, person BIGINT)

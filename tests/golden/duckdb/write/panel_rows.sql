@@ -1,0 +1,3 @@
+SELECT "row"
+FROM staged
+ORDER BY "row"

@@ -1,0 +1,47 @@
+"""Faults of panels: joins that reach another unit, and budgets that are not divided."""
+
+from planted import fault
+
+CODES = "tests/sql/test_panel_codes.py"
+BRUTE = f"{CODES}::test_the_joined_rows_are_those_of_a_brute_force"
+ONE = f"{CODES}::test_a_unit_has_one_row_and_changes_no_other"
+SQL = "sql/encode/panel.sql"
+PLAN = "dpsyn_sql/planning/panel.py"
+PLANNED = "tests/unit/planning/test_planning_panel.py"
+
+FAULTS = (
+    fault(
+        "the period before is that of another unit",
+        ONE,
+        (SQL, "        ON present.unit = past.unit", "        ON present.unit <= past.unit"),
+    ),
+    fault(
+        "units that leave are forgotten",
+        BRUTE,
+        (SQL, "{% if everybody %}FULL{% else %}LEFT{% endif %}", "LEFT"),
+    ),
+    fault(
+        "several rows of a unit count in a period",
+        ONE,
+        ("dpsyn_sql/private/encode/panel.py", "Bound(unit, 1, key)", "Bound(unit, 2, key)"),
+    ),
+    fault(
+        "who joins has no code of absence",
+        BRUTE,
+        ("dpsyn_sql/private/encode/panel.py", "{attribute.size - 1}) AS", "{attribute.size - 2}) AS"),
+    ),
+    fault(
+        "each period may spend the whole budget",
+        f"{PLANNED}::test_periods_have_equal_parts_of_the_budget",
+        (
+            PLAN,
+            "        return Budget(self.whole.kind, self.whole.amount // self.periods, delta)",
+            "        return Budget(self.whole.kind, self.whole.amount, delta)",
+        ),
+    ),
+    fault(
+        "thresholds are paid in each period",
+        f"{PLANNED}::test_periods_have_equal_parts_of_the_budget",
+        (PLAN, "delta = 0 if self.follows else self.whole.delta", "delta = self.whole.delta"),
+    ),
+)
