@@ -46,7 +46,7 @@ def test_the_posterior_given_what_is_above_is_that_of_the_model():
     above, given = law(rng, 2), law(rng, 2, 4)
     reason = reason_of("above", FAMILIES * above[:, None] * given, 1e-9)
     ((name, inverse),) = given_reasons(Classes(shares, (classes,)), ["x"], {"x": reason})
-    assert name == "above" and inverse.shape == (3, 2) and 0 < inverse.min() and inverse.max() == 1
+    assert name == "above" and inverse.shape == (3, 2) and inverse.min() > 0 and inverse.max() == 1
     ratio = classes / (shares @ classes)
     for code in range(2):
         exact = given[code] * ratio
