@@ -215,7 +215,9 @@ def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdic
     if not possible:
         return Verdict()
     more = "Spend a larger epsilon, or name fewer columns."
-    if not pairs.measured and not pairs.modelled:
+    below = made.families is not None and bool(made.families.table)  # columns go together through rows above
+    tied = below and any(len(table.attrs) > 1 for table in made.measurements)
+    if not pairs.measured and not pairs.modelled and not tied:
         if terms.chosen:
             return Verdict("do not use", "No pair of columns is measured.", 1.0)
         return Verdict(
@@ -226,7 +228,6 @@ def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdic
         )
     off = _SIGMAS * correlation_error(made.measurements, losses.total)
     alone = independent(losses, terms.named)
-    below = made.families is not None and bool(made.families.table)  # columns go together through rows above
     lost = 0.0 if below else pairs.independent / possible
     if off <= OFF and lost <= 0.5 and not alone:
         return Verdict()

@@ -30,13 +30,18 @@ def trust(attribute, shares, sigma, hidden=0.0):
     return trust_of(attribute, np.array(shares) * ROWS, sigma, ROWS, hidden)
 
 
-def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0):
+def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0, above=()):
     domain, counts = Domain((attribute,)), np.rint(np.array(shares) * ROWS).astype(np.int64)
     tables = [NoisyMarginal((attribute.name,), counts, sigma)]
     known = one_way_counts(domain, tables)[attribute.name]
     losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}),), pairs)
     terms = Terms(epsilon=1.0, hidden={} if hidden is None else {attribute.name: hidden}, named=named)
-    found = judged(SimpleNamespace(measurements=[NoisyMarginal((), np.array([ROWS]), error)]), losses, terms)
+    tied = [NoisyMarginal((attribute.name, name), np.full((2, 2), ROWS // 4), 0.5) for name in above]
+    made = SimpleNamespace(
+        measurements=[NoisyMarginal((), np.array([ROWS]), error), *tied],
+        families=SimpleNamespace(table="orders") if above else None,
+    )
+    found = judged(made, losses, terms)
     return found.columns[attribute.name], found, losses
 
 
@@ -150,6 +155,14 @@ def test_what_the_workload_names_harms_most():
 def test_dependences_that_nobody_measured_are_named(measured, independent, grade):
     found = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(measured, 0, independent))[1]
     assert found.dependences.grade == grade and (not found.dependences.why) is (grade == "good")
+
+
+def test_columns_that_go_with_rows_above_are_not_called_independent():
+    alone, tied = (
+        verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(0, 0, 10), above=above)[1].dependences
+        for above in ((), ("customers.region",))
+    )
+    assert alone.grade == "do not use" and tied.grade == "good"
 
 
 def test_the_error_of_correlations_is_that_of_the_noise():
