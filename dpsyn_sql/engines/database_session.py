@@ -267,7 +267,8 @@ def _public_relation(catalog: DuckDBCatalog, identity: Identity) -> Relation:
 def _facts(
     engine: Engine, identity: Identity, known: Mapping[Identity, str], relation: Relation
 ) -> TableFacts:
-    """Keys and links; a link names a table of ``known`` by its own name, any other as the constraint does."""
+    """Keys and links; a link names a table of ``known`` by its own name, any other by its full one: another
+    table of ``known`` may have the same last part."""
     primary: tuple[str, ...] = ()
     unique, links = list[tuple[str, ...]](), list[Link]()
     for kind, columns, referenced, key in _stated(engine, identity) if relation.kind == "table" else ():
@@ -277,7 +278,7 @@ def _facts(
             unique.append(columns)
         else:
             other = (identity[0], identity[1], referenced)
-            links.append(Link(columns, known.get(folded(other), referenced), key))
+            links.append(Link(columns, known.get(folded(other), str(qualified(*other))), key))
     return TableFacts(identity[2], relation.columns, primary, tuple(unique), tuple(links))
 
 

@@ -38,6 +38,7 @@ from dpsyn_sql.front.job import seed_of
 from dpsyn_sql.front.ledger_lookup import opened_ledger
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.deadline import NO_DEADLINE
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
@@ -187,7 +188,8 @@ class _Measuring:
         above = None if leg.table.parent is None else self._rows[leg.table.parent]
         seed = table_seed(self.seed, leg.name)
         given = None if above is None else above.given(families, seed)
-        terms = replace(leg.terms, families=families, given=given)
+        # No clock: rows that are drawn from this fit decide questions about the tables below.
+        terms = replace(leg.terms, families=families, given=given, deadline=NO_DEADLINE)
         if found.once is not None:
             names = frozenset(name for table in found.tables for name in table.attrs)
             terms = replace(terms, alone=found.once.alone, known=names)

@@ -29,6 +29,7 @@ from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types
 from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.tree import Reference, Table
 from dpsyn_sql.private.encode.tree_units import discovery_relation
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.rows.write.public_rows import public_rows
@@ -146,9 +147,7 @@ class _Asked:
                     "foreign_key": list(table.foreign_key),
                     "most": table.most,
                     "order": table.order,
-                    "references": [
-                        [list(one.columns), one.table, one.kind, list(one.by)] for one in table.references
-                    ],
+                    "references": [self._reference(table, one) for one in table.references],
                     "domain": [measured_facts(item) for item in self.resolved.shapes[table.name].measured],
                 }
                 for table in tree
@@ -158,6 +157,12 @@ class _Asked:
             "epsilon": str(exact_number("epsilon", request.epsilon)),
             "delta": str(exact_number("delta", request.delta)),
         }
+
+    def _reference(self, table: Table, reference: Reference) -> list[Any]:
+        """A reference; to a public table with a digest of the rows that it can name, which decide its codes."""
+        rows = self.resolved.lookups.get(table.name, {}).get(reference.columns[0])
+        told = [list(reference.columns), reference.table, reference.kind, list(reference.by)]
+        return told if rows is None else [*told, rows.digest]
 
     def _target(self, book: LedgerLookup, *, explaining: bool) -> tuple[DatabaseTarget, str]:
         """The output, and what prevents it (a plan says so, a release stops)."""

@@ -7,6 +7,8 @@ is one: whether the named row exists depends on another unit, so it is never loo
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -44,6 +46,12 @@ class PublicRows:
     sql_types: tuple[str, ...]
     texts: tuple[NDArray[np.object_], ...] = field(repr=False, compare=False)
     sizes: NDArray[np.int64] = field(repr=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """Of all that decides which row has which code."""
+        told = json.dumps([self.sizes.tolist(), *(one.tolist() for one in self.texts)])
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.tables import tied_tables
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.source.names import display_name, listed, name_hint
+from dpsyn_sql.source.names import display_name, fold, listed, name_hint
+from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
     """
     given = _given(request, session, read_database(request.domain))
     tree = tied_tables(given)
+    _check_unit_name(tree)
     _check_excluded_keys(tree, given)
     faults, shapes = list[str](), dict[str, Shape]()
     for table in tree:
@@ -177,6 +179,20 @@ def _unit(text: str, session: DatabaseSession) -> tuple[str, str]:
     if table not in session.relations:
         raise InputError(f"unit={text!r} is of {table}, a public table: units are rows of a private one.")
     return table, column
+
+
+def _check_unit_name(tree: Tree) -> None:
+    """A ledger calls single rows, and rows of results, by words that a key must not have.
+
+    Raises:
+        InputError: the key of the units has such a name.
+    """
+    name = ", ".join(tree.root.key)
+    if fold(name) in ("row", ROW_OF_RESULT):
+        raise InputError(
+            f"The key of {tree.root.name} is called {name!r}, which means single rows to a ledger. Rename the "
+            "column, or give it another name in a view."
+        )
 
 
 def _spellings(session: DatabaseSession) -> list[str]:

@@ -36,6 +36,7 @@ from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.preview import AccountState
 from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.ties import refuse_other_ties
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT
@@ -214,7 +215,7 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
     """The account of a release, made without a limit if it is new, fixed to the unit and the sources.
 
     Raises:
-        AccountError: it protects another unit.
+        AccountError: it protects another unit, or its rows belong to the unit otherwise.
     """
     account = find(store, name) or _made(store, name, kind, str(key.configuration.get("delta", 0)))
     if account.unit is None:
@@ -222,6 +223,7 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
         _write(store, account, "unit", {"unit": key.unit})
     if fold(account.unit or "") != fold(key.unit):
         raise AccountError(_other_unit(account, key.unit))
+    refuse_other_ties(store, account.account_id, name, key)
     bind_sources(store, name, key)
     return account
 
