@@ -6,7 +6,7 @@ import warnings
 import duckdb
 import pytest
 from support.ledgers import granted, overview
-from support.released_shop import CALL, PRODUCTS, SHOP, TABLES, check_joins, number, released, rows_of
+from support.released_shop import SHOP, TABLES, check_joins, number, released, rows_of
 
 import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger

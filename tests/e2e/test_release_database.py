@@ -3,8 +3,6 @@
 import duckdb
 import pytest
 from support.released_shop import (
-    CALL,
-    PRODUCTS,
     SHOP,
     TABLES,
     TIES,
@@ -377,7 +375,7 @@ def test_tables_of_keys_alone(con):
         {"bare": "customer_id"},
         public="products",
     )
-    con.execute(f"CREATE TABLE keys AS SELECT order_id, customer_id FROM orders")
+    con.execute("CREATE TABLE keys AS SELECT order_id, customer_id FROM orders")
     tables = {
         "bare": {"key": "customer_id"},
         "keys": {"key": "order_id", "parent": "bare", "foreign_key": "customer_id"},
