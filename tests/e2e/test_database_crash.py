@@ -111,20 +111,9 @@ class Case:
             return {name: rows_of(con, f"{schema}.{name}") for name in TABLES}
 
 
-@pytest.fixture(scope="module")
-def labelled(children, tmp_path_factory):
-    """By kind of output a case that did not run, and the labels of the steps of one that nobody killed."""
-    found = {}
-
-    def of(kind):
-        if kind not in found:
-            case = Case(children, tmp_path_factory.mktemp(kind) / "case", kind)
-            told = case.copy("undisturbed").run()
-            assert "error" not in told, told
-            found[kind] = case, told["steps"]
-        return found[kind]
-
-    return of
+@pytest.fixture
+def case(children, tmp_path):
+    return Case(children, tmp_path / "case", "schema")
 
 
 def killed_and_resumed(case, name, **when):
@@ -146,32 +135,33 @@ def killed_and_resumed(case, name, **when):
     return before, stored
 
 
-@pytest.mark.parametrize(
-    ("phase", "time"), [("encode", 1), ("noise", 2), ("select", 2), ("model", 2), ("fit", 1), ("sample", 2)]
-)
-def test_killed_between_questions_and_resumed(labelled, phase, time):
-    case, _ = labelled("schema")
+DEATHS = [("encode", 1), ("noise", 2), ("select", 2), ("model", 2), ("count", 6), ("sample", 2)]
+
+
+@pytest.mark.parametrize(("phase", "time"), DEATHS)
+def test_killed_between_questions_and_resumed(case, phase, time):
     before, stored = killed_and_resumed(case, f"{phase}{time}", phase=(phase, time))
     assert before.state == ("measured" if phase == "sample" else "debited")
     assert bool(stored) == (phase != "encode")
 
 
 @pytest.mark.parametrize("kind", ["schema", "database", "folder"])
-def test_killed_while_everything_is_written(labelled, kind):
-    case, steps = labelled(kind)
-    first = steps.index("listing temporary tables")
-    writing = range(first, len(steps))
+def test_killed_while_everything_is_written(children, tmp_path, kind):
+    """All is measured before, so that each run has the same steps."""
+    case = Case(children, tmp_path / "case", kind)
+    assert case.run(phase=("sample", 1)) is None
+    steps = case.copy("undisturbed").run()["steps"]
+    writing = range(steps.index("listing temporary tables"), len(steps))
     assert len(writing) > 20
     states = set()
-    for step in [*writing[:: max(1, len(writing) // 9)], writing[-1]]:
+    for step in [*writing[:: max(1, len(writing) // 8)], *writing[-12::3], writing[-1]]:
         before, stored = killed_and_resumed(case, f"{kind}{step}", step=step)
         states.add(before.state)
         assert stored
     assert "measured" in states
 
 
-def test_killed_before_the_debit_costs_nothing(labelled):
-    case, steps = labelled("schema")
-    begun = next(place for place, label in enumerate(steps) if label.startswith("ledger: BEGIN"))
+def test_killed_before_the_debit_costs_nothing(case):
+    begun = ["ledger: BEGIN" in label for label in case.copy("undisturbed").run()["steps"]].index(True)
     before, stored = killed_and_resumed(case, "early", step=begun)
     assert before is None and not stored
