@@ -12,6 +12,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front import database
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.source.relation import WEIGHT
+from dpsyn_sql.sqltext.fragments import Fragment
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def test_after_the_last_question_the_source_is_out_of_reach(con, monkeypatch):
         assert [one.state for one in ledger.overview().releases] == ["measured"]
         for table in ("customers", "orders", "items"):
             with pytest.raises(InternalError):
-                job.session.engine.fetch(job.tree[table].relation.sql, step="reading")
+                job.session.engine.fetch(Fragment(f"FROM {job.tree[table].relation.sql}"), step="reading")
         assert number(con, "SELECT count(*) FROM duckdb_tables() WHERE temporary") == 0
         return write(job, entry, *arguments)
 

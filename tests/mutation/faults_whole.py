@@ -3,7 +3,6 @@
 from planted import fault
 
 DATABASE = "dpsyn_sql/front/database.py"
-PREPARE = "dpsyn_sql/front/database_prepare.py"
 PUBLISH = "dpsyn_sql/front/database_publish.py"
 DOOR = "tests/e2e/test_database_door.py"
 LEDGER = "tests/e2e/test_database_ledger.py"
@@ -54,11 +53,6 @@ FAULTS = (
         (DATABASE, "replace(leg.rest, amount=leg.rest.amount + found.unspent)", "leg.plan.budget"),
     ),
     fault(
-        "discovery of a table counts all rows of a unit, with the noise for one",
-        f"{DOOR}::test_discovery_counts_one_row_of_a_unit_in_every_table",
-        (DATABASE, "leg.source.relation.sql, unit=looked)", "leg.source.relation.sql, unit=leg.source.unit)"),
-    ),
-    fault(
         "the tables are written while the source is within reach",
         REACH,
         (DATABASE, "job.session.release_source()  #", "pass  #"),
@@ -80,16 +74,6 @@ FAULTS = (
             PUBLISH,
             "above = None if leg.table.parent is None else rows[leg.table.parent]",
             "above = None if leg.table.parent is None else rows[ready[0].name]",
-        ),
-    ),
-    fault(
-        "another bound replays",
-        f"{LEDGER}::test_other_settings_under_one_name_are_refused_and_cost_nothing",
-        (PREPARE, '"most": table.most,', '"most": 1,'),
-        (
-            PREPARE,
-            '"rows_per_unit": max(tree.rows_per_unit(table.name) for table in tree),',
-            '"rows_per_unit": 1,',
         ),
     ),
     fault(
