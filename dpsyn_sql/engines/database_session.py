@@ -17,13 +17,14 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, folded
 from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
 from dpsyn_sql.engines.source_session import Connection, SourceSession, public_identities, resolve
 from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice, stored
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, SourceError, said
 from dpsyn_sql.planning.links import Link, TableFacts
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name, fold, is_query, listed, shorten
 from dpsyn_sql.source.query_check import CatalogRelation, Identity
+from dpsyn_sql.source.query_words import TRUST_IT
 from dpsyn_sql.source.relation import Relation
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame
 from dpsyn_sql.sqltext.fragments import literal, qualified
@@ -209,7 +210,13 @@ def _private(reader: Reader, text: str, public_tables: Sequence[str]) -> SourceS
             f"tables= has {shorten(text)!r}: give names of tables and views. Make a view of a query (CREATE "
             "VIEW)."
         )
-    session = resolve(reader, text, trusted=False, public_tables=public_tables, unit=None)
+    session, problem = None, ""
+    try:
+        session = resolve(reader, text, trusted=False, public_tables=public_tables, unit=None)
+    except SourceError as error:
+        problem = str(error)
+    if problem:
+        raise SourceError(f"{shorten(text)}: {problem.removesuffix(TRUST_IT).strip()}")
     if session is None:
         raise no_source(text, reader.catalog.near(text))
     return session

@@ -22,7 +22,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import Discovered, discovered
 from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
 from dpsyn_sql.engines.source_session import Connection
@@ -124,8 +123,6 @@ def _measured_and_fitted(job: DatabaseJob, entry: SqliteEntry) -> dict[str, Fitt
     domains = {name: one.shape.domain for name, one in found.items()}
     orders = {table.name: table.order for table in job.tree if table.order}
     with closing(TreeCodes(engine, job.tree, domains, orders)) as codes:
-        with phase("encode"):
-            codes.keep()
         left = dict[str, Budget]()
         for leg in reversed(job.legs):
             left[leg.name] = measuring.grouped(leg, _left(leg, found[leg.name]), codes)

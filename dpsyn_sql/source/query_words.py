@@ -215,13 +215,16 @@ TYPES_BESIDE_WINDOWS = _words("""
     uint128 uint16 uint32 uint64 uint8 uinteger usmallint utinyint uuid varbinary varchar
 """) | {f"{kind} {zone} time zone" for kind in ("time", "timestamp") for zone in ("with", "without")}
 
+TRUST_IT = (
+    "If each row of the result is computed from the rows of one privacy unit and public tables only, "
+    "add trust_query=True. This is your statement: it is printed in the plan and the certificate, and "
+    "it is not checked."
+)
 HOW_TO_GO_ON = (
     "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "
     "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=; with "
     "privacy_unit='u' also window functions with PARTITION BY u alone, such as lead, and QUALIFY. "
-    "If each row of the result is computed from the rows of one privacy unit and public tables only, "
-    "add trust_query=True. This is your statement: it is printed in the plan and the certificate, and "
-    "it is not checked."
+    f"{TRUST_IT}"
 )
 
 TABLE_FUNCTIONS_WITHOUT_FILES = frozenset({"range", "generate_series", "unnest"})

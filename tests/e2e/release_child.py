@@ -24,6 +24,7 @@ from pathlib import Path
 
 import duckdb
 
+import dpsyn_sql.front.database
 import dpsyn_sql.front.plan  # loaded by the first call otherwise, which is after the fork
 import dpsyn_sql.front.release
 from dpsyn_sql.common.progress import listening
@@ -142,9 +143,14 @@ def called(module, name, *arguments):
 
 
 def released(connection, job):
-    result = dpsyn_sql.release(connection, job["source"], **job["options"])
-    noisy = b"".join(table.values.tobytes() for table in result.measurements)
-    return {"noisy": noisy.hex(), "rows": result.rows, "replayed": result.replayed, "id": result.id}
+    if job.get("database"):
+        result = dpsyn_sql.release_database(connection, **job["options"])
+        tables, rows = result.tables.values(), {name: one.rows for name, one in result.tables.items()}
+    else:
+        result = dpsyn_sql.release(connection, job["source"], **job["options"])
+        tables, rows = [result], result.rows
+    noisy = b"".join(one.values.tobytes() for table in tables for one in table.measurements)
+    return {"noisy": noisy.hex(), "rows": rows, "replayed": result.replayed, "id": result.id}
 
 
 def run(job):

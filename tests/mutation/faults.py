@@ -13,6 +13,7 @@ import faults_together
 import faults_tree
 import faults_trees
 import faults_units
+import faults_whole
 
 FAULTS = (
     *faults_noise.FAULTS,
@@ -28,4 +29,5 @@ FAULTS = (
     *faults_trees.FAULTS,
     *faults_units.FAULTS,
     *faults_database.FAULTS,
+    *faults_whole.FAULTS,
 )

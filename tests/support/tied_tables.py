@@ -142,7 +142,6 @@ GROUPS = (
 
 def codes_of(engine, tree=None, groups=GROUPS, domains=DOMAINS, orders=ORDERS, key=KEY):
     made = TreeCodes(engine, tree or tree_of(), domains, orders, key)
-    made.keep()
     for name, own in groups:
         made.attach(name, own)
     return made

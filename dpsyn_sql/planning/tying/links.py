@@ -101,8 +101,8 @@ def _stated_references(given: Given, name: str) -> Iterator[Link]:
         if table is None:
             known = [*given.private, *given.public]
             raise InputError(
-                f"{where} has {first}: references: {stated.table!r}, which is no table of the release; "
-                f"{name_hint(stated.table, known, 'they are')}"
+                f"{where} has {first}: references: {stated.table!r}, which is no table of the release, "
+                f"in tables= or public_tables=; {name_hint(stated.table, known, 'they are')}"
             )
         own = given.column(name, first, where).name
         columns = given.columns(name, stated.columns, where) or (own,)

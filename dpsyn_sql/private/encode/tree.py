@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, families_of_table
@@ -48,7 +49,7 @@ class _Joined:
 class TreeCodes:
     """The kept rows of all tables of a tree, in codes (an ``Encoder`` of ``SqlCounter``).
 
-    First ``keep``, then ``attach`` classes from the lowest tables upwards, then ``query``. PRIVATE.
+    First ``attach`` classes from the lowest tables upwards, then ``query``: nothing is read before. PRIVATE.
 
     Args:
         engine: holds the rows of the source, in one database.
@@ -79,7 +80,13 @@ class TreeCodes:
         self._groups: dict[str, tuple[FamilyClass, ...]] = {}
         self._kept: dict[str, Fragment] = {}
         self._classes: dict[str, Fragment] = {}
+        self._waiting: list[tuple[str, Encoding]] = []
+        self._made: list[Fragment] = []
         self._families = self._of_tables()
+        for table in tree:
+            made = self._dialect.temporary(_STEM)
+            self._waiting.append(("keeping the rows of a table", Encoding(made, self._kept_query(table))))
+            self._kept[table.name] = made
 
     def __repr__(self) -> str:
         return f"TreeCodes({len(self._tree.tables)} tables)"
@@ -100,24 +107,24 @@ class TreeCodes:
         return made
 
     def keep(self) -> None:
-        """Make the tables of kept rows, top-down; once.
+        """Make the tables of kept rows and of classes that are still missing, in the order of their need.
 
         Raises:
             EngineFailure: a statement failed.
         """
-        for table in self._tree:
-            if table.name not in self._kept:
-                made = self._dialect.temporary(_STEM)
-                step = "keeping the rows of a table"
-                self._engine.keep(Encoding(made, self._kept_query(table)), step=step)
-                self._kept[table.name] = made
+        if not self._waiting:
+            return
+        with phase("encode"):
+            while self._waiting:
+                step, encoding = self._waiting.pop(0)
+                self._made.append(encoding.table)
+                self._engine.keep(encoding, step=step)
 
     def close(self) -> None:
         """Drop all tables; may be called twice."""
-        for made in (self._classes, self._kept):
-            while made:
-                _, table = made.popitem()
-                self._engine.drop(table, step="dropping kept rows")
+        self._waiting = []
+        while self._made:
+            self._engine.drop(self._made.pop(), step="dropping kept rows")
 
     def _kept_query(self, table: Table) -> Fragment:
         families, relation = self._families[table.name], table.relation
@@ -159,7 +166,6 @@ class TreeCodes:
 
         Raises:
             InternalError: it has classes, or its parent's families do; a class that is not plain.
-            EngineFailure: a statement failed.
         """
         table, own = self._tree[name], self._families[name]
         if table.parent is None or name in self._groups or len(groups) >= _GROUPS:
@@ -171,8 +177,8 @@ class TreeCodes:
             group.check(known, table.most)
         if groups:
             made = self._dialect.temporary(_STEM)
-            query = self._classes_query(table, groups)
-            self._engine.keep(Encoding(made, query), step="drawing classes of families")
+            encoding = Encoding(made, self._classes_query(table, groups))
+            self._waiting.append(("drawing classes of families", encoding))
             self._classes[name] = made
         self._groups[name] = tuple(groups)
         self._families = self._of_tables()
@@ -205,10 +211,12 @@ class TreeCodes:
 
         Raises:
             InternalError: other attributes than those of ``self.families``.
+            EngineFailure: a statement failed.
         """
         own = self._families[families.table]
         if families.domain.names != own.domain.names or families.domain.shape() != own.domain.shape():
             raise InternalError("a table of a tree was asked for other attributes than it has")
+        self.keep()
         used = {place for pack in packs for place in pack}
         hidden = {place for place in used if place >= own.drawn + len(own.above)}
         before = RowBefore(own, self._dialect)

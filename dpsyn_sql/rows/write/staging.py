@@ -168,5 +168,5 @@ def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
     """A narrowing cast would wrap a wrong code silently into another valid one."""
     if batch.ndim != 2 or batch.shape[1] != len(sizes):
         raise InternalError(f"a batch of codes has shape {batch.shape}, expected (rows, {len(sizes)})")
-    if len(batch) and not (batch.min() >= 0 and np.all(batch.max(axis=0) < np.array(sizes))):
+    if batch.size and not (batch.min() >= 0 and np.all(batch.max(axis=0) < np.array(sizes))):
         raise InternalError("a sampled code lies outside its attribute's domain")

@@ -275,6 +275,8 @@ def test_all_that_was_kept_is_dropped(con):
     fill(con, dense(7))
     before = con.execute("SELECT count(*) FROM duckdb_tables()").fetchone()
     codes = codes_of(DuckDBEngine(con))
+    assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == before  # nothing was asked yet
+    codes.query(codes.families("items"), [(0,)])
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() > before
     codes.close()
     codes.close()
