@@ -159,7 +159,7 @@ class _Asked:
         }
 
     def _reference(self, table: Table, reference: Reference) -> list[Any]:
-        """A reference; to a public table with a digest of the rows that it can name, which decide its codes."""
+        """A reference; to a public table with a digest of the rows that it can name: codes depend on them."""
         rows = self.resolved.lookups.get(table.name, {}).get(reference.columns[0])
         told = [list(reference.columns), reference.table, reference.kind, list(reference.by)]
         return told if rows is None else [*told, rows.digest]

@@ -190,8 +190,8 @@ def _check_unit_name(tree: Tree) -> None:
     name = ", ".join(tree.root.key)
     if fold(name) in ("row", ROW_OF_RESULT):
         raise InputError(
-            f"The key of {tree.root.name} is called {name!r}, which means single rows to a ledger. Rename the "
-            "column, or give it another name in a view."
+            f"The key of {tree.root.name} is called {name!r}, which means single rows to a ledger. Rename "
+            "the column, or give it another name in a view."
         )
 
 

@@ -39,14 +39,16 @@ def accounts_of(tmp_path):
 
 def test_units_of_one_name_in_two_tables_share_no_account(con, tmp_path):
     released(con, tmp_path)
-    with pytest.raises(AccountError, match="'main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was read"):
+    with pytest.raises(
+        AccountError, match="'main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was read"
+    ):
         released(
             con, tmp_path, "b", unit="orders.id", tables=["orders", "items"], exclude=["orders.customer_id"],
             domain={"tables": {"orders": {"columns": {"b": YES_NO}}, "items": {"columns": {"c": YES_NO}}}},
         )  # fmt: skip
     with pytest.raises(AccountError, match="by \\(customer_id\\).*by \\(id\\)"):
         dpsyn_sql.release(
-            con, "orders", privacy_unit="id", domain={"b": YES_NO}, exclude=["customer_id"],
+            con, "orders", privacy_unit="id", domain={"columns": {"b": YES_NO}}, exclude=["customer_id"],
             ledger=tmp_path / "ledger", into="c",
         )  # fmt: skip
     assert len(accounts_of(tmp_path)) == 1
@@ -62,7 +64,7 @@ def test_a_table_that_names_the_units_may_be_released_alone_at_the_same_cost(con
         }},
     )  # fmt: skip
     dpsyn_sql.release(
-        con, "orders", privacy_unit="customer_id", domain={"b": YES_NO}, exclude=["id"],
+        con, "orders", privacy_unit="customer_id", domain={"columns": {"b": YES_NO}}, exclude=["id"],
         ledger=tmp_path / "ledger", into="alone",
     )  # fmt: skip
     assert [unit for _, unit in accounts_of(tmp_path)] == ["customer_id"]
@@ -93,7 +95,9 @@ def test_rows_belong_to_the_unit_in_one_way(tmp_path):
 
 def test_a_key_called_row_is_refused(con, tmp_path):
     con.execute("CREATE VIEW people AS SELECT id AS row, a FROM customers")
-    file = {"tables": {"people": {"key": "row"}, "orders": {"parent": "people", "foreign_key": "customer_id"}}}
+    file = {
+        "tables": {"people": {"key": "row"}, "orders": {"parent": "people", "foreign_key": "customer_id"}}
+    }
     with pytest.raises(InputError, match="means single rows"):
         released(con, tmp_path, unit="people.row", tables=["people", "orders"], domain=file)
 
