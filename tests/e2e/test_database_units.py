@@ -1,5 +1,7 @@
 """Who is protected by an account of several tables: one kind of unit, tied to each table in one way."""
 
+from contextlib import closing
+
 import duckdb
 import pytest
 
@@ -33,7 +35,7 @@ def released(con, tmp_path, into="made", **options):
 
 
 def accounts_of(tmp_path):
-    with SqliteLedger(tmp_path / "ledger") as ledger:
+    with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
         return [(account.name, account.unit) for account in ledger.overview().accounts]
 
 
