@@ -186,24 +186,22 @@ def _badness(verdict: Facts) -> tuple[int, float]:
 
 
 def protected_words(tables: Sequence[Facts]) -> str:
-    """Whom a release protects, as one clause: ``one row of customers with at most 16 rows of orders (each
-    with at most 32 rows of items)``.
+    """Whom a release protects, as one clause: ``one row of customers with all rows that belong to it, of
+    which at most 16 rows of orders (each with at most 32 rows of items) count``.
 
     Args:
         tables: as the certificate has them, the root first.
     """
     root = next(str(one["table"]) for one in tables if one["parent"] is None)
-    return f"one row of {root}{_with_rows(tables, root, ' with')}"
+    below = _with_rows(tables, root)
+    return f"one row of {root}" + (f" with all rows that belong to it, of which {below} count" if below else "")
 
 
-def _with_rows(tables: Sequence[Facts], parent: str, word: str) -> str:
+def _with_rows(tables: Sequence[Facts], parent: str) -> str:
     parts = []
     for one in tables:
         if one["parent"] == parent:
-            below = _with_rows(tables, str(one["table"]), "each with")
+            below = _with_rows(tables, str(one["table"]))
             rows = f"at most {counted(int(one['most']), 'row')} of {one['table']}"
-            parts.append(f"{rows} ({below})" if below else rows)
-    if not parts:
-        return ""
-    said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{word} {said}"
+            parts.append(f"{rows} (each with {below})" if below else rows)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

@@ -77,8 +77,8 @@ def test_the_cost_of_the_whole_is_the_sum_over_its_mechanisms(release):
 
 def test_whom_a_release_protects_in_words(release):
     assert protected_words(release.facts["tree"]) == (
-        "one row of customers with at most 3 rows of orders (each with at most 2 rows of items (each with at "
-        "most 1 row of returns)) and at most 4 rows of visits"
+        "one row of customers with all rows that belong to it, of which at most 3 rows of orders (each with at "
+        "most 2 rows of items (each with at most 1 row of returns)) and at most 4 rows of visits count"
     )
     alone = [{"table": "t", "parent": None, "most": 1, "rows_per_unit": 1}]
     assert protected_words(alone) == "one row of t"
@@ -149,7 +149,7 @@ def test_a_table_whose_attributes_above_are_not_told_is_refused(change):
 def test_the_page_has_the_tree_the_promise_once_and_every_table(release, tmp_path):
     page = release.report(tmp_path / "shop.html").read_text()
     assert page.count("Suppose somebody bets") == 1 and page.count("<h1>") == 1
-    assert "one row of customers with at most 3 rows of orders (each with at most 2 rows of items" in page
+    assert "of which at most 3 rows of orders (each with at most 2 rows of items" in page
     for name in PARENTS:
         assert f'<section id="table-{list(_shown_order()).index(name) + 1}"' in page
         assert f"Table {name}</h2>" in page
