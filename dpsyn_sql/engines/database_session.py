@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, re
 from dpsyn_sql.engines.source_session import Connection, SourceSession, public_identities, resolve
 from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice, stored
 from dpsyn_sql.errors import InputError, SourceError, said
-from dpsyn_sql.planning.links import Link, TableFacts
+from dpsyn_sql.planning.links import Link, TableFacts, split_column
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -88,6 +88,11 @@ class DatabaseSession(SourceSession):
                 return name
         return None
 
+    def named_column(self, text: str) -> tuple[str, str] | None:
+        """The table and the column that a person means by ``table.column``; None if no table fits."""
+        parts = split_column(text, dict.fromkeys([*self.facts, *self.spelled.values()]))
+        return None if parts is None else (self.named(parts[0]) or "", parts[1])
+
 
 def open_database(
     con: Connection,
@@ -111,15 +116,58 @@ def open_database(
     _check_place(con)
     if not tables:
         raise InputError("tables= is missing: give the names of the tables to release.")
+    return _read(con, memory_limit, lambda reader: _opened(reader, tables, public_tables))
+
+
+def open_linked(
+    con: Connection, tables: Sequence[str], beside: Iterable[str], *, memory_limit: str | None = None
+) -> DatabaseSession:
+    """As ``open_database``, for the owner alone: views may mix rows, and whatever else the tables' foreign
+    keys name is public.
+
+    Args:
+        con: a DuckDB connection, or the path of a DuckDB file.
+        tables: private tables and views.
+        beside: names of tables that are public unless they are among ``tables``; unknown names are left out.
+        memory_limit: as there.
+
+    Raises:
+        InputError: as ``open_database``.
+        SourceError: as ``open_database``, but for views.
+    """
+    _check_place(con)
+    return _read(con, memory_limit, lambda reader: _with_linked(reader, tables, beside))
+
+
+def _read(
+    con: Connection, memory_limit: str | None, opened: Callable[[Reader], DatabaseSession]
+) -> DatabaseSession:
+    """The session that is opened with a reader of the connection."""
     callers = isinstance(con, CALLERS)
     reader = open_reader(con, None if callers else memory_limit)  # type: ignore[arg-type]
     with instance.closed_on_failure(reader.engine):
         if callers:
             refuse_memory_limit(memory_limit)
-        session = _opened(reader, tables, public_tables)
+        session = opened(reader)
         session.database, session.memory_limit = reader.database, memory_limit
         reader.lock(session.paths)
         return session
+
+
+def _with_linked(reader: Reader, tables: Sequence[str], beside: Iterable[str]) -> DatabaseSession:
+    catalog = reader.catalog
+    private = {folded(one.identity) for one in map(catalog.look_up, tables) if one is not None}
+    known = {text: one.identity for text in beside if (one := catalog.look_up(text)) is not None}
+    public = {folded(one): text for text, one in known.items() if folded(one) not in private}
+    session = _opened(reader, tables, [*public.values()], trusted=True)
+    further = _linked(session)
+    return _opened(reader, tables, [*public.values(), *further], trusted=True) if further else session
+
+
+def _linked(session: DatabaseSession) -> list[str]:
+    """The tables that foreign keys of the private ones name, and that are not open."""
+    links = (link.table for name in session.relations for link in session.facts[name].links)
+    return [*dict.fromkeys(table for table in links if table not in session.facts)]
 
 
 def open_schema(con: Connection, public_tables: Sequence[str] = ()) -> DatabaseSession:
@@ -130,16 +178,15 @@ def open_schema(con: Connection, public_tables: Sequence[str] = ()) -> DatabaseS
         SourceError: as ``open_database``.
     """
     _check_place(con)
-    reader = open_reader(con, None)  # type: ignore[arg-type]
-    with instance.closed_on_failure(reader.engine):
-        public = set(_public(reader, public_tables).values())
-        tables = [name for name, identity in _of_schema(reader.catalog) if identity not in public]
-        if not tables:
-            raise InputError("The database has no private tables: give the name of a table, or a file.")
-        session = _opened(reader, tables, public_tables)
-        session.database = reader.database
-        reader.lock(session.paths)
-        return session
+    return _read(con, None, lambda reader: _of_home(reader, public_tables))
+
+
+def _of_home(reader: Reader, public_tables: Sequence[str]) -> DatabaseSession:
+    public = set(_public(reader, public_tables).values())
+    tables = [name for name, identity in _of_schema(reader.catalog) if identity not in public]
+    if not tables:
+        raise InputError("The database has no private tables: give the name of a table, or a file.")
+    return _opened(reader, tables, public_tables)
 
 
 def is_database(con: Any) -> bool:
@@ -166,10 +213,12 @@ def _check_place(con: Any) -> None:
         raise InputError(f"con={said(con)}: give a DuckDB connection, or the path of a DuckDB file.")
 
 
-def _opened(reader: Reader, tables: Sequence[str], public_tables: Sequence[str]) -> DatabaseSession:
+def _opened(
+    reader: Reader, tables: Sequence[str], public_tables: Sequence[str], *, trusted: bool = False
+) -> DatabaseSession:
     catalog = reader.catalog
     public = _public(reader, public_tables)
-    opened = {text: _private(reader, text, public_tables) for text in tables}
+    opened = {text: _private(reader, text, public_tables, trusted) for text in tables}
     asked = {text: _identity(opened[text]) for text in tables}
     names = _names([*((text, asked[text]) for text in tables), *public.items()])
     spelled = {identity[2]: text for text, identity in names.items()}
@@ -204,7 +253,7 @@ def _opened(reader: Reader, tables: Sequence[str], public_tables: Sequence[str])
     )
 
 
-def _private(reader: Reader, text: str, public_tables: Sequence[str]) -> SourceSession:
+def _private(reader: Reader, text: str, public_tables: Sequence[str], trusted: bool) -> SourceSession:
     if is_query(text) or not text.strip() or "\x00" in text:
         raise InputError(
             f"tables= has {shorten(text)!r}: give names of tables and views. Make a view of a query (CREATE "
@@ -212,7 +261,7 @@ def _private(reader: Reader, text: str, public_tables: Sequence[str]) -> SourceS
         )
     session, problem = None, ""
     try:
-        session = resolve(reader, text, trusted=False, public_tables=public_tables, unit=None)
+        session = resolve(reader, text, trusted=trusted, public_tables=public_tables, unit=None)
     except SourceError as error:
         problem = str(error)
     if problem:

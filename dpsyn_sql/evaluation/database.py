@@ -9,25 +9,19 @@ from pathlib import Path
 import pandas as pd
 
 from dpsyn_sql.common.progress import phase
+from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import FURTHER, Given, OpenedRelation, opened_relations
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.evaluation.between import between
 from dpsyn_sql.evaluation.linked import keys_of, linked
-from dpsyn_sql.evaluation.links import (
-    DatabaseFile,
-    constraints_of,
-    extended,
-    said_of,
-    tree_of,
-    with_references,
-)
+from dpsyn_sql.evaluation.links import extended, tree_of
 from dpsyn_sql.evaluation.result import Evaluation
 from dpsyn_sql.evaluation.session import Session, homes_of, ids_of, refuse_no_pair, session_of
 from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.report.progress_bar import progress_bar
-from dpsyn_sql.source.names import fold, listed, split_name
+from dpsyn_sql.source.names import listed, split_name
 from dpsyn_sql.sqltext.fragments import ident
 
 _ENDINGS = (".duckdb", ".db")
@@ -39,7 +33,7 @@ def evaluate_database(
     synthetic: Given,
     *,
     tables: Sequence[str] | None = None,
-    domain: DatabaseFile = None,
+    domain: DomainSpec = None,
     seed: int = 1,
     memory_limit: str | None = None,
 ) -> Evaluation:
@@ -68,17 +62,12 @@ def evaluate_database(
     """
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed={said(seed)}: give a whole number from 0 up")
-    file, unit = said_of(domain)
-    names = _names(tables, file)
     with progress_bar():
-        tree, keys = _tree(con, names, file, unit, memory_limit)
+        tree, names = tree_of(con, tables, domain, memory_limit)
         path, made = _synthetic(con, synthetic, tree)
-        given: dict[str, Given] = {f"real {name}": name for name in names}
-        given |= {f"public {one.name}": one.name for one in tree.public}
+        given: dict[str, Given] = {f"real {name}": called for name, called in names.items()}
         given |= {f"synthetic {name}": place for name, place in made.items()}
         with opened_relations(con, given, memory_limit, path) as (engine, found):
-            opened = {one.name: found[f"public {one.name}"] for one in tree.public}
-            tree = with_references(tree, opened, keys)
             sessions = _sessions(con, engine, tree, found)
             with phase("rows of all tables"):
                 tied, broken = linked(tree, sessions, seed)
@@ -87,45 +76,8 @@ def evaluate_database(
     notes = [f"{name}: {note}" for name, one in sessions.items() for note in one.notes]
     notes += _nobodys(broken)
     homes = tuple(dict.fromkeys(home for one in sessions.values() for home in one.homes))
-    called = listed(names, len(names)).replace("'", "")
+    called = listed(names.values(), len(names)).replace("'", "")
     return Evaluation(called, os.fspath(synthetic), (rows[0], rows[1]), frames, tuple(notes), homes)
-
-
-def _names(tables: Sequence[str] | None, file: Mapping[str, object]) -> list[str]:
-    if isinstance(tables, str) or (tables is not None and not all(isinstance(name, str) for name in tables)):
-        raise InputError(f"tables={said(tables)}: give a list of names of tables")
-    names = [*(file if tables is None else tables)]
-    if len({*map(fold, names)}) < len(names):
-        raise InputError("tables= names a table twice")
-    if not names:
-        raise InputError("Say which tables: give tables=, or domain= with the domain file of the database.")
-    return names
-
-
-def _tree(
-    con: Connection,
-    names: Sequence[str],
-    file: Mapping[str, Mapping[str, object]],
-    unit: str,
-    memory_limit: str | None,
-) -> tuple[Tree, dict[str, tuple[str, ...]]]:
-    """The tree, and the key of each public table."""
-    if con is None:
-        raise InputError("con=None: give the connection or the DuckDB file that holds the real tables")
-    with opened_relations(con, {f"real {name}": name for name in names}, memory_limit) as (engine, found):
-        real = {name: found[f"real {name}"] for name in names}
-        constraints = {name: constraints_of(engine, one) for name, one in real.items()}
-        tree = tree_of(names, file, unit, real, constraints)
-    if not tree.public:
-        return tree, {}
-    given = {f"public {one.name}": one.name for one in tree.public}
-    with opened_relations(con, given, memory_limit) as (engine, found):
-        keys = {one.name: constraints_of(engine, found[f"public {one.name}"]).key for one in tree.public}
-    for table in tree:
-        for reference in table.references:
-            if reference.kind == "public" and not keys[reference.table]:
-                keys[reference.table] = reference.columns  # named alike
-    return tree, keys
 
 
 def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | None, dict[str, Given]]:
@@ -135,7 +87,6 @@ def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | No
             f"synthetic={said(synthetic)}: give a schema, a DuckDB file or a folder of Parquet files"
         )
     text = os.fspath(synthetic)
-    short = {table.name: (split_name(table.name) or (table.name,))[-1] for table in tree}
     if text.lower().endswith(_ENDINGS):
         if not isinstance(con, str | os.PathLike):
             raise InputError(
@@ -145,13 +96,13 @@ def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | No
         if not Path(text).is_file():
             raise InputError(f"There is no database file {said(text)}.")
         return Path(text).absolute(), {
-            name: f"{ident(FURTHER)}.main.{ident(last)}" for name, last in short.items()
+            table.name: f"{ident(FURTHER)}.main.{ident(table.name)}" for table in tree
         }
     if Path(text).is_dir():
-        return None, {name: str(Path(text) / f"{last}.parquet") for name, last in short.items()}
+        return None, {table.name: str(Path(text) / f"{table.name}.parquet") for table in tree}
     parts = split_name(text)
     schema = ".".join(map(ident, parts)) if parts else ident(text)
-    return None, {name: f"{schema}.{ident(last)}" for name, last in short.items()}
+    return None, {table.name: f"{schema}.{ident(table.name)}" for table in tree}
 
 
 def _sessions(

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.database_file import DatabaseFile, StatedTable, read_database
+from dpsyn_sql.domain.database_file import read_database
 from dpsyn_sql.domain.matching import key_role
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.specs import KeySpec
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.database_given import given_of
 from dpsyn_sql.engines.database_session import DatabaseSession, open_database
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import DomainError, InputError, SourceError
@@ -25,12 +26,11 @@ from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.ordering import ordering
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.planning.keys import roles_of
-from dpsyn_sql.planning.links import split_column
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.planning.tying.given import Given
-from dpsyn_sql.planning.tying.tables import tied_tables
+from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.source.names import display_name, fold, listed, name_hint
+from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 
@@ -107,8 +107,15 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
         InputError: the tables are no tree, or a name, key, bound or public table is refused.
         DomainError: with all faults of the domains of all tables.
     """
-    given = _given(request, session, read_database(request.domain))
+    file = read_database(request.domain)
+    given = given_of(session, file, request.unit or "", request.most or {}, request.exclude)
+    if len(given.private) == 1:
+        raise InputError(
+            f"Only one private table is named, {next(iter(given.private))}: release it with release(), and "
+            "give the column that says whose rows they are as privacy_unit=."
+        )
     tree = tied_tables(given)
+    check_weights(tree)
     _check_unit_name(tree)
     _check_excluded_keys(tree, given)
     faults, shapes = list[str](), dict[str, Shape]()
@@ -131,56 +138,6 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
     return TreeOfTables(replace(tree, tables=tuple(tables)), shapes, found)
 
 
-# -- names -------------------------------------------------------------------------------------------
-
-
-def _given(request: DatabaseRequest, session: DatabaseSession, file: DatabaseFile) -> Given:
-    """What the request, its file and the catalog say, by the names of the tables.
-
-    Raises:
-        InputError: a name is unknown.
-    """
-    root, unit = _unit(request.unit or "", session)
-    stated = dict[str, StatedTable]()
-    for text, table in file.tables.items():
-        if (name := _stated_name(text, session, "tables", session.relations)) is not None:
-            stated[name] = table
-    public_keys = dict[str, tuple[str, ...]]()
-    for text, key in file.public.items():
-        if (name := _stated_name(text, session, "public_tables", session.public)) is not None:
-            public_keys[name] = key
-    return Given(
-        root=root,
-        unit=unit,
-        private={name: session.facts[name] for name in session.relations},
-        public={name: session.facts[name] for name in session.public},
-        relations={**session.relations, **session.public},
-        stated=stated,
-        public_keys=public_keys,
-        most=_most(request, session),
-        excluded=_excluded(request, session),
-    )
-
-
-def _unit(text: str, session: DatabaseSession) -> tuple[str, str]:
-    """The table of the units, and the column of its key if it is named."""
-    found = session.named(text)
-    if found is not None:
-        table, column = found, ""
-    else:
-        parts = split_column(text, _spellings(session))
-        if parts is None:
-            raise InputError(
-                f"unit={text!r} names no table of the release: give the key of one of "
-                f"{listed(session.relations)}, such as '{next(iter(session.relations))}.id', and name its "
-                "table in tables=."
-            )
-        table, column = session.named(parts[0]) or "", parts[1]
-    if table not in session.relations:
-        raise InputError(f"unit={text!r} is of {table}, a public table: units are rows of a private one.")
-    return table, column
-
-
 def _check_unit_name(tree: Tree) -> None:
     """A ledger calls single rows, and rows of results, by words that a key must not have.
 
@@ -193,59 +150,6 @@ def _check_unit_name(tree: Tree) -> None:
             f"The key of {tree.root.name} is called {name!r}, which means single rows to a ledger. Rename "
             "the column, or give it another name in a view."
         )
-
-
-def _spellings(session: DatabaseSession) -> list[str]:
-    return list(dict.fromkeys([*session.facts, *session.spelled.values()]))
-
-
-def _stated_name(
-    text: str, session: DatabaseSession, section: str, known: Mapping[str, object]
-) -> str | None:
-    """The table of the release that the file means; None if it is another table of the database."""
-    name = session.named(text)
-    if name is not None and name in known:
-        return name
-    if name is not None:
-        other = "public" if section == "tables" else "private"
-        raise InputError(
-            f"The file of the database has {text!r} under {section}:, and {name} is {other} in this "
-            "release: a table is either private or public."
-        )
-    catalog = DuckDBCatalog(session.engine)
-    if catalog.look_up(text) is None:
-        hint = name_hint(text, session.facts, "the release has")
-        raise InputError(f"The file of the database has {text!r} under {section}:, which is no table; {hint}")
-    return None
-
-
-def _most(request: DatabaseRequest, session: DatabaseSession) -> dict[str, int]:
-    found = dict[str, int]()
-    for text, number in (request.most or {}).items():
-        name = session.named(text)
-        if name is None or name not in session.relations:
-            hint = name_hint(text, session.relations, "they are")
-            raise InputError(f"most= names {text!r}, which is no private table of the release; {hint}")
-        found[name] = number
-    return found
-
-
-def _excluded(request: DatabaseRequest, session: DatabaseSession) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for text in request.exclude:
-        parts = split_column(text, _spellings(session))
-        name = None if parts is None else session.named(parts[0])
-        if parts is None or name is None or name not in session.relations:
-            raise InputError(
-                f"exclude= names {text!r}: give a table of the release and its column, such as "
-                f"'{next(iter(session.relations))}.note'. The tables are {listed(session.relations)}."
-            )
-        column = session.facts[name].column(parts[1])
-        if column is None:
-            hint = name_hint(parts[1], [one.name for one in session.facts[name].columns])
-            raise InputError(f"exclude= names {text!r}, and {name} has no such column; {hint}")
-        found[name] = found.get(name, frozenset()) | {column.name}
-    return found
 
 
 def _check_excluded_keys(tree: Tree, given: Given) -> None:

@@ -194,7 +194,9 @@ def protected_words(tables: Sequence[Facts]) -> str:
     """
     root = next(str(one["table"]) for one in tables if one["parent"] is None)
     below = _with_rows(tables, root)
-    return f"one row of {root}" + (f" with all rows that belong to it, of which {below} count" if below else "")
+    return f"one row of {root}" + (
+        f" with all rows that belong to it, of which {below} count" if below else ""
+    )
 
 
 def _with_rows(tables: Sequence[Facts], parent: str) -> str:

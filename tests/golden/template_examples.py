@@ -383,7 +383,6 @@ EXAMPLES = {
         }
     },
     "evaluate/comment": {"": PLACE},
-    "evaluate/constraints": {"": PLACE},
     "evaluate/correlations": {
         "": {
             "relation": SRC,

@@ -73,7 +73,7 @@ def stated_owner(given: Given, name: str) -> Iterator[Link]:
         parent = given.named(words.parent)
         if parent is None or parent not in given.private:
             raise InputError(
-                f"{where} has parent: {words.parent!r}, which is no private table of the release; "
+                f"{where} has parent: {words.parent!r}, which is no private table; "
                 f"{name_hint(words.parent, given.private, 'they are')}"
             )
         known = [link for link in facts.links if link.table == parent]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.links import Link
 from dpsyn_sql.planning.tying.given import Given
-from dpsyn_sql.planning.tying.links import stated_owner
+from dpsyn_sql.planning.tying.links import foreign_keys, stated_owner
 from dpsyn_sql.source.names import listed
 
 
@@ -31,6 +31,26 @@ def owners_of(given: Given, links: Mapping[str, tuple[Link, ...]]) -> dict[str, 
         if name not in reaching:
             raise _unreached(given, name, upwards, links)
     return {name: _owner(given, name, upwards[name]) for name in given.private if name != given.root}
+
+
+def root_of(given: Given) -> str:
+    """The one table that has no parent, where nobody says which holds the units.
+
+    Raises:
+        InputError: several tables have none, or each has one.
+    """
+    roots = [
+        name
+        for name in given.private
+        if not any(link.table in given.private and link.table != name for link in foreign_keys(given, name))
+    ]
+    if len(roots) != 1:
+        raise InputError(
+            f"One table has no parent: the one that holds the units. Here these have none: "
+            f"{listed(roots) or 'none'}. Say parent: and foreign_key: of the others in the file of the "
+            "database."
+        )
+    return roots[0]
 
 
 def _reaching(root: str, upwards: Mapping[str, list[Link]]) -> list[str]:

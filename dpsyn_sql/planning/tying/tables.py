@@ -26,11 +26,6 @@ def tied_tables(given: Given) -> Tree:
     Raises:
         InputError: the tables are no tree, a key is missing or cannot be one, or a bound is out of range.
     """
-    if len(given.private) == 1:
-        raise InputError(
-            f"Only one private table is named, {next(iter(given.private))}: release it with release(), and "
-            "give the column that says whose rows they are as privacy_unit=."
-        )
     links = {name: foreign_keys(given, name) for name in given.private}
     owners = owners_of(given, links)
     keys = keys_of(given, links, owners)
@@ -60,9 +55,7 @@ def tied_tables(given: Given) -> Tree:
             )
         )
     public = (PublicTable(name, given.relations[name], keys.get(name, ())) for name in given.public)
-    tree = Tree(tuple(tables), tuple(public))
-    _check_weights(tree)
-    return tree
+    return Tree(tuple(tables), tuple(public))
 
 
 def _sorted(given: Given, links: Mapping[str, Sequence[Link]]) -> list[str]:
@@ -169,7 +162,12 @@ def _most(given: Given, name: str, columns: Sequence[str], key: Sequence[str]) -
     return given.most.get(name, DEFAULT_MOST if stated is None else stated)
 
 
-def _check_weights(tree: Tree) -> None:
+def check_weights(tree: Tree) -> None:
+    """Refuse a tree in which a row can count nothing.
+
+    Raises:
+        InputError: a unit may have more rows in a table than its weight divides into.
+    """
     if tree.countable:
         return
     deepest = next(table for table in tree if tree.rows_per_unit(table.name) > WEIGHT)

@@ -351,6 +351,47 @@ def test_links_come_from_the_catalog_and_references_are_compared_by_what_they_na
     assert len(keys) == 2 + 1 + 3
 
 
+def test_a_file_with_its_tables_in_a_schema_has_public_tables_that_foreign_keys_name(tmp_path):
+    file = tmp_path / "real.duckdb"
+    with duckdb.connect(str(file)) as con:
+        constrained(con, "own")
+        constrained(con, "made")
+        con.execute("UPDATE made.orders SET good = 'z'")
+    found = evaluate_database(file, "made", tables=["own.people", "own.orders"])
+    pairs = found.tables["joined_pairs"].set_index(["first", "second"])["tv"]
+    assert pairs["town", "good: good"] == pytest.approx(2 / 3) and found.real == "own.people, own.orders"
+    keys = found.tables["keys"].set_index(["table", "key"])
+    assert keys.loc[("orders", "good"), ["names", "missing_synthetic"]].tolist() == ["goods", 0]
+
+
+def test_tables_whose_rows_could_be_too_many_for_a_release_are_compared():
+    names = [f"t{place}" for place in range(7)]
+    with duckdb.connect() as con:
+        for schema in ("main", "made"):
+            con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            for above, name in zip([None, *names], names, strict=False):
+                con.execute(
+                    f"CREATE TABLE {schema}.{name} (id INTEGER PRIMARY KEY, x INTEGER, "
+                    f"up INTEGER {f'REFERENCES {schema}.{above}' if above else ''})"
+                )
+                con.execute(f"INSERT INTO {schema}.{name} SELECT range, range % 2, range // 2 FROM range(8)")
+        found = evaluate_database(con, "made", tables=names)
+    assert len(found.tables["links"]) == 6 and found.tables["joined_pairs"]["tv"].max() == 0
+
+
+def test_a_table_below_one_that_is_left_out_is_none_of_the_tree():
+    """What a foreign key names beside the compared tables counts as public, whatever the file says of it."""
+    with duckdb.connect() as con:
+        constrained(con, "main")
+        constrained(con, "made")
+        con.execute("UPDATE made.orders SET good = 'z' WHERE good = 'x'")
+        stated = {"goods": {"key": "good"}, "people": {"key": "person"}, "orders": {"parent": "people"}}
+        domain = {"unit": "people.person", "tables": stated}
+        found = evaluate_database(con, "made", tables=["people", "orders"], domain=domain)
+    pairs = found.tables["joined_pairs"].set_index(["first", "second"])["tv"]
+    assert pairs["town", "good: good"] == pytest.approx(1 / 3)
+
+
 def test_two_owners_need_a_word():
     with duckdb.connect() as con:
         for schema in ("main", "made"):
@@ -363,7 +404,7 @@ def test_two_owners_need_a_word():
             )
             con.execute(f"INSERT INTO {schema}.a VALUES (1, 1), (2, 2); INSERT INTO {schema}.b VALUES (1, 1)")
             con.execute(f"INSERT INTO {schema}.c VALUES (1, 1, 3), (2, NULL, 4)")
-        with pytest.raises(InputError, match="c has foreign keys to 'a', 'b': say"):
+        with pytest.raises(InputError, match="c belongs to units in several ways: 'a -> a', 'b -> b'. Say"):
             evaluate_database(con, "made", tables=["a", "b", "c"])
         domain = {"tables": {"a": {}, "b": {}, "c": {"parent": "a"}}}
         found = evaluate_database(con, "made", domain=domain)
@@ -434,8 +475,8 @@ def test_a_page_has_every_table(tmp_path):
         ({"tables": ["people", "PEOPLE"]}, "twice"),
         ({"tables": "people"}, "give a list"),
         ({"tables": ["people", "visits"], "domain": None}, "One table has no parent"),
-        ({"domain": {"columns": {}}}, "no domain file of a database"),
-        ({"tables": ["visits", "tests"]}, "parent 'people' is none of the tables"),
+        ({"domain": {"columns": {}}}, "must be a mapping with the key tables:"),
+        ({"tables": ["visits", "tests"]}, "parent: 'people', which is no private table"),
         ({"seed": -1}, "whole number"),
         ({"tables": [*TABLES, "nothing"]}, "no table, view or file 'nothing'"),
         ({"synthetic": 3}, "give a schema"),
