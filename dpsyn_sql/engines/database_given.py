@@ -10,7 +10,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.database_session import DatabaseSession
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tying.given import Given
-from dpsyn_sql.planning.tying.owners import root_of
+from dpsyn_sql.planning.tying.links import root_of
 from dpsyn_sql.source.names import listed, name_hint
 
 

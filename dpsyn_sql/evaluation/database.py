@@ -63,9 +63,9 @@ def evaluate_database(
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed={said(seed)}: give a whole number from 0 up")
     with progress_bar():
-        tree, names = tree_of(con, tables, domain, memory_limit)
+        tree = tree_of(con, tables, domain, memory_limit)
         path, made = _synthetic(con, synthetic, tree)
-        given: dict[str, Given] = {f"real {name}": called for name, called in names.items()}
+        given: dict[str, Given] = {f"real {table.name}": table.name for table in tree}
         given |= {f"synthetic {name}": place for name, place in made.items()}
         with opened_relations(con, given, memory_limit, path) as (engine, found):
             sessions = _sessions(con, engine, tree, found)
@@ -76,7 +76,7 @@ def evaluate_database(
     notes = [f"{name}: {note}" for name, one in sessions.items() for note in one.notes]
     notes += _nobodys(broken)
     homes = tuple(dict.fromkeys(home for one in sessions.values() for home in one.homes))
-    called = listed(names.values(), len(names)).replace("'", "")
+    called = listed([table.name for table in tree], len(tree.tables)).replace("'", "")
     return Evaluation(called, os.fspath(synthetic), (rows[0], rows[1]), frames, tuple(notes), homes)
 
 
@@ -87,6 +87,7 @@ def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | No
             f"synthetic={said(synthetic)}: give a schema, a DuckDB file or a folder of Parquet files"
         )
     text = os.fspath(synthetic)
+    short = {table.name: (split_name(table.name) or (table.name,))[-1] for table in tree}
     if text.lower().endswith(_ENDINGS):
         if not isinstance(con, str | os.PathLike):
             raise InputError(
@@ -96,13 +97,13 @@ def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | No
         if not Path(text).is_file():
             raise InputError(f"There is no database file {said(text)}.")
         return Path(text).absolute(), {
-            table.name: f"{ident(FURTHER)}.main.{ident(table.name)}" for table in tree
+            name: f"{ident(FURTHER)}.main.{ident(last)}" for name, last in short.items()
         }
     if Path(text).is_dir():
-        return None, {table.name: str(Path(text) / f"{table.name}.parquet") for table in tree}
+        return None, {name: str(Path(text) / f"{last}.parquet") for name, last in short.items()}
     parts = split_name(text)
     schema = ".".join(map(ident, parts)) if parts else ident(text)
-    return None, {table.name: f"{schema}.{ident(table.name)}" for table in tree}
+    return None, {name: f"{schema}.{ident(last)}" for name, last in short.items()}
 
 
 def _sessions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 def tree_of(
     con: Connection, tables: Sequence[str] | None, domain: DomainSpec, memory_limit: str | None
-) -> tuple[Tree, dict[str, str]]:
-    """The tree of the real tables, and how each of them was called.
+) -> Tree:
+    """The tree of the real tables, each called as it was given.
 
     Raises:
         InputError, SourceError: the tables, the file or the names are refused, or they are no tree.
@@ -37,7 +37,7 @@ def tree_of(
     with open_linked(con, names, [*file.public, *stated], memory_limit=memory_limit) as session:
         file = _compared(file, session)
         tree = tied_tables(given_of(session, file, file.unit))
-        return tree, {name: session.spelled[name] for name in session.relations}
+        return _called(tree, {name: session.spelled[name] for name in session.relations})
 
 
 def _compared(file: DatabaseFile, session: DatabaseSession) -> DatabaseFile:
@@ -48,6 +48,19 @@ def _compared(file: DatabaseFile, session: DatabaseSession) -> DatabaseFile:
         {text: one for text, one in file.tables.items() if session.named(text) in session.relations},
         {text: key for text, key in file.public.items() if session.named(text) in session.public},
     )
+
+
+def _called(tree: Tree, names: Mapping[str, str]) -> Tree:
+    tables = [
+        replace(
+            table,
+            name=names[table.name],
+            parent=None if table.parent is None else names[table.parent],
+            references=tuple(replace(one, table=names.get(one.table, one.table)) for one in table.references),
+        )
+        for table in tree
+    ]
+    return replace(tree, tables=tuple(tables))
 
 
 def extended(table: Table, tree: Tree, one: OpenedRelation) -> OpenedRelation:

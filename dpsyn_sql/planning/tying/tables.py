@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.links import Link
 from dpsyn_sql.planning.tree import DEFAULT_MOST, PublicTable, Reference, ReferenceKind, Table, Tree
-from dpsyn_sql.planning.tying.given import Given
+from dpsyn_sql.planning.tying.given import Given, Link
 from dpsyn_sql.planning.tying.keys import check_link, in_order, keys_of
-from dpsyn_sql.planning.tying.links import foreign_keys
-from dpsyn_sql.planning.tying.owners import owners_of
+from dpsyn_sql.planning.tying.links import foreign_keys, owners_of
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import WEIGHT, Column
 

@@ -361,7 +361,7 @@ def test_a_file_with_its_tables_in_a_schema_has_public_tables_that_foreign_keys_
     pairs = found.tables["joined_pairs"].set_index(["first", "second"])["tv"]
     assert pairs["town", "good: good"] == pytest.approx(2 / 3) and found.real == "own.people, own.orders"
     keys = found.tables["keys"].set_index(["table", "key"])
-    assert keys.loc[("orders", "good"), ["names", "missing_synthetic"]].tolist() == ["goods", 0]
+    assert keys.loc[("own.orders", "good"), ["names", "missing_synthetic"]].tolist() == ["goods", 0]
 
 
 def test_tables_whose_rows_could_be_too_many_for_a_release_are_compared():
