@@ -42,8 +42,7 @@ from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.families import encode_families
 from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.encode.tree import TreeCodes
-from dpsyn_sql.private.encode.tree_units import discovery_relation, units_of_rows
+from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation, units_of_rows
 from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
@@ -17,19 +18,15 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, families_of_table
 from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.planning.tree import Table, Tree
-from dpsyn_sql.private.encode.codes import (
-    Carried,
-    encode_expression,
-    encode_query,
-    key_bytes,
-    mixed_radix,
-)
+from dpsyn_sql.private.encode.codes import Carried, encode_expression, encode_query, key_bytes, mixed_radix
 from dpsyn_sql.private.encode.family_classes import class_expression
 from dpsyn_sql.private.encode.row_before import RowBefore, moment
 from dpsyn_sql.source.engine import SourceEngine
+from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.parts import Encoding
-from dpsyn_sql.source.relation import WEIGHT
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.source.relation import WEIGHT, Column, Relation
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 _STEM = "dpsyn_kept"
@@ -295,3 +292,43 @@ class TreeCodes:
 
     def _number(self, name: str) -> int:
         return next(number for number, table in enumerate(self._tree) if table.name == name)
+
+
+# -- for discovery -----------------------------------------------------------------------------------
+
+
+_OWN = "own"
+
+
+def discovery_relation(tree: Tree, name: str, dialect: Dialect = DUCKDB) -> tuple[Relation, str]:
+    """The rows of a table with the unit that each belongs to, and the name of the unit's column, which holds
+    bytes and is never NULL.
+
+    A row of two units is there once for each, a row of nobody is not. Nothing is bounded: what counts over it
+    counts with ``PrivacyUnit(column, max_rows=1)``.
+    """
+    table = tree[name]
+    relation = table.relation
+    taken = {fold(column.name) for column in relation.columns}
+    unit = next(text for number in count() if (text := f"its_unit{number or ''}") not in taken)
+    sql = render(
+        "encode/tree_joined",
+        relation=relation.sql,
+        columns=[ident(column.name) for column in relation.columns if not column.refused],
+        unit=ident(unit),
+        owner=key_bytes(table.foreign_key if table.parent else table.key, dialect, of=_OWN),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+    )
+    columns = (*relation.columns, Column(unit, "BLOB", not_null=True))
+    return replace(relation, sql=sql, columns=columns), unit
+
+
+def units_of_rows(tree: Tree, table: Table, dialect: Dialect) -> Fragment:
+    """The query of the units of an inner table's rows, by the keys of these rows."""
+    return render(
+        "encode/tree_units",
+        relation=table.relation.sql,
+        key=key_bytes(table.key, dialect, of=_OWN),
+        owner=key_bytes(table.foreign_key, dialect, of=_OWN) if table.parent else Fragment(""),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+    )

@@ -33,8 +33,7 @@ from dpsyn_sql.planning.queries import KeyQuery, MarginalQuery
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.tree import TreeCodes
-from dpsyn_sql.private.encode.tree_units import discovery_relation
+from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation
 from dpsyn_sql.source.relation import WEIGHT, Column, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
