@@ -18,7 +18,8 @@ from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, re
 from dpsyn_sql.engines.source_session import Connection, SourceSession, public_identities, resolve
 from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice, stored
 from dpsyn_sql.errors import InputError, SourceError, said
-from dpsyn_sql.planning.tying.given import Link, TableFacts, split_column
+from dpsyn_sql.planning.tree import Link
+from dpsyn_sql.planning.tying.given import TableFacts, split_column
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.ledger_names import LedgerNames

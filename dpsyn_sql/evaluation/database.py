@@ -196,7 +196,7 @@ def extended(table: Table, tree: Tree, one: OpenedRelation) -> OpenedRelation:
             selected.append(f"{named} AS {ident(name)}")
             columns.append(replace(one.columns[0], name=name, sql_type="BOOLEAN", refused=""))
             continue
-        public = next(item for item in tree.public if item.name == reference.table)
+        public = tree.public_table(reference.table)
         known = {fold(column.name): column for column in public.relation.columns}
         for by in reference.by or public.key:
             column = known[fold(by)]

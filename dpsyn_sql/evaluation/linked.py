@@ -171,7 +171,7 @@ def _key_lines(tree: Tree, table: Table, codes: Mapping[str, Codes]) -> list[dic
 
 def _target(tree: Tree, reference: Reference) -> Table | PublicTable:
     if reference.kind == "public":
-        return next(one for one in tree.public if one.name == reference.table)
+        return tree.public_table(reference.table)
     return tree[reference.table]
 
 

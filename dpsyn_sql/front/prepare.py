@@ -26,7 +26,6 @@ from dpsyn_sql.engines.target_session import Output, Target, open_target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
-from dpsyn_sql.front.ordering import ordering
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import METHODS, method_of, static_of
@@ -36,6 +35,7 @@ from dpsyn_sql.planning.explain import learnt_types, stay_text
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
+from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.source.files import ending_of

@@ -23,12 +23,11 @@ from dpsyn_sql.engines.database_session import DatabaseSession, open_database
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import DomainError, InputError, SourceError
 from dpsyn_sql.front.database_request import DatabaseRequest
-from dpsyn_sql.front.ordering import ordering
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
-from dpsyn_sql.planning.keys import roles_of
-from dpsyn_sql.planning.tree import Table, Tree
+from dpsyn_sql.planning.tree import Table, Tree, roles_of
 from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
+from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT

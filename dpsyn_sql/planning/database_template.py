@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.template import HOW_TO_DECLARE, column_form, quoted
-from dpsyn_sql.planning.tree import DEFAULT_MOST
-from dpsyn_sql.planning.tying.given import Link, TableFacts
+from dpsyn_sql.planning.tree import DEFAULT_MOST, Link
+from dpsyn_sql.planning.tying.given import TableFacts
 
 _HEAD = """\
 # Public facts of a database whose tables are released together.

@@ -7,16 +7,30 @@ the rows of a table that its key leads to, at most ``most`` of each row above.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import WEIGHT, Relation
 
 DEFAULT_MOST = 16
 """Rows that are kept of one row of the parent, unless the owner says otherwise."""
 
 ReferenceKind = Literal["public", "other", "self"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A foreign key: ``columns`` name a row of ``table`` by its columns ``key``, in the same order.
+
+    ``key`` is empty if nobody says more than the table: then it is the key of it.
+    """
+
+    columns: tuple[str, ...]
+    table: str
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,11 @@ class Table:
         beside = (name for reference in self.references for name in reference.columns)
         return frozenset((*self.key, *self.foreign_key, *beside))
 
+    @property
+    def numbered_within_parent(self) -> bool:
+        """Whether its key holds all of the owning foreign key: other parts are numbers within the parent."""
+        return self.parent is not None and set(self.foreign_key) <= set(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -87,6 +106,10 @@ class Tree:
     def __iter__(self) -> Iterator[Table]:
         return iter(self.tables)
 
+    def public_table(self, name: str) -> PublicTable:
+        """The public table of a name."""
+        return next(table for table in self.public if table.name == name)
+
     def children(self, name: str) -> tuple[Table, ...]:
         """The tables right below, in order."""
         return tuple(table for table in self.tables if table.parent == name)
@@ -99,6 +122,24 @@ class Tree:
     def rows_per_unit(self, name: str) -> int:
         """How many rows of a unit are kept in a table at most."""
         return math.prod(table.most for table in self.path(name))
+
+    def links(self, name: str) -> Iterator[Link]:
+        """What a table's columns name: the parent's row first, then the references."""
+        table = self[name]
+        if table.parent is not None:
+            yield Link(table.foreign_key, table.parent, self[table.parent].key)
+        for reference in table.references:
+            named = (
+                self.public_table(reference.table) if reference.kind == "public" else self[reference.table]
+            )
+            yield Link(reference.columns, reference.table, named.key)
+
+    def has_unique_key(self, name: str) -> bool:
+        """Whether the written key of a table has other values in each row: a part of it is fresh, or numbered
+        within the parent, or the parent has one such row."""
+        table = self[name]
+        own = set(table.key) - {column for link in self.links(name) for column in link.columns}
+        return bool(own) or (table.numbered_within_parent and table.most == 1)
 
     @property
     def countable(self) -> bool:
@@ -115,3 +156,43 @@ class Tree:
             for reference in table.references
             if reference.kind == "other"
         )
+
+
+def roles_of(tree: Tree, name: str, types: Mapping[str, str]) -> tuple[Role, ...]:
+    """How all columns in the keys of a table are written.
+
+    The key of a parent's row is copied into the rows below it. A key that holds all of the owning foreign key
+    has numbers within the parent in its other parts; any other key is fresh.
+
+    Args:
+        tree: of all tables.
+        name: of the table.
+        types: SQL types of its columns, as the catalog of the source spells them.
+
+    Raises:
+        InternalError: one column belongs to the owning foreign key and to a reference, or to two references.
+    """
+    table, found = tree[name], dict[str, Role]()
+    for link in tree.links(name):
+        for column, key in zip(link.columns, link.key, strict=True):
+            if column in found:
+                raise InternalError(f"column {column!r} of table {name!r} names two rows")
+            found[column] = _named(table, link, column, key, types[column])
+    for column in table.key:
+        if column not in found:
+            kind = types[column]
+            found[column] = (
+                PartOfKey(column, kind)
+                if table.numbered_within_parent
+                else Key(column, kind, "key of the table")
+            )
+    return tuple(found.values())
+
+
+def _named(table: Table, link: Link, column: str, key: str, kind: str) -> Role:
+    if link.columns == table.foreign_key:
+        return ForeignKey(column, kind, link.table, key)
+    reference = next(one for one in table.references if one.columns == link.columns)
+    if reference.kind == "public":
+        return PublicKey(column, kind, key, link.columns[0])
+    return RandomKey(column, kind, link.table, key, link.columns[0], reference.kind == "self")

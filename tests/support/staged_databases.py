@@ -6,8 +6,7 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.planning.keys import links_of, roles_of
-from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
+from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree, roles_of
 from dpsyn_sql.rows.sample.tree import table_seed
 from dpsyn_sql.rows.write.database import WrittenTable
 from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows
@@ -195,7 +194,7 @@ def _check_reference(made, table, reference, rows, keys):
             assert number == 0 or key in keys[table.name][:number]
         else:
             assert (key[0] is None and not keys[reference.table]) or key in set(keys[reference.table])
-    assert set(links_of(made.tree, table.name))
+    assert set(made.tree.links(table.name))
 
 
 def shop(customers=20, key="INTEGER"):

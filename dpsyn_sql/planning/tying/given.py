@@ -7,20 +7,9 @@ from dataclasses import dataclass, field
 
 from dpsyn_sql.domain.database_file import StatedTable
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.planning.tree import Link
 from dpsyn_sql.source.names import display_name, fold, name_hint, split_name
 from dpsyn_sql.source.relation import Column, Relation
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A foreign key: ``columns`` name a row of ``table`` by its columns ``key``, in the same order.
-
-    ``key`` is empty if nobody says more than the table: then it is the key of it.
-    """
-
-    columns: tuple[str, ...]
-    table: str
-    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

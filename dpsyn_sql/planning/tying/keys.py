@@ -8,7 +8,8 @@ from dataclasses import replace
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.domain.unit import family_of, identifies
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.tying.given import Given, Link
+from dpsyn_sql.planning.tree import Link
+from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.source.relation import Column
 
 

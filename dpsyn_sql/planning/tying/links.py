@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.tying.given import Given, Link
+from dpsyn_sql.planning.tree import Link
+from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.source.names import listed, name_hint
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.tree import DEFAULT_MOST, PublicTable, Reference, ReferenceKind, Table, Tree
-from dpsyn_sql.planning.tying.given import Given, Link
+from dpsyn_sql.planning.tree import DEFAULT_MOST, Link, PublicTable, Reference, ReferenceKind, Table, Tree
+from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.keys import check_link, in_order, keys_of
 from dpsyn_sql.planning.tying.links import foreign_keys, owners_of
 from dpsyn_sql.source.names import fold, listed

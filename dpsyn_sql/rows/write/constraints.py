@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.shape import PublicKey, RandomKey, Shape
-from dpsyn_sql.planning.keys import is_unique, links_of, public_table
-from dpsyn_sql.planning.tree import PublicTable, Tree
+from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.rows.decode.output import written_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -23,7 +22,7 @@ def written_order(tree: Tree, names: Collection[str]) -> list[str]:
                 for name in left
                 if all(
                     link.table in order or link.table == name or (owned and link.table != tree[name].parent)
-                    for link in links_of(tree, name)
+                    for link in tree.links(name)
                     if link.table in names
                 )
             ]
@@ -63,7 +62,7 @@ class Constraints:
             yield Fragment(f"{ident(column)} {kind}{' NOT NULL' if column in never_null else ''}")
         if key := self._key(name):
             yield Fragment(f"PRIMARY KEY ({_listed(key)})")
-        for link in () if shape is None else links_of(self.tree, name):
+        for link in () if shape is None else self.tree.links(name):
             if link.table in before and link.key == self._key(link.table):
                 other = self._types(link.table)
                 if all(kinds[own] == other[key] for own, key in zip(link.columns, link.key, strict=True)):
@@ -76,17 +75,14 @@ class Constraints:
     def _key(self, name: str) -> tuple[str, ...]:
         """The columns that have other values in each row; none if nothing promises it."""
         if name in self.shapes:
-            return self.tree[name].key if is_unique(self.tree, name) else ()
-        return self._public(name).key
+            return self.tree[name].key if self.tree.has_unique_key(name) else ()
+        return self.tree.public_table(name).key
 
     def _types(self, name: str) -> dict[str, Fragment]:
         if name in self.shapes:
             shape = self.shapes[name]
             return {column: written_type(shape.types[column]) for column in shape.order}
-        return {one.name: Fragment(one.sql_type) for one in self._public(name).relation.columns}
-
-    def _public(self, name: str) -> PublicTable:
-        return public_table(self.tree, name)
+        return {one.name: Fragment(one.sql_type) for one in self.tree.public_table(name).relation.columns}
 
 
 def _listed(columns: Sequence[str]) -> Fragment:

@@ -76,7 +76,7 @@ class WrittenTable:
 
     Args:
         name: of the table in the tree.
-        shape: complete; ``planning.keys.roles_of`` says the roles of its keys.
+        shape: complete; ``planning.tree.roles_of`` says the roles of its keys.
         staged: quoted name of the table of codes: row (0, 1, ... without gaps), a0, a1, ..., parent (row of
             the table above), rank (within the parent, from 0), and ``decode.output.beside_codes``.
         seed: of its values and keys (``table_seed``); conditions were met by the same seed.

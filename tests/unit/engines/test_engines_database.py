@@ -5,7 +5,7 @@ import pytest
 
 from dpsyn_sql.engines.database_session import open_database, open_schema
 from dpsyn_sql.errors import InputError, InternalError, SourceError
-from dpsyn_sql.planning.tying.given import Link
+from dpsyn_sql.planning.tree import Link
 from dpsyn_sql.source.ledger_names import LedgerNames
 
 SQL = """
