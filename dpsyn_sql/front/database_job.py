@@ -47,6 +47,11 @@ class TableDesign(Design):
         return self.table.name
 
     @property
+    def counted(self) -> str:
+        """What a threshold counts: the column of the unit is one that we made."""
+        return "units"
+
+    @property
     def asks_siblings(self) -> bool:
         """The root has no rows that belong together."""
         return self.table.parent is not None and self.method.takes_classes

@@ -118,6 +118,12 @@ class Design:
         """Whether it asks if rows of a unit are alike."""
         return self.source.unit.together and self.method.takes_classes
 
+    @property
+    def counted(self) -> str:
+        """What a threshold counts, in words."""
+        unit = self.source.unit.column
+        return "rows" if unit is None else f"values of {unit}"
+
     def chooser_of(self, plan: Plan) -> Chooser:
         """What decides whether columns are asked about once; ``plan`` is of this design."""
         attributes = len(plan.domain.attributes)

@@ -28,7 +28,7 @@ _HIDE: tuple[Ask, ...] = ("grid", "leaves", "mixed")
 
 def lost_of(design: Design, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
     """The losses and verdicts for the certificate, and the doubts that follow from them."""
-    needed, unit = _rows_needed(fitted.plan), fitted.plan.source.unit.column
+    needed = _rows_needed(fitted.plan)
     losses = losses_of(fitted, needed, design.shape)
     weighted = design.terms.workload.weighted
     terms = Terms(
@@ -41,7 +41,7 @@ def lost_of(design: Design, fitted: FittedRelease) -> tuple[dict[str, Any], Doub
             and not any(column.attribute.beyond)
         },
         named={name for members, weight in weighted if weight > 1 for name in members},
-        units="rows" if unit is None else f"values of {unit}",
+        units=design.counted,
         chosen=none_asked(fitted.plan) is not None,
     )
     found = judged(fitted, losses, terms)
