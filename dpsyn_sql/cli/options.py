@@ -19,14 +19,13 @@ from typer.core import TyperCommand
 from dpsyn_sql.errors import InputError, SourceError
 from dpsyn_sql.front.database_request import (
     DATABASE_DEFAULTS,
-    DATABASE_ENDINGS,
     DATABASE_OPTIONS,
     DatabaseRequest,
 )
 from dpsyn_sql.front.options import Option
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 from dpsyn_sql.planning.workload import members_of
-from dpsyn_sql.source.files import is_duckdb_file
+from dpsyn_sql.source.files import DATABASE_ENDINGS, is_duckdb_file
 
 if TYPE_CHECKING:
     from dpsyn_sql.methods import Recipe

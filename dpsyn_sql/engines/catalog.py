@@ -29,6 +29,7 @@ from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_cl
 from dpsyn_sql.source.names import (
     display_name,
     fold,
+    last_part,
     listed,
     near_matches,
     shorten,
@@ -228,8 +229,7 @@ class DuckDBCatalog:
 
     def near(self, text: str) -> list[str]:
         """Relations with a name like the last part of ``text``, for messages."""
-        last = (split_name(text) or (text,))[-1]
-        names = near_matches(last, (found.identity[2] for found in self.relations.values()))
+        names = near_matches(last_part(text), (found.identity[2] for found in self.relations.values()))
         return [
             display_name(*found.identity)
             for name in names

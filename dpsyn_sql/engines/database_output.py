@@ -11,7 +11,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import TargetError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.source.names import case_clashes, listed, split_name
+from dpsyn_sql.source.names import case_clashes, last_part, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Written:
             TargetError: two tables would have one name.
         """
         written = [*self.tables, *(table.name for table in copies)]
-        names = {name: (split_name(name) or (name,))[-1] for name in written}
+        names = {name: last_part(name) for name in written}
         if clashes := case_clashes(list(names.values())):
             raise TargetError(
                 f"Several tables of the release have the name {listed(clashes)}: the output has one of each "

@@ -27,13 +27,12 @@ from dpsyn_sql.engines.target_session import (
 )
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
+from dpsyn_sql.source.files import DATABASE_ENDINGS, ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.names import display_name, fold, listed, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.source.sessions import is_spark
 from dpsyn_sql.sqltext.release_tables import SCHEMA
 
-_DATABASES = (".duckdb", ".db")
 _ALL = "*"  # what the ledger calls all tables of a schema
 
 
@@ -73,7 +72,7 @@ def open_database_target(
     if not isinstance(text, str) or not text.strip() or "\x00" in text:
         raise TargetError("into= must be the name of a schema or a path, without NUL characters.")
     is_path = into is not None and (not isinstance(into, str) or looks_like_path(text))
-    if Path(text).suffix.lower() in _DATABASES and not text.endswith('"'):
+    if Path(text).suffix.lower() in DATABASE_ENDINGS and not text.endswith('"'):
         return database_file(con, text, asked, release)
     if is_path:
         return folder_of_files(text, asked, release)

@@ -26,10 +26,9 @@ from dpsyn_sql.evaluation.session import Session, homes_of, ids_of, refuse_no_pa
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.planning.tying.tables import tied_tables
 from dpsyn_sql.report.progress_bar import progress_bar
-from dpsyn_sql.source.names import fold, listed, split_name
+from dpsyn_sql.source.files import DATABASE_ENDINGS
+from dpsyn_sql.source.names import fold, last_part, listed, split_name
 from dpsyn_sql.sqltext.fragments import Fragment, ident
-
-_ENDINGS = (".duckdb", ".db")
 
 
 @hides_own_frames
@@ -92,8 +91,8 @@ def _synthetic(con: Connection, synthetic: Given, tree: Tree) -> tuple[Path | No
             f"synthetic={said(synthetic)}: give a schema, a DuckDB file or a folder of Parquet files"
         )
     text = os.fspath(synthetic)
-    short = {table.name: (split_name(table.name) or (table.name,))[-1] for table in tree}
-    if text.lower().endswith(_ENDINGS):
+    short = {table.name: last_part(table.name) for table in tree}
+    if text.lower().endswith(DATABASE_ENDINGS):
         if not isinstance(con, str | os.PathLike):
             raise InputError(
                 f"synthetic={said(text)} is a database file, and con is a connection: give the file of the "

@@ -13,15 +13,12 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.front.options import Option, Options, check_integer, explain_options, options_of, told
 from dpsyn_sql.front.request import OPTIONS
 from dpsyn_sql.planning.tree import DEFAULT_MOST
-from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.files import DATABASE_ENDINGS, looks_like_path
 from dpsyn_sql.source.relation import WEIGHT
 
 if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.domain.file import DomainSpec
     from dpsyn_sql.ledger.sqlite import SqliteLedger
-
-DATABASE_ENDINGS = (".duckdb", ".db")
-"""How the path of an output ends that is a DuckDB file."""
 
 
 def _as_for_one_table(name: str) -> dict[str, Option]:

@@ -20,7 +20,7 @@ from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
 from dpsyn_sql.schedule.document import ALL_OPTIONS, AccountSpec
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path
-from dpsyn_sql.source.names import display_name, split_name
+from dpsyn_sql.source.names import display_name, last_part, split_name
 from dpsyn_sql.source.slices import Partition, Slice, Window
 
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
@@ -90,7 +90,7 @@ class ReleaseSeries:
         """The names of the tables that an output in the database is."""
         if not self.source.tables:
             return [into]
-        names = [(split_name(table) or (table,))[-1] for table in self.source.tables]
+        names = [last_part(table) for table in self.source.tables]
         return [".".join(_quoted(part) for part in (*(split_name(into) or (into,)), name)) for name in names]
 
     def con(self, period: Period) -> Path | None:
@@ -146,7 +146,7 @@ class ReleaseSeries:
         if not self.source.tables:
             return str(self.options.get("privacy_unit", "row"))
         named = self.options.get("unit")
-        return None if named is None else (split_name(named) or (named,))[-1]
+        return None if named is None else last_part(named)
 
     @property
     def of_rows(self) -> bool:

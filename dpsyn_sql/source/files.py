@@ -27,6 +27,9 @@ FileFormat = Literal["parquet", "csv"]
 HEADER_LIMIT = 1 << 20
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _DELIMITERS = ",;\t|"
+DATABASE_ENDINGS = (".duckdb", ".db")
+"""Of a DuckDB file, in small letters."""
+
 _ENDINGS: dict[str, FileFormat] = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 
 

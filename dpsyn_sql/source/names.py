@@ -48,6 +48,11 @@ def split_name(
         position += 1
 
 
+def last_part(text: str) -> str:
+    """The name of a table without its schema and catalog; the text itself if it is no such name."""
+    return (split_name(text) or (text,))[-1]
+
+
 def split_search_path(text: str) -> tuple[tuple[str, ...], ...]:
     """The entries of a ``search_path`` setting, as DuckDB spells it back: (catalog, schema), or
     (schema,) of the current catalog."""
