@@ -335,8 +335,16 @@ def _facts(
             unique.append(columns)
         else:
             other = (identity[0], identity[1], referenced)
-            links.append(Link(columns, known.get(folded(other), str(qualified(*other))), key))
+            links.append(Link(columns, known.get(folded(other)) or _outside(other, known), key))
     return TableFacts(identity[2], relation.columns, primary, tuple(unique), tuple(links))
+
+
+def _outside(other: Identity, known: Mapping[Identity, str]) -> str:
+    """The name of a table that is not of the release, which none of it has."""
+    own = {fold(name) for name in known.values()}
+    return next(
+        (name for name in (other[2], display_name(*other)) if fold(name) not in own), str(qualified(*other))
+    )
 
 
 def _stated(

@@ -42,7 +42,7 @@ def accounts_of(tmp_path):
 def test_units_of_one_name_in_two_tables_share_no_account(con, tmp_path):
     released(con, tmp_path)
     with pytest.raises(
-        AccountError, match="'main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was read"
+        AccountError, match="main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was read"
     ):
         released(
             con, tmp_path, "b", unit="orders.id", tables=["orders", "items"], exclude=["orders.customer_id"],

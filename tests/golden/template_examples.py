@@ -160,9 +160,9 @@ def tree_statements():
     domains = {"p": Domain((NUMBER,)), "q": Domain((NUMBER, TEXT)), "r": Domain((TEXT,))}
     engine = Kept()
     codes = TreeCodes(engine, tree, domains, {"q": "a"}, 7)
-    codes.keep()
     label = NearestLabel("group", (1, 0), (('b"', ((1, 0, 3), (0, 1, 2))),))
     codes.attach("r", [FamilyClass(label)])
+    codes.keep()
     names = codes.families("q").domain.names
     wanted = [names.index(name) for name in ("a", "number of r", "p.a", "place of the row", "a before")]
     wanted.append(names.index("group of r"))

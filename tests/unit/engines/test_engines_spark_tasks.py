@@ -20,7 +20,7 @@ pa = pytest.importorskip("pyarrow")
 from dpsyn_sql.engines.spark import engine, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
-from dpsyn_sql.private.encode.codes import Bound, unit_bytes  # noqa: E402
+from dpsyn_sql.private.encode.codes import Bound, Carried, unit_bytes  # noqa: E402
 from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
 from dpsyn_sql.sqltext.dialect import DUCKDB  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402
@@ -168,7 +168,7 @@ def bounded(key, most):
         packed=[F("CAST(k0 AS UTINYINT) AS p0")],
         codes=[F("p0")],
         bound=Bound("unit", most, key),
-        unit=unit,
+        carried=[Carried(unit, F("unit"))],
         families=False,
     )
 
