@@ -97,7 +97,7 @@ def test_other_outputs_of_the_command(folder, into):
 
 def test_refusals_charge_nothing(folder):
     for arguments, words in (
-        (("--unit", "orders.nothing"), "nothing"),
+        (("--unit", "customers.nothing"), "nothing"),
         (("--table", "orders", "--unit", "customers.customer_id"), "customers"),
         (("--most", "orders=0"), "out of range"),
         (("--most", "order=3"), "order"),

@@ -203,7 +203,7 @@ def test_a_manager_is_an_earlier_row(con, root):
     assert share == pytest.approx(0.8, abs=0.05)
 
 
-def test_of_two_ways_to_the_units_the_owner_names_one(con):
+def test_of_two_ways_to_the_units_the_owner_names_one(con, tmp_path):
     con.execute(SHOP)
     con.execute(
         "CREATE TABLE addresses (address_id INTEGER PRIMARY KEY, customer_id BIGINT REFERENCES customers (customer_id));"
@@ -224,7 +224,8 @@ def test_of_two_ways_to_the_units_the_owner_names_one(con):
     ]
     for parent in ("customers", "addresses"):
         tables["parcels"] = {"parent": parent}
-        released(con, domain={"tables": tables}, into=f"by_{parent}", **options, **SURE)
+        own = {"ledger": tmp_path / parent, "into": f"by_{parent}"}
+        released(con, domain={"tables": tables}, **own, **options, **SURE)
         check_joins(con, ties, keys, f"by_{parent}")
 
 
