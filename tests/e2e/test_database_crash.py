@@ -135,7 +135,7 @@ def killed_and_resumed(case, name, **when):
     return before, stored
 
 
-DEATHS = [("encode", 1), ("noise", 2), ("select", 2), ("model", 2), ("count", 6), ("sample", 2)]
+DEATHS = [("encode", 1), ("noise", 2), ("select", 2), ("model", 2), ("count", 4), ("sample", 2)]
 
 
 @pytest.mark.parametrize(("phase", "time"), DEATHS)
