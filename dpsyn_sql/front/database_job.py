@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
@@ -22,16 +21,13 @@ from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.tree import TreeOfTables
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.families import Families, families_of_table
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.rows.write.public_rows import PublicRows
 from dpsyn_sql.source.files import file_beside
-
-if TYPE_CHECKING:
-    from dpsyn_sql.planning.family_classes import FamilyClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +126,6 @@ class DatabaseJob:
         if path is None:
             return self.con
         return file_beside(path) if self.target.kind == "folder" else path
-
-
-def families_of_tree(
-    tree: Tree, domains: Mapping[str, Domain], groups: Mapping[str, Sequence[FamilyClass]]
-) -> dict[str, Families]:
-    """The families of all tables, by name.
-
-    Args:
-        tree: the tables.
-        domains: of their own attributes.
-        groups: classes of the rows of a child table, as far as they are known.
-    """
-    found = dict[str, Families]()
-    for table in tree:
-        found[table.name] = families_of_table(
-            table.name,
-            domains[table.name],
-            None if table.parent is None else found[table.parent],
-            [(child.name, child.most) for child in tree.children(table.name)],
-            groups=groups,
-            order=table.order,
-        )
-    return found
 
 
 def divided_among(budget: Budget, tree: Tree, domains: Mapping[str, Domain]) -> dict[str, Budget]:

@@ -19,7 +19,7 @@ from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import TargetError
-from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_among, families_of_tree
+from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_among
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
 from dpsyn_sql.front.request import Request
@@ -29,7 +29,7 @@ from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.tree import Reference, Table
+from dpsyn_sql.planning.tree import Reference, Table, families_of_tree
 from dpsyn_sql.private.encode.tree import discovery_relation
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.rows.write.public_rows import public_rows
@@ -102,7 +102,8 @@ class _Asked:
         """The plans of all tables, the root first."""
         tree, shapes = self.resolved.tree, self.resolved.shapes
         domains = {name: shape.planned() for name, shape in shapes.items()}
-        families, shares = families_of_tree(tree, domains, {}), divided_among(budget, tree, domains)
+        families = families_of_tree(tree, domains, self.resolved.orders, {})
+        shares = divided_among(budget, tree, domains)
         request = self.request
         own = Request(epsilon=request.epsilon, delta=request.delta, exclude=request.exclude)
         terms = Terms(request.limits(), deadline=Deadline(request.time_limit))

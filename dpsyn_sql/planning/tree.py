@@ -7,13 +7,18 @@ the rows of a table that its key leads to, at most ``most`` of each row above.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.families import Families, families_of_table
 from dpsyn_sql.source.relation import WEIGHT, Relation
+
+if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
+    from dpsyn_sql.planning.family_classes import FamilyClass
 
 DEFAULT_MOST = 16
 """Rows that are kept of one row of the parent, unless the owner says otherwise."""
@@ -196,3 +201,30 @@ def _named(table: Table, link: Link, column: str, key: str, kind: str) -> Role:
     if reference.kind == "public":
         return PublicKey(column, kind, key, link.columns[0])
     return RandomKey(column, kind, link.table, key, link.columns[0], reference.kind == "self")
+
+
+def families_of_tree(
+    tree: Tree,
+    domains: Mapping[str, Domain],
+    orders: Mapping[str, str],
+    groups: Mapping[str, Sequence[FamilyClass]],
+) -> dict[str, Families]:
+    """The families of all tables, by name.
+
+    Args:
+        tree: the tables.
+        domains: of their own attributes.
+        orders: the attribute that orders the rows of one parent; tables without one may be missing.
+        groups: classes of the rows of a child table, as far as they are known.
+    """
+    found = dict[str, Families]()
+    for table in tree:
+        found[table.name] = families_of_table(
+            table.name,
+            domains[table.name],
+            None if table.parent is None else found[table.parent],
+            [(child.name, child.most) for child in tree.children(table.name)],
+            groups=groups,
+            order=orders.get(table.name, ""),
+        )
+    return found

@@ -15,9 +15,9 @@ from itertools import count
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.families import Families, families_of_table
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.family_classes import FamilyClass
-from dpsyn_sql.planning.tree import Table, Tree
+from dpsyn_sql.planning.tree import Table, Tree, families_of_tree
 from dpsyn_sql.private.encode.codes import Carried, encode_expression, encode_query, key_bytes, mixed_radix
 from dpsyn_sql.private.encode.family_classes import class_expression
 from dpsyn_sql.private.encode.row_before import RowBefore, moment
@@ -93,15 +93,7 @@ class TreeCodes:
         return self._families[name]
 
     def _of_tables(self) -> dict[str, Families]:
-        made: dict[str, Families] = {}
-        for table in self._tree:
-            children = [(child.name, child.most) for child in self._tree.children(table.name)]
-            parent = None if table.parent is None else made[table.parent]
-            order = self._orders.get(table.name, "")
-            made[table.name] = families_of_table(
-                table.name, self._domains[table.name], parent, children, groups=self._groups, order=order
-            )
-        return made
+        return families_of_tree(self._tree, self._domains, self._orders, self._groups)
 
     def keep(self) -> None:
         """Make the tables of kept rows and of classes that are still missing, in the order of their need.
