@@ -109,7 +109,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.duckdb"
             with duckdb.connect() as con:
-                persist_beside(DuckDBEngine(con), path, kept(model))
+                persist_beside(DuckDBEngine(con), path, [kept(model)])
 
             def macro(engine: DuckDBEngine, name: str) -> None:
                 engine.execute(Fragment(f"ATTACH '{path}' AS model (READ_ONLY)"), step="attach")

@@ -1,9 +1,11 @@
 """A database of tables from the command line, a schedule and SQL: the same release, one debit, keys that hold."""
 
 import json
+import re
 import warnings
 from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -193,6 +195,13 @@ def test_sql_plans_releases_and_returns_what_stands(con):
     (anew,) = rows_of(con, f"FROM {CALL}")
     assert anew["replayed"] and anew["tables"] == row["tables"] and "stands" not in anew["notes"][0]
     assert len(charged()[0]) == 1
+
+
+def test_the_example_of_the_page_runs(con):
+    page = Path(__file__).resolve().parents[2] / "docs" / "sql_release.md"
+    found = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (example,) = [one for one in found if "dpsyn_release_database" in one]
+    assert con.execute(example).fetchall() and len(charged()[0]) == 1
 
 
 def test_a_query_of_sql_is_charged_for_one_release(con):

@@ -405,7 +405,7 @@ def test_the_first_error_is_the_one_that_is_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_macros", lambda *arguments: [Fragment("SELECT no_such_column")])
     with duckdb.connect() as con:
         with pytest.raises(EngineFailure) as caught:
-            persist_beside(DuckDBEngine(con), tmp_path / "m.duckdb", kept())
+            persist_beside(DuckDBEngine(con), tmp_path / "m.duckdb", [kept()])
         assert caught.value.kind == "BinderException"
 
 
@@ -446,7 +446,7 @@ def test_what_is_kept_of_a_model_is_small_and_there_once(tmp_path):
     assert lines > 600_000
     beside, table = tmp_path / "beside.duckdb", tmp_path / "table.duckdb"
     with duckdb.connect() as con:
-        persist_beside(DuckDBEngine(con), beside, release)
+        persist_beside(DuckDBEngine(con), beside, [release])
     written(table, release)
     assert beside.stat().st_size < 4_000_000 and table.stat().st_size < 5_000_000
     with duckdb.connect(str(beside), read_only=True) as con:
