@@ -413,7 +413,7 @@ FAULTS = (
         (
             BOOK,
             '        "method": plan.method,\n',
-            '        "method": plan.method,\n        "rows": int(self._session.engine.fetch('
+            '        "method": plan.method,\n        "rows": int(session.engine.fetch('
             'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
         ),
     ),
