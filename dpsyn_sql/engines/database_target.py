@@ -24,8 +24,9 @@ from dpsyn_sql.engines.target_session import (
     belongs_to_source,
     check_room_for_model,
     check_writable,
+    reader_and_writer,
 )
-from dpsyn_sql.errors import InternalError, TargetError
+from dpsyn_sql.errors import TargetError
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.source.files import DATABASE_ENDINGS, ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.names import display_name, fold, listed, shorten, split_name
@@ -101,23 +102,11 @@ def _default(session: SourceSession) -> str:
 
 def _schema_of_file(path: Path, text: str, asked: Asked, release: Written) -> DatabaseTarget:
     """A schema of the database file that was given as con."""
-    session = asked.session
-
-    def opened() -> DuckDBEngine:
-        if session.database is not None and not session.released:
-            raise InternalError("the source's database file must be released before it is written")
-        engine = asked.private_instance()
-        with instance.closed_on_failure(engine):
-            instance.attach(engine, path, read_only=False)
-        return engine
-
-    reader = instance.opened_database(path)
-    if reader is None:
-        raise TargetError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+    reader, opened = reader_and_writer(path, asked)
     with contextlib.closing(reader):
         alias = instance.database_alias(path)
         target = _schema_target(DuckDBCatalog(reader), text, asked, release, opened, reading_only=alias)
-    check_writable(path, session)
+    check_writable(path, asked.session)
     return target
 
 

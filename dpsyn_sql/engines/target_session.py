@@ -213,9 +213,12 @@ def _connection_target(con: Callers, text: str, asked: Asked) -> Target:
         return _table(DuckDBCatalog(engine), text, asked, lambda: cursor_of(con))
 
 
-def _database_target(path: Path, text: str, asked: Asked) -> Target:
-    if not path.is_file():
-        raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
+def reader_and_writer(path: Path, asked: Asked) -> tuple[DuckDBEngine, Callable[[], DuckDBEngine]]:
+    """A database file, opened to look at, and what opens it to write once its rows are released.
+
+    Raises:
+        TargetError: it cannot be opened.
+    """
     session = asked.session
 
     def opened() -> DuckDBEngine:
@@ -229,11 +232,18 @@ def _database_target(path: Path, text: str, asked: Asked) -> Target:
     reader = instance.opened_database(path)
     if reader is None:
         raise TargetError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+    return reader, opened
+
+
+def _database_target(path: Path, text: str, asked: Asked) -> Target:
+    if not path.is_file():
+        raise TargetError(f"There is no database file {shorten(str(path))!r} to write a table to.")
+    reader, opened = reader_and_writer(path, asked)
     with contextlib.closing(reader):
         target = _table(
             DuckDBCatalog(reader), text, asked, opened, reading_only=instance.database_alias(path)
         )
-    check_writable(path, session)
+    check_writable(path, asked.session)
     return target
 
 
