@@ -232,7 +232,7 @@ def _opened(
     relations = {name: one.relation for name, one in private.items()}
     openly = {identity[2]: _public_relation(catalog, identity) for identity in public.values()}
     facts = {
-        identity[2]: _facts(reader.engine, identity, known, {**relations, **openly}[identity[2]])
+        identity[2]: _facts(reader, identity, known, {**relations, **openly}[identity[2]])
         for identity in names.values()
     }
     return DatabaseSession(
@@ -322,29 +322,32 @@ def _public_relation(catalog: DuckDBCatalog, identity: Identity) -> Relation:
 
 
 def _facts(
-    engine: Engine, identity: Identity, known: Mapping[Identity, str], relation: Relation
+    reader: Reader, identity: Identity, known: Mapping[Identity, str], relation: Relation
 ) -> TableFacts:
-    """Keys and links; a link names a table of ``known`` by its own name, any other by its full one: another
-    table of ``known`` may have the same last part."""
+    """Keys and links; a link names a table of ``known`` by its own name, any other by one that finds it."""
     primary: tuple[str, ...] = ()
     unique, links = list[tuple[str, ...]](), list[Link]()
-    for kind, columns, referenced, key in _stated(engine, identity) if relation.kind == "table" else ():
+    for kind, columns, referenced, key in (
+        _stated(reader.engine, identity) if relation.kind == "table" else ()
+    ):
         if kind == "PRIMARY KEY":
             primary = columns
         elif kind == "UNIQUE":
             unique.append(columns)
         else:
             other = (identity[0], identity[1], referenced)
-            links.append(Link(columns, known.get(folded(other)) or _outside(other, known), key))
+            links.append(
+                Link(columns, known.get(folded(other)) or _outside(other, known, reader.catalog), key)
+            )
     return TableFacts(identity[2], relation.columns, primary, tuple(unique), tuple(links))
 
 
-def _outside(other: Identity, known: Mapping[Identity, str]) -> str:
-    """The name of a table that is not of the release, which none of it has."""
+def _outside(other: Identity, known: Mapping[Identity, str], catalog: DuckDBCatalog) -> str:
+    """The shortest name that finds a table that is not of the release, and that none of the release has."""
     own = {fold(name) for name in known.values()}
-    return next(
-        (name for name in (other[2], display_name(*other)) if fold(name) not in own), str(qualified(*other))
-    )
+    found = catalog.find((other[2],)) if fold(other[2]) not in own else None
+    short = found is not None and folded(found.identity) == folded(other)
+    return other[2] if short else display_name(*other)
 
 
 def _stated(
