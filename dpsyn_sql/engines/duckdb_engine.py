@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
@@ -18,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.common.folders import LockedFolder
-from dpsyn_sql.engines.spilled_tables import FiledTables, own_files
+from dpsyn_sql.engines.counting_engine import CountingEngine
+from dpsyn_sql.engines.spilled_tables import own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.fragments import ident, qualified
 from dpsyn_sql.sqltext.render import render
 
 _T = TypeVar("_T")
@@ -30,7 +31,6 @@ _T = TypeVar("_T")
 _DRAIN = 4096
 _INEXACT = ("HUGEINT", "UHUGEINT")
 _INTERRUPTED = "Query interrupted"
-_OUT_OF_MEMORY = "OutOfMemoryException"
 _QUOTED = re.compile(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'")
 _OPENS = re.compile(
     r"\bread_|\bparquet_|\bsniff_|\bsummarize\b|\battach\b|\bquery|(?:\bfrom|\bjoin)\s*''|\$\$|/\*|\be''"
@@ -45,14 +45,7 @@ def _names(sql: str, fragments: Iterable[str]) -> bool:
     return any(fragment in looked_at for fragment in fragments)
 
 
-def _reaching(tally: Tally) -> Fragment:
-    """The query of a tally where all rows are one part."""
-    if tally.least <= 1:
-        return tally.query
-    return render("count/reaching", query=tally.query, least=tally.least)
-
-
-class DuckDBEngine:
+class DuckDBEngine(CountingEngine):
     """One DuckDB connection or cursor of ours; see ``Engine``.
 
     ``trace`` sees every statement before it runs: the proof that nothing touches the source after
@@ -60,7 +53,6 @@ class DuckDBEngine:
     """
 
     dialect = DUCKDB
-    _filed: FiledTables | None = None
 
     def __init__(
         self,
@@ -69,6 +61,7 @@ class DuckDBEngine:
         scratch: LockedFolder | None = None,
         trace: Callable[[str], None] | None = None,
     ) -> None:
+        super().__init__()
         self.trace = trace
         self._connection = connection
         self._scratch = scratch
@@ -161,50 +154,9 @@ class DuckDBEngine:
         return () if self._scratch is None else own_files(self._scratch.path)
 
     @property
-    def in_parts(self) -> bool:
-        """One database holds all rows."""
-        return False
-
-    def sums(
-        self, tallies: Sequence[Tally], *, step: str, over: Encoding | None = None, unit: str | None = None
-    ) -> Iterator[dict[str, NDArray[Any]]]:
-        """As ``SourceEngine``; all rows are one part, so a query's counts are the sums.
-
-        Raises:
-            EngineFailure: the database failed.
-            InternalError: as ``fetch``; ``over`` was not kept.
-        """
-        for tally in tallies:
-            yield self.fetch(_reaching(tally), step=step)
-
-    def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
-        """As ``SourceEngine``."""
-        self._keep(table, _reaching(tally), step)
-
-    def keep(self, encoding: Encoding, *, step: str) -> None:
-        """As ``SourceEngine``: a temporary table."""
-        self._keep(encoding.table, encoding.query, step)
-
-    def _keep(self, table: Fragment, query: Fragment, step: str) -> None:
-        """A temporary table; once one did not fit, a table in a file of our private folder."""
-        failure: EngineFailure | None = None
-        if self._filed is None:
-            try:
-                sql = render("count/keep", dialect=self.dialect, table=table, query=query)
-                self.execute(sql, step=step)
-            except EngineFailure as error:
-                failure = error
-            if failure is None:
-                return
-            if self._scratch is None or failure.kind != _OUT_OF_MEMORY:
-                raise EngineFailure(failure.step, failure.kind, failure.statement)
-            self._filed = FiledTables(self, self._scratch.path)
-        self._filed.keep(table, query, step)
-
-    def drop(self, table: Fragment, *, step: str) -> None:
-        """Let a table that ``keep`` or ``gather`` made go."""
-        if self._filed is None or not self._filed.drop(table, step):
-            self.execute(render("count/drop", table=table), step=step)
+    def folder(self) -> Path | None:
+        """The private folder of an instance of ours."""
+        return None if self._scratch is None else self._scratch.path
 
     @contextlib.contextmanager
     def registered(self, name: str, rows: object) -> Iterator[None]:
@@ -264,9 +216,7 @@ class DuckDBEngine:
                 path = qualified("temp", str(schema), str(name))
                 sql = render("source/drop_temporary", view=int(kind == "view"), name=path)
                 self.execute(sql, step="dropping temporary tables")
-        if self._filed is not None:
-            self._filed.close()
-            self._filed = None
+        self._forget_tables()
 
     def close(self) -> None:
         """Close the connection (it is ours) and remove its private folder; harmless when repeated."""

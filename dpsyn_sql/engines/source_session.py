@@ -16,7 +16,9 @@ from pathlib import Path
 from types import TracebackType
 
 from dpsyn_sql.engines import instance
-from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
+from dpsyn_sql.engines.code_slices import ParquetSlicing, TableSlicing
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.reader import (
     CALLERS,
     Callers,
@@ -31,7 +33,7 @@ from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceErr
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, is_query, shorten
+from dpsyn_sql.source.names import display_name, fold, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
 from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, Identity, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
@@ -275,11 +277,13 @@ def resolve(
     tables = _private_tables(catalog, (found.identity,), ())
     session = SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
     session.conventions = catalog.conventions() if catalog.computes(found.identity) else {}
+    if "rowid" not in map(fold, (column.name for column in columns)):
+        engine.read_in_parts(relation.sql, TableSlicing(engine, relation.sql))
     return session
 
 
 def _checked_session(
-    engine: SourceEngine,
+    engine: DuckDBEngine,
     catalog: DuckDBCatalog,
     name: str,
     checked: CheckedQuery,
@@ -309,6 +313,7 @@ def _checked_session(
     session = SourceSession(engine, relation, default, (), checked.relations, paths, tables, stored=reads)
     session.view = None if view is None else stored(catalog, view.identity)
     session.conventions = catalog.conventions()
+    engine.watch(paths)
     return session
 
 
@@ -355,11 +360,14 @@ def _refuse_variants(catalog: DuckDBCatalog, checked: CheckedQuery) -> None:
 _NO_FILES = FileSet("", (), "csv", False, False)
 
 
-def _file_session(engine: SourceEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
+def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
     catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
     sql = catalog.file_call(files, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
     relation = Relation(files.name, files.format, sql, columns, strict=strict)
+    if files.format == "parquet" and "file_row_number" not in map(fold, (one.name for one in columns)):
+        engine.read_in_parts(sql, ParquetSlicing(engine, tuple(map(path_literal, files.paths))))
+    engine.watch(files.paths)
     default = None
     if files.single:
         path = Path(text)

@@ -49,7 +49,8 @@ class FiledTables:
         """
         filed = qualified(_NAME, "main", f"t{len(self._tables)}_{secrets.token_hex(4)}")
         self._engine.execute(render("count/keep_filed", table=filed, query=query), step=step)
-        self._engine.execute(render("count/view", view=table, table=filed), step=step)
+        rows = render("count/slice", table=filed, start=None, stop=None)
+        self._engine.execute(render("count/view", view=table, relation=rows), step=step)
         self._tables[table] = filed
 
     def drop(self, table: Fragment, step: str) -> bool:

@@ -60,10 +60,32 @@ class SourceEngine(Engine, Protocol):
     ) -> Iterator[dict[str, NDArray[Any]]]:
         """Each tally's keys with their sums over all rows, in the order of the tallies, groups in any order.
 
-        ``over``: the encoding that they read, kept or not; None: the source. Codes that are not kept are made
-        in passing. ``unit``: a column of the source whose rows of one value must be in one part; for tallies
-        of the source only. Keys are integers. Columns are numpy arrays by name, ``n`` int64.
+        ``over``: the encoding that they read, of which all rows of a unit are in one part; None: the source.
+        ``unit``: a column of the source whose rows of one value must be in one part; for tallies of the
+        source only. Keys are integers. Columns are numpy arrays by name, ``n`` int64.
         """
+
+    def part_of(self, relation: Fragment, unit: str | None) -> Fragment | None:
+        """A name under which the query of an encoding reads the rows of ``relation`` part by part, those of
+        one value of the column ``unit`` in one part; None if they cannot be read so: they are kept first."""
+
+    def parts(self, over: Encoding) -> int:
+        """How many parts a pass over codes has; for progress alone."""
+
+    def part_sums(
+        self, tallies: Sequence[Tally], *, over: Encoding, step: str, keep: bool = False
+    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+        """The numbers of tallies over codes, with their keys and counts in one part of the rows: what a tally
+        has in all parts adds up. One pass over the rows for all tallies.
+
+        ``over``: kept, of kept ones, or of a source that can be read in parts. ``keep``: they are kept as
+        well. Columns are as ``sums`` gives them.
+        """
+
+    def chunks(
+        self, columns: Sequence[Fragment], *, over: Encoding, step: str, keep: bool = False
+    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+        """The number of a part and some of its rows: every row of the codes once. Not where ``in_parts``."""
 
     def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
         """Make a temporary table of the sums of a tally over the source: its keys (integers or bytes)

@@ -39,9 +39,13 @@ class Encoding:
         unit: a column of the source; all rows of one of its values are in one part when ``query`` runs. None:
             parts may be any rows.
         of: the encoding that ``query`` reads; None: the source itself.
+        part: the name that ``query`` reads one part of the source by (``SourceEngine.part_of``).
+        width: bytes of a row.
     """
 
     table: Fragment
     query: Fragment
     unit: str | None = None
     of: Encoding | None = None
+    part: Fragment | None = None
+    width: int = 16

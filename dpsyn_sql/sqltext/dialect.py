@@ -63,6 +63,10 @@ class Dialect:
                 return Fragment(name)
         raise InternalError(f"no unsigned type holds {size} codes")
 
+    def bytes_of(self, size: int) -> int:
+        """What a code of so many takes."""
+        return next(bits for _, bits in self.code_types if size <= 2**bits) // 8
+
     def temporary(self, stem: str) -> Fragment:
         """A new name for a temporary table."""
         return qualified(*self.temporary_schema, f"{stem}_{uuid4().hex}")

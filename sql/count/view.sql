@@ -1,8 +1,6 @@
--- A table in a file of ours, under the name of a temporary table.
--- in:  view, table
--- out: a temporary view of the table, with the places of its rows as the table has them
-CREATE TEMP VIEW {{ view }} AS
-SELECT
-    *,
-    rowid AS rowid
-FROM {{ table }}
+-- Rows under the name of a temporary table; what the name meant before is forgotten.
+-- in:  view, relation (what stands after FROM)
+-- out: a temporary view of the rows
+CREATE OR REPLACE TEMP VIEW {{ view }} AS
+SELECT *
+FROM {{ relation }}

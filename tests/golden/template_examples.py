@@ -270,12 +270,16 @@ TIES = Ties(
     lookups={"g": Lookup(F("goods"), (2, 0, 3))},
 )
 EXAMPLES = {
-    "count/chunk": {"": statements.chunk(CODED, 2, 0, 7)},
+    "count/chunk": {"": {"table": CODED, "columns": [F("p0"), F("p1")], "start": 0, "stop": 7}},
     "count/drop": {"": {"table": CODED}},
     "count/extent": {"": {"table": CODED}},
     "count/keep": {"": {"table": CODED, "query": QUERY}},
     "count/keep_filed": {"": {"table": F("dpsyn_filed.main.t0"), "query": QUERY}},
-    "count/view": {"": {"view": CODED, "table": F("dpsyn_filed.main.t0")}},
+    "count/slice": {
+        "": {"table": F("dpsyn_filed.main.t0"), "start": None, "stop": None},
+        "part": {"table": F("dpsyn_filed.main.t0"), "start": 0, "stop": 7},
+    },
+    "count/view": {"": {"view": CODED, "relation": F("dpsyn_filed.main.t0")}},
     "count/attach_filed": {
         "": {"path": literal("/scratch/filed.duckdb"), "name": F("dpsyn_filed"), "key": literal("ab12")},
         "open": {"path": literal("/scratch/filed.duckdb"), "name": F("dpsyn_filed"), "key": None},
@@ -641,6 +645,8 @@ EXAMPLES = {
     },
     "source/parquet_names": {"": {"path": literal("x")}},
     "source/read_csv": {"": {**CSV, "strict": 0}, "strict": {**CSV, "strict": 1}},
+    "source/parquet_rows": {"": {"paths": [literal("a"), literal("b")]}},
+    "source/parquet_slice": {"": {"path": literal("a"), "start": 0, "stop": 7}},
     "source/read_parquet": {"": {"paths": comma([literal("a"), literal("b")])}},
     "source/set_option": {"": {"name": ident("threads"), "value": literal(2)}},
     "source/set_search_path": {"": {"search_path": literal('a."b,c"')}},

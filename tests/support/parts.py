@@ -36,7 +36,7 @@ class PartedEngine(DuckDBEngine):
             driver.execute(f"{settings}; CREATE TABLE {relation} ({listed})")
         super().__init__(driver)
         self._store, self._rows, self._parts, self._of_unit = store, relation, parts, unit
-        self._settings, self._codes = settings, {}
+        self._settings, self._stored = settings, {}
         self.passes = 0
         """How often the rows of the source were read."""
         self.kept = []
@@ -50,6 +50,17 @@ class PartedEngine(DuckDBEngine):
         for kinds, rows in self._added(list(tallies), over, unit):
             columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
             yield {name: _array(values) for name, values in zip(kinds, columns, strict=True)}
+
+    def part_of(self, relation, unit):
+        return relation
+
+    def parts(self, over):
+        return 1
+
+    def part_sums(self, tallies, *, over, step, keep=False):
+        if keep:
+            self.keep(over, step=step)
+        yield from enumerate(self.sums(tallies, step=step, over=over))
 
     def gather(self, table, tally, *, step, unit=None):
         ((kinds, rows),) = self._added([tally], None, unit)
@@ -80,19 +91,19 @@ class PartedEngine(DuckDBEngine):
         for place, part in enumerate(self._made(encoding)):
             start = f"CREATE TABLE {name} AS" if place == 0 else f"INSERT INTO {name}"
             part.execute(f"{start} FROM {encoding.table}")
-        self._codes[encoding.table] = name
+        self._stored[encoding.table] = name
         self.kept.append(encoding)
 
     def drop(self, table, *, step):
-        if table in self._codes:
-            self._store.execute(f"DROP TABLE {self._codes.pop(table)}")
+        if table in self._stored:
+            self._store.execute(f"DROP TABLE {self._stored.pop(table)}")
         else:
             super().drop(table, step=step)
 
     @property
     def holds(self):
         """How many tables of codes are there."""
-        return len(self._codes)
+        return len(self._stored)
 
     def _dealt(self, unit):
         """A session per part of the source."""
@@ -112,8 +123,8 @@ class PartedEngine(DuckDBEngine):
 
     def _made(self, encoding):
         """A session per part of the codes: of those that are kept, or made in passing."""
-        if encoding.table in self._codes:
-            yield from self._split(self._codes[encoding.table], encoding.table, "row_number() OVER ()")
+        if encoding.table in self._stored:
+            yield from self._split(self._stored[encoding.table], encoding.table, "row_number() OVER ()")
             return
         of_source = encoding.of is None
         for part in self._dealt(encoding.unit) if of_source else self._made(encoding.of):

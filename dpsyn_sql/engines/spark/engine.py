@@ -111,6 +111,36 @@ class SparkEngine(DuckDBEngine):
         finally:
             super().drop(collected, step="dropping sums")
 
+    def part_of(self, relation: Fragment, unit: str | None) -> Fragment | None:
+        """As ``SourceEngine``: in a task the relation has the rows of a partition."""
+        return relation
+
+    def parts(self, over: Encoding) -> int:
+        """As ``SourceEngine``: one job."""
+        return 1
+
+    def part_sums(
+        self, tallies: Sequence[Tally], *, over: Encoding, step: str, keep: bool = False
+    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+        """As ``SourceEngine``: sums of all partitions."""
+        if keep:
+            self.keep(over, step=step)
+        try:
+            yield from enumerate(self.sums(tallies, step=step, over=over))
+        finally:
+            if over.table not in self._kept:  # made in passing: the driver's empty table goes
+                self.drop(over.table, step=step)
+
+    def chunks(
+        self, columns: Sequence[Fragment], *, over: Encoding, step: str, keep: bool = False
+    ) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+        """Rows do not come to the driver.
+
+        Raises:
+            InternalError: always.
+        """
+        raise InternalError("rows of codes were asked of Spark, which gives counts alone")
+
     def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
         """As ``SourceEngine``: a temporary table of the driver's DuckDB, part by part.
 
@@ -120,7 +150,7 @@ class SparkEngine(DuckDBEngine):
         collected = self.dialect.temporary("dpsyn_sums")
         try:
             sums = self._collect(collected, [tally], None, unit, step, together=False)
-            self._keep(table, sums.of(0, collected), step)
+            self.make(table, sums.of(0, collected), step)
         finally:
             super().drop(collected, step="dropping sums")
 
@@ -257,7 +287,7 @@ class SparkEngine(DuckDBEngine):
             last = last.of
         for one in made:
             if one.table not in self._declared:
-                self._keep(one.table, one.query, "declaring codes")
+                self.make(one.table, one.query, "declaring codes")
                 self._declared[one.table] = self._types(Fragment(f"FROM {one.table}"))
         return None if last is None else last.table, [(one, self._declared[one.table]) for one in made]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,8 @@ from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import Axes, marginals, scatter
-from dpsyn_sql.private.count.planner import CountingPlan, Group, groups_for, plan_counting
+from dpsyn_sql.private.count.marginalise import Axes, add_to, marginals, scatter
+from dpsyn_sql.private.count.planner import CountingPlan, Group, cells_of, groups_for, plan_counting
 from dpsyn_sql.private.count.products import PairSums
 from dpsyn_sql.private.count.siblings import sibling_tables
 from dpsyn_sql.private.encode.codes import encode_query
@@ -45,8 +45,8 @@ _STEM = "dpsyn_codes"
 MAX_KEPT_CELLS = 3 * 2**24
 """Planned marginals are kept up to this number of cells: 400 MB."""
 
-_CHUNK = 122_880
-# Rows of codes read at a time: a row group of DuckDB, so that a statement reads no other rows.
+_HELD_CELLS = 2**25
+# Counts that a pass over the rows adds up: 256 MiB.
 
 
 class SqlCounter:
@@ -247,42 +247,74 @@ class SqlCounter:
     def _group_planned(self, queries: Sequence[MarginalQuery]) -> Tables:
         """Planned marginals, from codes that are kept unless nothing more is asked of them."""
         encoding = self._codes()
-        last = self._further is None and self._planned.keys() <= set(queries)
-        if not (last and self._engine.in_parts):
+        last = self._further is None and not self._siblings and self._planned.keys() <= set(queries)
+        keep = not self._encoded and not (last and encoding.part is not None)
+        if keep and encoding.part is None:
             self._keep(encoding)
+            keep = False
         if self._plan.strategy == "products":
-            return self._multiplied(encoding, self._plan, queries)
-        groups = groups_for(queries, self._plan.packs, self._domain)
-        return self._group(encoding, self._domain, self._plan.packs, groups)
+            found = self._multiplied(encoding, self._plan, queries, keep=keep)
+        else:
+            groups = groups_for(queries, self._plan.packs, self._domain)
+            found = self._group(encoding, self._domain, self._plan.packs, groups, keep=keep)
+        self._encoded |= keep
+        return found
 
-    def _multiplied(self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery]) -> Tables:
-        """Marginals of a plan's domain from products of its kept codes."""
-        sums, engine, table = PairSums(plan.domain, plan.packs), self._engine, encoding.table
-        held = engine.fetch(statements.extent(table), step="counting rows of codes")
-        rows, last = int(held["n"][0]), int(held["last"][0])
-        with phase("count", last + 1) as advance:
-            for start in range(0, last + 1, _CHUNK):
-                sql = statements.chunk(table, len(plan.packs), start, start + _CHUNK)
-                codes = engine.fetch(sql, step="reading codes")
-                sums.add([codes[statements.pack_column(pack)] for pack in range(len(plan.packs))])
-                advance(min(_CHUNK, last + 1 - start))
-            if sums.rows != rows:
-                raise InternalError("not every row of the codes was read exactly once")
+    def _multiplied(
+        self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery], *, keep: bool = False
+    ) -> Tables:
+        """Marginals of a plan's domain from products of its codes."""
+        sums = PairSums(plan.domain, plan.packs)
+        columns = [statements.pack_column(pack) for pack in range(len(plan.packs))]
+        with phase("count", self._engine.parts(encoding)) as advance:
+            done = 0
+            chunks = self._engine.chunks(columns, over=encoding, step="reading codes", keep=keep)
+            for place, codes in chunks:
+                advance(place - done)
+                done = place
+                sums.add([codes[column] for column in columns])
             return sums.tables(queries, plan.domain)
 
     def _group(
-        self, encoding: Encoding, domain: Domain, packs: Sequence[Pack], groups: Sequence[Group]
+        self,
+        encoding: Encoding,
+        domain: Domain,
+        packs: Sequence[Pack],
+        groups: Sequence[Group],
+        *,
+        keep: bool = False,
     ) -> Tables:
-        """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``."""
-        weighted = self._families is not None
-        tallies = [statements.marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
-        found: Tables = {}
-        with phase("count", len(groups)) as advance:
-            sums = self._engine.sums(tallies, step="counting marginals on the codes", over=encoding)
-            for group, result in zip(groups, sums, strict=True):
-                found.update(_from_group(result, domain, packs, group))
-                advance(1)
+        """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``: as many in one pass over the
+        rows as memory holds; ``keep``: the codes are kept as well."""
+        found = Tables()
+        with phase("count", len(groups) * self._engine.parts(encoding)) as advance:
+            for batch in _passes(groups):
+                sums = self._summed(encoding, domain, packs, batch, advance, keep=keep and not found)
+                for group, counts in zip(batch, sums, strict=True):
+                    found.update(_from_group(counts, domain, packs, group))
         return found
+
+    def _summed(
+        self,
+        encoding: Encoding,
+        domain: Domain,
+        packs: Sequence[Pack],
+        groups: Sequence[Group],
+        advance: Callable[[int], None],
+        *,
+        keep: bool,
+    ) -> list[NDArray[np.int64]]:
+        """The counts of each group over its packs, by one pass over the rows."""
+        weighted, step = self._families is not None, "counting marginals on the codes"
+        tallies = [statements.marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
+        sums = [
+            np.zeros([cells_of(domain, packs[pack]) for pack in group.packs], np.int64) for group in groups
+        ]
+        for number, result in self._engine.part_sums(tallies, over=encoding, step=step, keep=keep):
+            codes = [result[statements.pack_column(pack)] for pack in groups[number].packs]
+            add_to(sums[number], codes, result["n"])
+            advance(1)
+        return sums
 
     def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
@@ -291,30 +323,23 @@ class SqlCounter:
         self._check_further(queries, domain, labels)
         binned = statements.BinnedMarginals.of(queries, domain)
         plan = self._planned_for(binned.queries, binned.domain, bounded=True)
-        engine, encoding = self._engine, self._codes()
+        encoding = self._codes()
         self._keep(encoding)
-        table = engine.dialect.temporary(_STEM)
         repacked = statements.repack(
-            table,
+            self._engine.dialect.temporary(_STEM),
             encoding,
             self._domain,
             self._plan.packs,
             binned,
             plan.packs,
-            engine.dialect,
+            self._engine.dialect,
             labels,
             self._carried,
         )
-        try:
-            if not engine.in_parts:
-                with phase("encode"):
-                    engine.keep(repacked, step="repacking the codes")
-            if plan.strategy == "products":
-                found = self._multiplied(repacked, plan, binned.queries)
-            else:
-                found = self._group(repacked, binned.domain, plan.packs, plan.groups)
-        finally:
-            engine.drop(table, step="dropping the repacked table")
+        if plan.strategy == "products":
+            found = self._multiplied(repacked, plan, binned.queries)
+        else:
+            found = self._group(repacked, binned.domain, plan.packs, plan.groups)
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
     def _check_further(
@@ -345,13 +370,16 @@ class SqlCounter:
         these codes only.
         """
         if self._encoding is None:
-            dialect, bound = self._engine.dialect, self._bound
-            packs = self._plan.packs
+            dialect, bound, packs = self._engine.dialect, self._bound, self._plan.packs
+            part, rows = None, self._relation
+            if self._encoder is None:
+                part = self._engine.part_of(self._relation, None if bound is None else bound.column)
+                rows = part or rows
             if self._families is not None and self._encoder is not None:
                 query = self._encoder.query(self._families, packs, numbered=self._siblings)
             elif self._families is not None and bound is not None:
                 query = encode_families(
-                    self._relation,
+                    rows,
                     self._families,
                     packs,
                     bound,
@@ -360,9 +388,10 @@ class SqlCounter:
                     numbered=self._siblings,
                 )
             else:
-                query = encode_query(self._relation, self._domain, packs, self._csv, bound, dialect)
+                query = encode_query(rows, self._domain, packs, self._csv, bound, dialect)
             unit = None if bound is None else bound.column
-            self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit)
+            width = sum(dialect.bytes_of(cells_of(self._domain, pack)) for pack in packs)
+            self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit, part=part, width=width)
         return self._encoding
 
     def _keep(self, encoding: Encoding) -> None:
@@ -374,18 +403,27 @@ class SqlCounter:
         self._encoded = True
 
 
-def _from_group(
-    result: dict[str, NDArray[Any]], domain: Domain, columns: Sequence[Pack], group: Group
-) -> Tables:
-    """All marginals of one GROUP BY, from its result."""
+def _passes(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups whose counts are in memory together."""
+    held, cells = list[Group](), 0
+    for group in groups:
+        if held and cells + group.cells > _HELD_CELLS:
+            yield held
+            held, cells = [], 0
+        held.append(group)
+        cells += group.cells
+    if held:
+        yield held
+
+
+def _from_group(counts: NDArray[np.int64], domain: Domain, columns: Sequence[Pack], group: Group) -> Tables:
+    """All marginals of one GROUP BY, from its counts over its packs."""
     packs = [columns[pack] for pack in group.packs]
     sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
-    codes = [result[statements.pack_column(pack)] for pack in group.packs]
-    dense = scatter(codes, result["n"], [math.prod(pack) for pack in sizes])
     asked = _asked(group.queries, domain, packs)
     return {
         query: array.transpose(axes).copy()
-        for kept, array in marginals(dense, sizes, asked)
+        for kept, array in marginals(counts, sizes, asked)
         for query, axes in asked[kept]
     }
 

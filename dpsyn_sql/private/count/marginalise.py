@@ -28,13 +28,18 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
     Raises:
         InternalError: a code is missing, not an integer, or outside its axis.
     """
+    dense = np.zeros(tuple(shape), dtype=np.int64)
+    add_to(dense, codes, counts)
+    return dense
+
+
+def add_to(dense: NDArray[np.int64], codes: Sequence[NDArray[Any]], counts: NDArray[Any]) -> None:
+    """The same, added to a contiguous array; errors as ``scatter``."""
     flat = np.zeros(len(counts), dtype=np.int64)
-    for axis, size in zip(codes, shape, strict=True):
+    for axis, size in zip(codes, dense.shape, strict=True):
         flat *= size
         flat += whole_codes(axis, size)
-    dense = np.zeros(math.prod(shape), dtype=np.int64)
-    np.add.at(dense, flat, whole(counts))
-    return dense.reshape(tuple(shape))
+    np.add.at(dense.reshape(-1), flat, whole(counts))
 
 
 def marginals(

@@ -330,6 +330,11 @@ def _asked_together(
     return together
 
 
+def cells_of(domain: Domain, pack: Sequence[int]) -> int:
+    """How many codes a pack has."""
+    return math.prod(domain.attributes[attribute].size for attribute in pack)
+
+
 def _wanted_attributes(queries: Sequence[MarginalQuery], domain: Domain) -> tuple[int, ...]:
     """Positions of the attributes of the queries; the smallest attribute if only the total is asked for."""
     names = {name for query in queries for name in query.attrs}

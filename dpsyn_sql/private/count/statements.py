@@ -96,17 +96,6 @@ def marginal(table: Fragment, packs: Sequence[int], *, weighted: bool = False) -
     return Tally(query, tuple(columns))
 
 
-def extent(table: Fragment) -> Fragment:
-    """The number of rows of a table of codes, and the place of the last one."""
-    return render("count/extent", table=table)
-
-
-def chunk(table: Fragment, packs: int, start: int, stop: int) -> Fragment:
-    """All columns of the rows from place ``start`` to before ``stop``."""
-    columns = [pack_column(pack) for pack in range(packs)]
-    return render("count/chunk", table=table, columns=columns, start=start, stop=stop)
-
-
 def repack(
     repacked: Fragment,
     encoding: Encoding,
@@ -154,7 +143,7 @@ def repack(
     ]
     read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
     query = render("count/repack", table=encoding.table, digits=read, carried=list(carried), columns=columns)
-    return Encoding(repacked, query, of=encoding)
+    return Encoding(repacked, query, of=encoding, width=encoding.width)
 
 
 def digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:

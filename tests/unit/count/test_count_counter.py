@@ -47,7 +47,10 @@ def engine(con, ran):
 
 
 def kinds(ran):
-    words = (line for sql in ran for line in sql.splitlines() if not line.startswith("--"))
+    """What statements do, but for views: these only show a table."""
+    words = (
+        line for sql in ran for line in sql.splitlines() if not line.startswith("--") and " VIEW " not in line
+    )
     return [line.split()[0] for line in words if line.split()[0] in ("CREATE", "DROP", "GROUP")]
 
 
@@ -64,7 +67,7 @@ def test_the_source_is_read_once_for_several_questions(engine, ran):
     counter.close()
     counter.close()
     assert kinds(ran) == ["CREATE", "GROUP", "GROUP", "DROP"]
-    assert ["FROM source" in sql for sql in ran] == [True, False, False, False]
+    assert ["FROM source" in sql for sql in ran] == [True, *(False for _ in ran[1:])]
 
 
 def test_one_group_answers_all_marginals_inside_it(engine, ran):

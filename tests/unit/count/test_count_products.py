@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines import counting_engine
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import private_instance
 from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import counter as counter_module
 from dpsyn_sql.private.count import products
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.planner import plan_counting
@@ -118,7 +118,7 @@ def everywhere(monkeypatch):
     monkeypatch.setattr(
         products, "cheaper", lambda queries, domain: all(len(query.attrs) < 3 for query in queries)
     )
-    monkeypatch.setattr(counter_module, "_CHUNK", 16)
+    monkeypatch.setattr(counting_engine, "ROW_GROUP", 16)
 
 
 SIZES = (2, 3, 2, 5, 4, 2, 2, 2, 2, 2, 6)

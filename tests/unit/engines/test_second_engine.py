@@ -15,9 +15,8 @@ from support.parts import PartedEngine
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines import reader
-from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.counting_engine import CountingEngine
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
@@ -59,23 +58,21 @@ SPEC = {
 }
 
 
-class Second:
+class Second(CountingEngine):
     """``SourceEngine`` and nothing more; all rows are one part, as with DuckDB's own."""
 
     dialect = SECOND
     in_parts = False
-    _filed = None
-    sums, gather, keep, _keep, drop = (
-        getattr(DuckDBEngine, name) for name in ("sums", "gather", "keep", "_keep", "drop")
-    )
 
     def __init__(self, behind):
+        super().__init__()
         self._behind, self.ran, behind.trace = behind, [], lambda sql: self.ran.append(sql)
+        for name in ("execute", "fetch", "load", "transaction", "drop_temporary", "forbid", "close"):
+            setattr(self, name, getattr(behind, name))
 
-    def __getattr__(self, name):
-        if name not in vars(Engine):
-            raise AttributeError(name)
-        return getattr(self._behind, name)
+    @property
+    def private(self):
+        return self._behind.private
 
 
 @pytest.fixture

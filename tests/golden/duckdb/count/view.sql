@@ -1,5 +1,3 @@
-CREATE TEMP VIEW coded AS
-SELECT
-    *,
-    rowid AS rowid
+CREATE OR REPLACE TEMP VIEW coded AS
+SELECT *
 FROM dpsyn_filed.main.t0

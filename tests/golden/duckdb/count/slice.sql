@@ -1,0 +1,6 @@
+(
+    SELECT
+        *,
+        rowid AS rowid
+    FROM dpsyn_filed.main.t0
+)
