@@ -53,6 +53,8 @@ class CountingEngine(Engine):
         self._codes = CodeSlices(self)
         self._filed: FiledTables | None = None
         self._overflowed = False
+        self.plain_files = False
+        """Whether tables in a file are not encrypted."""
         self._watched: dict[str, tuple[int, ...] | None] = {}
 
     @property
@@ -183,7 +185,7 @@ class CountingEngine(Engine):
         if self.folder is None:
             raise InternalError("a caller's connection has no file of ours")
         if self._filed is None:
-            self._filed = FiledTables(self, self.folder)
+            self._filed = FiledTables(self, self.folder, plain=self.plain_files)
         self._filed.keep(table, query, step)
 
     def _forget_tables(self) -> None:

@@ -99,6 +99,19 @@ class SourceSession:
         """Lines of the explained plan by their labels: where counting happens, and what it leaves there."""
         return {"Engine": _OWN_ENGINE if self.engine.private else _CALLERS_ENGINE}
 
+    def choose_scratch(self, *, plain: bool) -> None:
+        """Say, before anything is read, whether codes that do not fit in memory are encrypted.
+
+        Raises:
+            InputError: ``plain``, and the database that reads is not an instance of ours.
+        """
+        if plain and not self.engine.private:
+            raise InputError(
+                "scratch='plain' is for files and paths of databases: your connection spills by its own "
+                "settings (SET temp_file_encryption)."
+            )
+        self.engine.plain_files = plain
+
     def ready(self) -> None:
         """Refuse, before the debit, what only a try can find; looks at no row.
 

@@ -2,7 +2,7 @@
 
 PRIVATE. A temporary table spills, but DuckDB 2.0.0 holds about a byte of each row in memory for it. A table
 of a database file is compressed and takes none. The file is encrypted with a key that nobody else ever has,
-where DuckDB can encrypt, and goes with the folder.
+where DuckDB can encrypt, and goes with the folder; ``plain``: the disk is encrypted already.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ def own_files(folder: Path) -> tuple[str, ...]:
 class FiledTables:
     """Tables in a file; each is seen through a temporary view of the name it was asked by."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Engine, folder: Path, *, plain: bool = False) -> None:
         self._engine = engine
         self._path = Path(own_files(folder)[0])
         self._tables: dict[Fragment, Fragment] = {}
-        failed = False
-        try:
-            self._attach(literal(secrets.token_hex(32)))
-        except EngineFailure:
-            failed = True
+        failed = plain
+        if not plain:
+            try:
+                self._attach(literal(secrets.token_hex(32)))
+            except EngineFailure:
+                failed = True
         if failed:  # no cipher module: the folder's mode alone protects the file, as it does a spill
             self._attach(None)
 

@@ -30,8 +30,8 @@ from dpsyn_sql.front.sql_release import (
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
-_NOT_IN_SQL = ("memory_limit",)
-"""Options of a release that a query cannot have: the connection has its own limit."""
+_NOT_IN_SQL = ("memory_limit", "scratch")
+"""Options of a release that a query cannot have: the connection has its own settings."""
 
 _JSON = ("domain", "method", "workload", "most")
 """Options that can be an object: a STRUCT or a MAP of SQL, or its text as JSON."""
@@ -46,9 +46,9 @@ def attach(con: Connection) -> None:
     It makes table macros that this connection alone has, until it is closed: ``dpsyn_release`` makes a
     release and returns one row that says what was made; ``dpsyn_plan`` says what it would do, line by line,
     and costs nothing. ``dpsyn_release_database`` and ``dpsyn_plan_database`` do the same with tables tied by
-    keys. They take the options of ``dpsyn_sql.release`` and ``dpsyn_sql.release_database`` by name,
-    ``memory_limit`` excepted: constants alone, no columns. The same call again costs nothing; where its
-    output still stands, nothing is written either.
+    keys. They take the options of ``dpsyn_sql.release`` and ``dpsyn_sql.release_database`` by name, but for
+    ``memory_limit`` and ``scratch``: constants alone, no columns. The same call again costs nothing; where
+    its output still stands, nothing is written either.
 
     Args:
         con: an open DuckDB connection. Repeating it is harmless.

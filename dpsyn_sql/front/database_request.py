@@ -117,6 +117,7 @@ class DatabaseRequest(Options):
     new_debit: bool = field(default=False, metadata=_as_for_one_table("new_debit"))
     discover: bool = field(default=True, metadata=_as_for_one_table("discover"))
     memory_limit: str | int | None = field(default=None, metadata=_as_for_one_table("memory_limit"))
+    scratch: str = field(default="encrypted", metadata=_as_for_one_table("scratch"))
     time_limit: float | None = field(default=None, metadata=_as_for_one_table("time_limit"))
 
     paths: ClassVar[tuple[str, ...]] = ("into", "domain", "ledger")

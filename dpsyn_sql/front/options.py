@@ -21,6 +21,7 @@ from dpsyn_sql.source.frames import is_frame
 from dpsyn_sql.source.names import near_matches
 
 _LABELS = ("name", "version", "account")
+SCRATCH = ("encrypted", "plain")
 _SEEDS = 2**64
 _WIDTH = 100
 
@@ -75,6 +76,7 @@ class Options:
     epsilon: Number
     delta: Number
     memory_limit: str | int | None
+    scratch: str
     time_limit: float | None
     seed: int | None
 
@@ -171,6 +173,11 @@ class Options:
         """
         return Limits(memory_in_bytes(self.memory_limit))
 
+    @property
+    def plain_scratch(self) -> bool:
+        """Whether codes that do not fit in memory are not encrypted."""
+        return self.scratch == "plain"
+
     def check_common(self, *, names: Sequence[str], flags: Sequence[str]) -> None:
         """Refuse what is wrong of the budget, labels, seed, limits, ``domain`` and ``ledger``.
 
@@ -191,6 +198,8 @@ class Options:
         for name in _LABELS:
             _check_label(name, getattr(self, name))
         self.limits()
+        if self.scratch not in SCRATCH:
+            raise InputError(f"scratch={said(self.scratch)} is not known; use one of {', '.join(SCRATCH)}")
         if self.time_limit is not None and not is_duration(self.time_limit):
             raise InputError(
                 f"time_limit={said(self.time_limit)}: give a positive number of seconds, or None"

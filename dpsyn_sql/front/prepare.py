@@ -84,6 +84,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
     con, source, request = _asked(con, request)
     total = request.total()
     with _opened_source(con, source, at_node(request, total)) as session:
+        session.choose_scratch(plain=request.plain_scratch)
         design = _designed(at_node(request, total), session, total)
         job = _recorded(con, design, ledger_place(request, session), explaining=explaining)
         if not explaining:

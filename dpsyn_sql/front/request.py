@@ -204,6 +204,14 @@ class Request(Options):
             "connection that you pass has its own setting.",
         ),
     )
+    scratch: str = field(
+        default="encrypted",
+        metadata=told(
+            "Codes that do not fit in memory: encrypted, or plain on a disk that is encrypted.",
+            "They are in a folder of TMPDIR that nobody else can enter, and go with the release. ``plain`` "
+            "takes half the time to write and to read. For files and paths of databases.",
+        ),
+    )
     time_limit: float | None = field(
         default=None,
         metadata=told(

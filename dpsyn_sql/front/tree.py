@@ -70,6 +70,7 @@ def opened_tree(
     with open_database(
         con, request.tables, request.public_tables, memory_limit=request.limits().engine
     ) as session:
+        session.choose_scratch(plain=request.plain_scratch)
         yield request, session, tree_of(request, session)
 
 

@@ -51,6 +51,9 @@ class SourceEngine(Engine, Protocol):
     database beside the pipeline, which need not hold the rows: only these methods read them.
     """
 
+    plain_files: bool
+    """Whether tables of codes in files are not encrypted."""
+
     @property
     def in_parts(self) -> bool:
         """Whether the rows lie in parts: then a pass over them costs more than many statements in one."""

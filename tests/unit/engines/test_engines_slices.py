@@ -16,7 +16,7 @@ import dpsyn_sql
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import code_slices, counting_engine
 from dpsyn_sql.engines.source_session import open_source
-from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
@@ -305,3 +305,30 @@ def test_other_failures_are_not_called_a_full_disk(tmp_path, monkeypatch):
         with pytest.raises(EngineFailure):
             counter.count(PAIRS)
         counter.close()
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["encrypted", "plain"])
+def test_a_file_of_codes_is_encrypted_unless_it_is_said_to_be_plain(tmp_path, monkeypatch, plain):
+    parquet(tmp_path, (300,))
+    session, counter = filed(tmp_path, monkeypatch)
+    with session:
+        session.choose_scratch(plain=plain)
+        counter.count(PAIRS)
+        (file,) = session.engine.folder.glob("dpsyn_filed.duckdb")
+        copy = shutil.copy(file, tmp_path / "copy.duckdb")
+        with duckdb.connect() as con:
+            if plain:
+                con.execute(f"ATTACH '{copy}' AS copy (READ_ONLY)")
+            else:
+                with pytest.raises(duckdb.Error):
+                    con.execute(f"ATTACH '{copy}' AS copy (READ_ONLY)")
+        counter.close()
+
+
+def test_a_callers_connection_has_no_files_of_ours():
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 9)}")
+        with pytest.raises(InputError, match="scratch='plain' is for files"):
+            dpsyn_sql.release(con, "t", scratch="plain", ledger=":memory:")
+        with pytest.raises(InputError, match="scratch='paper' is not known; use one of encrypted, plain"):
+            dpsyn_sql.plan(con, "t", scratch="paper")
