@@ -14,12 +14,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import dpsyn_sql
-from dpsyn_sql.common.progress import listening
+from dpsyn_sql.common.progress import without_bar
+from dpsyn_sql.common.stopwatch import stopwatch
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, method_of
 
@@ -27,38 +29,26 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPSYN_BENCHMARK_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
+@dataclass(slots=True)
 class Stopwatch:
-    """A progress listener that adds up seconds per phase; nested phases count in both.
+    """Seconds of each phase by itself, of "other" and of the "total", once what was timed is over.
 
     ``processor`` are seconds of all cores together: they say how long it takes on an idle machine.
     """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.processor: dict[str, float] = defaultdict(float)
-        self._begun: dict[str, tuple[float, float]] = {}
-
-    def begin(self, name: str, total: int | None) -> None:
-        self._begun[name] = time.perf_counter(), time.process_time()
-
-    def advance(self, name: str, amount: int) -> None:
-        pass
-
-    def end(self, name: str) -> None:
-        wall, processor = self._begun.pop(name)
-        self.seconds[name] += time.perf_counter() - wall
-        self.processor[name] += time.process_time() - processor
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    processor: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 @contextmanager
 def timed() -> Iterator[Stopwatch]:
-    """Phases of everything inside, and the whole as ``total``."""
-    watch = Stopwatch()
-    begun, processor = time.perf_counter(), time.process_time()
-    with listening(watch):
-        yield watch
-    watch.seconds["total"] = time.perf_counter() - begun
-    watch.processor["total"] = time.process_time() - processor
+    """Phases of everything inside, and the whole as ``total``. No bar is shown: it would take time too."""
+    told = Stopwatch()
+    with without_bar(), stopwatch() as watch:
+        yield told
+    for name, (seconds, processor) in watch.spent().items():
+        told.seconds[name], told.processor[name] = seconds, processor
+    told.seconds["total"], told.processor["total"] = sum(told.seconds.values()), sum(told.processor.values())
 
 
 def peak_mebibytes() -> float:

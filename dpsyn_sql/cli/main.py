@@ -42,6 +42,7 @@ from dpsyn_sql.cli.output import (
 )
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
+from dpsyn_sql.cli.timings import Timings, timed
 from dpsyn_sql.errors import DpsynError, InputError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.request import Request
@@ -157,6 +158,7 @@ def release_command(
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
     ] = None,
+    timings: Timings = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **_: Any,
@@ -169,7 +171,7 @@ def release_command(
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
-        with interruptible(said), connection(database, spark, source) as con:
+        with interruptible(said), timed(out, timings), connection(database, spark, source) as con:
             result = release(con, wanted)
         place = result.into if isinstance(wanted, DatabaseRequest) else result.table
         with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):

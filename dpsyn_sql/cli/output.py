@@ -28,7 +28,7 @@ import typer
 
 from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.common.notices import aligned, printable, widths
-from dpsyn_sql.common.progress import listening
+from dpsyn_sql.common.progress import without_bar
 from dpsyn_sql.errors import (
     DomainError,
     DpsynError,
@@ -133,11 +133,13 @@ class Output:
             and all(row[place] is None or _is_number(row[place]) for row in rows)
             for place in range(len(names))
         ]
-        heading = printable(title)
-        if sys.stdout.isatty():
-            _print_table(heading, names, cells, right)
-        else:
-            typer.echo("\n".join([*([heading] if heading else []), *aligned(names, cells, right)]))
+        _print_table(printable(title), names, cells, right)
+
+    def aside_table(
+        self, columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], title: str
+    ) -> None:
+        """A table that was asked for, on standard error: it is no part of what the command gives."""
+        _print_table(title, columns, cells, right, aside=True)
 
     def document(self, document: Mapping[str, Any]) -> None:
         """What ``--json`` prints at the end."""
@@ -160,7 +162,7 @@ def printing(as_json: bool, quiet: bool, interrupted: str = "Interrupted.") -> I
         stack.enter_context(warnings.catch_warnings())
         warnings.showwarning = lambda message, *_, **__: out.warn(with_option_names(str(message)))
         if as_json or quiet:
-            stack.enter_context(listening(_NoListener()))
+            stack.enter_context(without_bar())
         try:
             yield out
         except DpsynError as error:
@@ -239,16 +241,6 @@ def written(path: Path, text: str) -> bool:
     return False
 
 
-class _NoListener:
-    """Hears of phases in place of a progress bar."""
-
-    def begin(self, name: str, total: int | None) -> None: ...
-
-    def advance(self, name: str, amount: int) -> None: ...
-
-    def end(self, name: str) -> None: ...
-
-
 def _cell(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -271,15 +263,26 @@ def _plain(value: object) -> Any:
 
 
 def _print_table(
-    title: str, names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
+    title: str,
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    *,
+    aside: bool = False,
 ) -> None:
-    """A table on a terminal; if that is too narrow, one line for each value."""
+    """A table, plain where there is no terminal; on one that is too narrow, one line for each value.
+
+    ``aside``: on standard error.
+    """
+    if not (sys.stderr if aside else sys.stdout).isatty():
+        typer.echo("\n".join([*([title] if title else []), *aligned(names, cells, right)]), err=aside)
+        return
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(markup=False, highlight=False, emoji=False)
+    console = Console(stderr=aside, markup=False, highlight=False, emoji=False)
     if title:
         console.print(Text(title))
     least = sum(min(width, _LEAST) + _BORDER for width in widths(names, cells))

@@ -12,6 +12,7 @@ import typer
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.output import Json, Output, Quiet, printing
+from dpsyn_sql.cli.timings import Timings, timed
 from dpsyn_sql.common.notices import printable
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def run_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the cost and what would be read. Spend nothing.")
     ] = False,
+    timings: Timings = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +49,8 @@ def run_command(
         if dry_run:
             _show_previews(preview(file, select=select or ()), out)
             return
-        done = run(file, select=select or (), told=_Telling(out).tell)
+        with timed(out, timings):
+            done = run(file, select=select or (), told=_Telling(out).tell)
         if not done.outcomes:
             out.say("Nothing is due.")
         out.document({"periods": [one.facts() for one in done.outcomes], "exit_code": done.exit_code})

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import Discovered, discovered
 from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
 from dpsyn_sql.engines.source_session import Connection
@@ -50,7 +51,7 @@ from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.marginals import total_error
-from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
@@ -100,11 +101,13 @@ def _begun(
     """As ``release.begun``."""
     with (
         noting_interrupts() as progress,
-        progress_bar(),
+        progress_bar(LAST_PHASES),
         threadpool_limits(1, user_api="blas"),
-        prepared_database(con, request) as job,
-        opened_ledger(job.con, job.place) as ledger,
+        ExitStack() as opened,
     ):
+        with phase("prepare"):
+            job = opened.enter_context(prepared_database(con, request))
+            ledger = opened.enter_context(opened_ledger(job.con, job.place))
         yield job, ledger, progress
 
 
@@ -197,7 +200,8 @@ class _Measuring:
         plan = replace(plan, siblings=self._stages.get(leg.name), known_tables=known, seen=seen)
         before = len(self.door.measurements)
         with self._of(leg), self._counter(plan, families, codes):
-            model = leg.method.run(plan, self.door, terms)
+            with phase("build"):
+                model = leg.method.run(plan, self.door, terms)
         own = self.door.measurements[before:]
         if given is not None and leg.table.parent is not None:
             known += _evidence(families, given, self.fitted[leg.table.parent].fitted)

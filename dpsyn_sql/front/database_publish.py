@@ -75,7 +75,8 @@ def write_database(
         PublishError: something else has appeared in place of the output, it cannot be written, or the type of
             a key cannot hold so many values.
     """
-    ready = [_Ready.of(table) for table in tables.values()]
+    with phase("trust"):
+        ready = [_Ready.of(table) for table in tables.values()]
     seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     units = rows_wanted(ready[0].fitted) if job.request.units is None else job.request.units
     if units == 0 and job.request.units is None:
@@ -105,7 +106,7 @@ def write_database(
             f"name={entry.name!r} and another into=, costs nothing more."
         )
     entry.published(job.target_name, sum(rows.values()))
-    return _released(job, entry, ready, written, notes)
+    return _released(job, entry, ready, written, notes, progress)
 
 
 def _staged(
@@ -195,6 +196,7 @@ def _released(
     ready: Sequence[_Ready],
     written: Sequence[WrittenTable],
     notes: tuple[str, ...],
+    progress: ReleaseProgress,
 ) -> DatabaseRelease:
     """The release of each table, and what the operator is told of all of them."""
     deadline = job.legs[0].terms.deadline
@@ -225,4 +227,4 @@ def _released(
             read=reading_table(job.con, job.target, one.name, table.kept.release_id),
             variances=fitted.variances,
         )
-    return DatabaseRelease.of(tables, job.target.name)
+    return DatabaseRelease.of(tables, job.target.name, progress.timings())

@@ -228,7 +228,8 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
     plan = job.method.plan(job.source, domain, job.divided(entry.budget)[1], terms)
     with _joined(job, shape.domain, plan.queries, plan, everybody=False) as counter:
         door.open(counter, domain)
-        model = job.method.run(plan, door, terms)
+        with phase("build"):
+            model = job.method.run(plan, door, terms)
     total = rows_measured(tables[0])
     shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
     whole = job.planned(job.panel.budget if job.panel else entry.budget)[0]
@@ -324,9 +325,10 @@ def _finished(
     entry.close_questions()
     progress.measured()
     job.session.release_source()  # from here on nothing can read the source
-    fitted = fitted.with_values
-    lost, doubts = lost_of(job, fitted)
-    fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
+    with phase("trust"):
+        fitted = fitted.with_values
+        lost, doubts = lost_of(job, fitted)
+        fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     engine, problem = job.target.open(), ""
     written, facts = 0, dict[str, Any]()
     try:
@@ -356,7 +358,8 @@ def _finished(
         raise PublishError(f"{problem} The debit stands, and the answers are stored.")
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    return released(job, entry, fitted, written, facts, (*notes, *own, *doubts.warned()))
+    notes = (*notes, *own, *doubts.warned())
+    return released(job, entry, fitted, written, facts, notes, progress)
 
 
 def _staged(

@@ -12,13 +12,14 @@ What comes after the last question uses only noisy answers: it may be seeded, re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.discovery.families import found_groups
 from dpsyn_sql.engines.source_session import Connection
@@ -44,7 +45,7 @@ from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.doubts import notes_on, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.progress_bar import ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, noting_interrupts, progress_bar
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.engine import SourceEngine
 
@@ -90,12 +91,14 @@ def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger
     """The job of a call and its ledger, before the debit; and how far it comes, for interrupts and a bar."""
     with (
         noting_interrupts() as progress,
-        progress_bar(),
+        progress_bar(LAST_PHASES),
         # Fits are small: on busy cores the threads of the linear algebra library would wait for each other.
         threadpool_limits(1, user_api="blas"),
-        prepared(con, request) as job,
-        opened_ledger(job.con, job.place) as ledger,
+        ExitStack() as opened,
     ):
+        with phase("prepare"):
+            job = opened.enter_context(prepared(con, request))
+            ledger = opened.enter_context(opened_ledger(job.con, job.place))
         yield job, ledger, progress
 
 
@@ -130,7 +133,8 @@ def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     plan = replace(plan, siblings=siblings, counted=found.counted, known_tables=found.tables, seen=found.seen)
     with opened_counter(engine, plan, terms.families) as counter:
         door.open(counter, domain, unit.sensitivity)
-        model = job.method.run(plan, door, terms)
+        with phase("build"):
+            model = job.method.run(plan, door, terms)
     in_discovery = found.tables if plan.counted is None else plan.counted.tables
     shown = (*in_discovery, *shown_tables(domain, door.measurements, found.tables))
     return FittedRelease(
@@ -188,15 +192,17 @@ def finished(
     entry.close_questions()
     progress.measured()
     job.session.release_source()  # from here on nothing can read the source
-    fitted = fitted.with_values
-    lost, doubts = lost_of(job, fitted)
-    fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
+    with phase("trust"):
+        fitted = fitted.with_values
+        lost, doubts = lost_of(job, fitted)
+        fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
     written, certificate = write_rows(job, entry, fitted, lost, rows, seed, progress)
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    return released(job, entry, fitted, written, certificate, (*notes, *own, *doubts.warned()))
+    notes = (*notes, *own, *doubts.warned())
+    return released(job, entry, fitted, written, certificate, notes, progress)
 
 
 def released(
@@ -206,6 +212,7 @@ def released(
     rows: int,
     certificate: dict[str, Any],
     notes: tuple[str, ...],
+    progress: ReleaseProgress,
 ) -> Release:
     """What a call returns once ``rows`` rows are written."""
     kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
@@ -224,4 +231,5 @@ def released(
         draw=drawing(kept, entry.release_id, job.stored_name),
         read=reading(job.con, job.target, fitted.shape, entry.release_id),
         variances=fitted.variances,
+        timings=progress.timings(),
     )

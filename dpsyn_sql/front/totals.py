@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.front.arguments import takes_request
@@ -129,7 +130,8 @@ def _measure(job: Job, entry: SqliteEntry) -> Node:
 def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
     """The model of the summed answers, with the plan as the certificate tells it."""
     tables = _summed([node.tables for node in nodes])
-    model = _method(job).fitted(job.plan.domain, tables)
+    with phase("build"):
+        model = _method(job).fitted(job.plan.domain, tables)
     return FittedRelease(
         shape=job.shape, plan=_told(job, nodes), model=model, measurements=tables, contributions=None
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
+from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger import creation
 from dpsyn_sql.ledger.columns import misplaced
@@ -194,7 +195,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """One IMMEDIATE transaction: all of it is committed, or nothing."""
-        with self._transaction("BEGIN IMMEDIATE"):
+        with phase("ledger"), self._transaction("BEGIN IMMEDIATE"):
             yield
 
     @contextmanager

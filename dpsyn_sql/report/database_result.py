@@ -1,17 +1,18 @@
-"""What ``release_database()`` and ``load()`` return of several tables: all of it is public."""
+"""What ``release_database()`` and ``load()`` return of several tables: all is public but ``timings``."""
 
 from __future__ import annotations
 
 import copy
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from dpsyn_sql.accounting.account import shown
+from dpsyn_sql.common.stopwatch import Timing
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.report.database_certificate import database_certificate, protected_words
 from dpsyn_sql.report.loss_words import summary_of_losses, verdict_table
@@ -29,7 +30,8 @@ class DatabaseRelease:
     file or the folder that was written; of a loaded release its name. ``id`` is random; ``epsilon``,
     ``delta`` and ``rho`` are those of all tables together, as for one table. ``facts``: the certificate of
     the whole. ``replayed``: the stored answers of an earlier run were used, and cost nothing now. ``notes``:
-    messages for the operator.
+    messages for the operator. ``timings``: PRIVATE, for the operator alone: where the time of this call
+    went, of all tables together, as ``Release.timings``.
     """
 
     tables: Mapping[str, Release]
@@ -41,14 +43,18 @@ class DatabaseRelease:
     facts: dict[str, Any]
     replayed: bool
     notes: tuple[str, ...]
+    timings: tuple[Timing, ...] = field(default=(), compare=False)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Release], into: str | None = None) -> DatabaseRelease:
+    def of(
+        cls, tables: Mapping[str, Release], into: str | None = None, timings: tuple[Timing, ...] = ()
+    ) -> DatabaseRelease:
         """The release of these tables: what they share is taken from their certificates.
 
         Args:
             tables: by name, each with the facts of ``table_certificate``.
             into: what was written; None: the name of the release.
+            timings: of the call that wrote it.
 
         Raises:
             InputError: as ``database_certificate``.
@@ -65,6 +71,7 @@ class DatabaseRelease:
             facts=facts,
             replayed=all(one.replayed for one in tables.values()),
             notes=tuple(dict.fromkeys(note for one in tables.values() for note in one.notes)),
+            timings=timings,
         )
 
     def __repr__(self) -> str:

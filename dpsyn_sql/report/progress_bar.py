@@ -3,96 +3,98 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
-from dpsyn_sql.common.progress import is_listened_to, listening
+from dpsyn_sql.common.progress import bar_is_free, in_words, listening, without_bar
+from dpsyn_sql.common.stopwatch import Stopwatch, Timing, stopwatch
 from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.report.pace import Pace
 
-_IN_WORDS = {
-    "discover": "discover domains",
-    "encode": "encode the source",
-    "count": "count marginals",
-    "noise": "add noise",
-    "model": "compute expected counts",
-    "select": "choose marginals",
-    "fit": "fit the model",
-    "sample": "sample rows",
-    "write": "write",
-}
+LAST_PHASES = ("sample", "write")
+"""The phases that end every release."""
+
+_MAY_END_EARLY = frozenset({"fit"})
+_WIDTH = 10
 
 
-class _Bars:
-    """One line per phase; a repeated phase restarts its line."""
+class Bars:
+    """A listener that shows a line for each phase: its steps, and the time that all its runs took themselves.
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, TaskID] = {}
+    Below is what is known of the time left in the phase that runs, and which of ``last`` are still to come:
+    phases that will come for certain.
+    """
+
+    def __init__(self, last: Sequence[str] = (), clock: Callable[[], float] = time.perf_counter) -> None:
+        self._last, self._clock = tuple(last), clock
+        self._paces: dict[str, Pace] = {}
+        self._running: list[str] = []
+        self._watch, self._spinner = Stopwatch(clock, lambda: 0.0), Spinner("dots")
 
     def begin(self, name: str, total: int | None) -> None:
-        if name in self._tasks:
-            self._progress.reset(self._tasks[name], total=total)
-        else:
-            self._tasks[name] = self._progress.add_task(_IN_WORDS.get(name, name), total=total)
+        """The phase runs, for the first time or again."""
+        self._watch.begin(name, total)
+        self._paces[name] = Pace(self._clock(), total, name in _MAY_END_EARLY)
+        self._running.append(name)
 
     def advance(self, name: str, amount: int) -> None:
-        self._progress.advance(self._tasks[name], amount)
+        """Its bar moves."""
+        self._paces[name].advance(amount, self._clock())
 
     def end(self, name: str) -> None:
-        """A phase may end before its last step, as a fit that has converged does."""
-        done = self._progress.tasks[self._tasks[name]].completed or 1
-        self._progress.update(self._tasks[name], total=done, completed=done)
+        """Its bar is full: it may end before its last step, as a fit that has converged does."""
+        self._watch.end(name)
+        self._running.remove(name)
+
+    def __rich__(self) -> RenderableType:
+        """The lines as they are at this moment; another thread may ask."""
+        running, now = tuple(self._running), self._clock()
+        paces = dict(self._paces)  # has all that runs
+        shown = Table.grid(padding=(0, 1))
+        for name, pace in paces.items():
+            shown.add_row(*self._cells(name, pace, name in running))
+        left = next((words for name in reversed(running) if (words := paces[name].words(now))), "")
+        coming = ", ".join(in_words(name) for name in self._last if name not in paces)
+        below = [f"{left[0].upper()}{left[1:]} left in this phase."] if left else []
+        below += [f"Still to come: {coming}."] if coming and paces else []
+        return Group(shown, Text(f"  {' '.join(below)}", style="progress.download")) if below else shown
+
+    def _cells(self, name: str, pace: Pace, running: bool) -> tuple[RenderableType, ...]:
+        spent = Text(_clock_face(self._watch.seconds(name)), style="progress.elapsed")
+        if not running:
+            return "", in_words(name), ProgressBar(1, 1, _WIDTH), spent, ""
+        known = pace.total if pace.total and pace.done <= pace.total else None
+        bar = ProgressBar(known, pace.done, _WIDTH, pulse=known is None)
+        steps = "" if known is None else f"{pace.done:,} of {known:,}"
+        return self._spinner, in_words(name), bar, spent, Text(steps, style="progress.download")
 
 
-class _Steps(ProgressColumn):
-    """Finished steps of all, and the time left at their pace, if the steps are known and not all done."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._remaining = TimeRemainingColumn(elapsed_when_finished=False)
-
-    def render(self, task: Task) -> Text:
-        if task.total is None or task.finished:
-            return Text("")
-        steps = f"{task.completed:,.0f} of {task.total:,.0f}, left "
-        return Text(steps, style="progress.download") + self._remaining.render(task)
-
-
-def _columns() -> tuple[ProgressColumn, ...]:
-    """Phase, bar, time since it began; for a phase with known steps also the steps and the time left."""
-    return (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        _Steps(),
-    )
+def _clock_face(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"
 
 
 @contextmanager
-def progress_bar() -> Iterator[None]:
-    """Show phases on standard error if it is a terminal and nothing else listens."""
-    if is_listened_to() or not sys.stderr.isatty():
+def progress_bar(last: Sequence[str] = ()) -> Iterator[None]:
+    """Show phases on standard error if it is a terminal, and no bar is shown or unwanted already.
+
+    ``last``: the phases that will end the call for certain.
+    """
+    if not bar_is_free() or not sys.stderr.isatty():
         yield
         return
-    with (
-        Progress(*_columns(), console=Console(stderr=True), transient=True) as progress,
-        listening(_Bars(progress)),
-    ):
+    bars = Bars(last)
+    live = Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=10)
+    with live, without_bar(), listening(bars):
         yield
 
 
@@ -102,8 +104,12 @@ def progress_bar() -> Iterator[None]:
 class ReleaseProgress:
     """How far a release has come; ``str()`` is the message if it ends here."""
 
-    def __init__(self) -> None:
-        self._where, self._charged = "before anything was charged", ""
+    def __init__(self, watch: Stopwatch) -> None:
+        self._where, self._charged, self._watch = "before anything was charged", "", watch
+
+    def timings(self) -> tuple[Timing, ...]:
+        """PRIVATE, for the operator: where the time went up to now."""
+        return self._watch.timings()
 
     def __str__(self) -> str:
         return " ".join([f"Interrupted {self._where}.", *([self._charged] if self._charged else [])])
@@ -138,10 +144,12 @@ class ReleaseProgress:
 
 @contextmanager
 def noting_interrupts() -> Iterator[ReleaseProgress]:
-    """An interrupt inside keeps its type and gets a note that says how far the release has come."""
-    course = ReleaseProgress()
-    try:
-        yield course
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(str(course))
-        raise
+    """An interrupt inside keeps its type and gets a note that says how far the release has come. What goes on
+    inside is timed."""
+    with stopwatch() as watch:
+        course = ReleaseProgress(watch)
+        try:
+            yield course
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(str(course))
+            raise

@@ -1,4 +1,4 @@
-"""What ``release()`` and ``load()`` return: all of it is public."""
+"""What ``release()`` and ``load()`` return: all of it is public but ``timings``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from dpsyn_sql.accounting.account import shown
+from dpsyn_sql.common.stopwatch import Timing
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
@@ -36,6 +37,12 @@ class Release:
     the same release stored the answers, and they cost nothing now. ``notes``: messages for the
     operator. ``draw`` gives rows of the stored model: of their number and a seed. ``read`` gives the
     synthetic rows: of the kind of data frame. ``variances``: of the model's estimates, by marginal.
+
+    ``timings`` is PRIVATE: where the time of this call went, for the operator alone, as it follows from the
+    rows of the source too (docs/privacy.md). ``pandas.DataFrame(release.timings)`` shows it: ``phase``,
+    ``times``, ``seconds`` of the clock, ``processor`` (seconds of all cores of this process), ``done``; the
+    sum of all is the whole call. Nothing else of a release has it: no certificate, report, file or text. It
+    is empty for a release that was loaded.
     """
 
     table: str
@@ -52,6 +59,7 @@ class Release:
     draw: Callable[[int, int | None], pd.DataFrame] = field(compare=False)
     read: Callable[[str], Any] = field(compare=False)
     variances: Variances = NO_VARIANCES
+    timings: tuple[Timing, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         claim = f"epsilon={shown(self.epsilon)}, delta={self.delta:g}"
