@@ -9,7 +9,6 @@ import os
 import platform
 import resource
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -11,7 +11,7 @@
 Tables are generated in SQL by another process, outside the clock: a row has a hidden group g of 40 (small
 groups are more frequent), and attribute i has the value (g (7 + 2 i) + floor(size u^3)) mod size for a
 uniform u. From Parquet to Parquet, each release in a process of its own. Phases are in minutes; ``total``
-includes what belongs to no phase (planning, the ledger).
+includes what belongs to no phase.
 
 ``--paper`` releases tables of the census shape with ``--rows`` rows and with a fifth of them. The difference
 gives the rates of encoding, counting, sampling and writing, which are multiplied; noise, choices and fits do
@@ -39,7 +39,8 @@ SHAPES = {
     "twenty": Shape("30 attributes of 20 values", 1_000_000, (20,) * 30),
     "census": Shape("100 attributes of 10 values", 300_000_000, (10,) * 100),
 }
-ORDER = ("encode", "count", "noise", "model", "select", "fit", "sample", "write")
+ORDER = ("prepare", "encode", "count", "noise", "ledger", "build", "model", "select", "fit")
+ORDER += ("trust", "sample", "write")
 GROWING = ("encode", "count", "sample", "write")
 """Phases whose seconds grow with the rows."""
 

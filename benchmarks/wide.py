@@ -110,13 +110,9 @@ def main() -> None:
                 memory_limit=arguments.memory,
             )
         peak = peak_mebibytes()
-        phases = {name: (seconds, watch.processor[name]) for name, seconds in watch.seconds.items()}
-        total = phases.pop("total")
-        rest = tuple(
-            whole - sum(part) for whole, part in zip(total, zip(*phases.values(), strict=True), strict=True)
-        )
-        lines: list[list[object]] = [[name, *seconds] for name, seconds in phases.items()]
-        lines += [["no phase", *rest], ["total", *total]]
+        lines: list[list[object]] = [
+            [name, seconds, watch.processor[name]] for name, seconds in watch.seconds.items()
+        ]
         if arguments.attributes in PAPER_SECONDS:
             lines.append(["the copula paper, 10 cores", float(PAPER_SECONDS[arguments.attributes]), ""])
         print_table(

@@ -32,5 +32,6 @@ def timed(out: Output, wanted: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            title = "Where the time went (for you alone):"
-            out.aside_table(COLUMNS, lines_of(watch.timings()), _RIGHT, title)
+            if len(timings := watch.timings()) > 1:  # at least one phase ran
+                title = "Where the time went (for you alone):"
+                out.aside_table(COLUMNS, lines_of(timings), _RIGHT, title)

@@ -199,9 +199,8 @@ class _Measuring:
         )  # discovery counts each unit once
         plan = replace(plan, siblings=self._stages.get(leg.name), known_tables=known, seen=seen)
         before = len(self.door.measurements)
-        with self._of(leg), self._counter(plan, families, codes):
-            with phase("build"):
-                model = leg.method.run(plan, self.door, terms)
+        with self._of(leg), self._counter(plan, families, codes), phase("build"):
+            model = leg.method.run(plan, self.door, terms)
         own = self.door.measurements[before:]
         if given is not None and leg.table.parent is not None:
             known += _evidence(families, given, self.fitted[leg.table.parent].fitted)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 _FEWEST, _BRIEFEST = 3, 1.0
 """Reports and seconds before anything is said."""
-_WEIGHT = 0.3
+_WEIGHT = 0.5
 """Of the last report in the recent pace."""
 _ALIKE = 2.0
 """The recent pace and that of all steps differ by less than this factor, or nothing is said; a report that is
