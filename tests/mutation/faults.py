@@ -9,6 +9,7 @@ import faults_noise
 import faults_panels
 import faults_siblings
 import faults_sources
+import faults_timings
 import faults_together
 import faults_tree
 import faults_trees
@@ -22,6 +23,7 @@ FAULTS = (
     *faults_families.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
+    *faults_timings.FAULTS,
     *faults_together.FAULTS,
     *faults_tree.FAULTS,
     *faults_panels.FAULTS,

@@ -1,5 +1,7 @@
 """What is said of the time left, and when nothing is."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,7 @@ def test_it_never_counts_up_wildly(seed):
         if (left := pace.left(now)) is not None:
             ends.append((place, left, now + left))
     assert len(ends) > 150
-    for (_, left, end), (place, _, later) in zip(ends, ends[1:], strict=False):
+    for (_, left, end), (place, _, later) in itertools.pairwise(ends):
         assert abs(later - end) <= (0.1 if place > 10 else 0.5) * max(left, 10)
 
 

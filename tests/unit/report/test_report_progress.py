@@ -176,7 +176,7 @@ def test_it_can_be_drawn_while_phases_come_and_go():
         while not ends.is_set():
             try:
                 console.print(bars)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it must not happen
                 errors.append(error)
 
     drawing = threading.Thread(target=draw)
