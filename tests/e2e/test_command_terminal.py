@@ -113,7 +113,21 @@ def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(made, tmp_path)
     asked = ("release", "t", "-d", "w.duckdb", "-m", "dpsyn", "--new-debit", "--replace")
     shown, code = terminal(tmp_path, *asked)
     assert code == 0 and "count marginals" in shown and "write" in shown, repr(shown)
+    assert "Still to come: sample rows, write." in shown
     assert terminal(tmp_path, *asked, "--quiet") == ("", 0)
+
+
+def test_timings_are_shown_on_a_terminal_after_the_bar_is_gone(made, tmp_path):
+    shutil.copy(made / "w.duckdb", tmp_path / "w.duckdb")
+    asked = ("release", "t", "-d", "w.duckdb", "-m", "dpsyn", "--new-debit", "--replace", "--timings")
+    shown, code = terminal(tmp_path, *asked)
+    assert code == 0 and "Still to come" in shown
+    table = shown[shown.index("Where the time went (for you alone):") :]
+    assert "count marginals" in table and "total" in table and "─" in table and "Still to come" not in table
+    quiet, code = terminal(tmp_path, *asked, "--quiet")
+    assert code == 0 and quiet.startswith("Where the time went (for you alone):")
+    narrow, code = terminal(tmp_path, *asked, "--quiet", width=30)
+    assert code == 0 and "phase: sample rows" in narrow and "─" not in narrow, narrow
 
 
 def test_a_warning_is_shown_while_a_bar_is(made, tmp_path):
