@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
 
 _FEWEST, _BRIEFEST = 3, 1.0
 """Reports and seconds before anything is said."""
-_WEIGHT = 0.5
-"""Of the last report in the recent pace."""
 _ALIKE = 2.0
-"""The recent pace and that of all steps differ by less than this factor, or nothing is said; a report that is
-late by more than this factor and a second ends what was said."""
+"""The first half of the steps and the second took as long within this factor, or nothing is said."""
+_LATE = 0.5
+"""A report that takes a second and this share of all the time so far ends what was said."""
+_MOST_MARKS = 256
 
 _SECOND, _MINUTE, _HOUR = 1.0, 60.0, 3600.0
 
@@ -29,15 +31,30 @@ class Pace:
     done: int = 0
     _reports: int = 0
     _last: float = 0.0
-    _recent: float = 0.0
+    _even: bool = False
+    _apart: int = 1
+    _marks: list[tuple[int, float]] = field(default_factory=list)
 
     def advance(self, amount: int, now: float) -> None:
         """``amount`` of the work is done at ``now``, in seconds of the clock."""
         if amount <= 0:
             return
-        own = (now - (self._last if self._reports else self.begun)) / amount
-        self._recent = _WEIGHT * own + (1 - _WEIGHT) * self._recent if self._reports else own
         self.done, self._reports, self._last = self.done + amount, self._reports + 1, now
+        self._even = self._is_even()
+        if self._reports % self._apart == 0:
+            self._marks.append((self.done, now))
+        if len(self._marks) > _MOST_MARKS:
+            del self._marks[::2]
+            self._apart *= 2
+
+    def _is_even(self) -> bool:
+        """Whether the first half of the steps, as far as there was a report, took as long as the others."""
+        place = bisect_right(self._marks, (self.done // 2, math.inf))
+        if place == 0:
+            return False
+        done, moment = self._marks[place - 1]
+        first, second = (moment - self.begun) / done, (self._last - moment) / (self.done - done)
+        return first < second * _ALIKE and second < first * _ALIKE
 
     def left(self, now: float) -> float | None:
         """Seconds that the phase goes on, at the pace of all its steps; None: they do not tell.
@@ -47,11 +64,10 @@ class Pace:
         spent = self._last - self.begun
         if self.total is None or self._reports < _FEWEST or spent < _BRIEFEST or self.done >= self.total:
             return None
-        mean, waited = spent / self.done, now - self._last
-        uneven = not mean / _ALIKE < self._recent < mean * _ALIKE
-        if uneven or waited > _ALIKE * spent / self._reports + _SECOND:
+        waited = now - self._last
+        if not self._even or waited > _LATE * spent + _SECOND:
             return None
-        left = mean * (self.total - self.done) - waited
+        left = spent / self.done * (self.total - self.done) - waited
         return left if left > 0 else None
 
     def words(self, now: float) -> str:

@@ -44,7 +44,7 @@ def test_nothing_is_said_where_it_means_nothing(durations, total):
 
 def test_nothing_is_said_once_a_step_takes_much_longer_than_those_before():
     pace, now = after([1.0] * 5, 100)
-    assert pace.left(now + 2.9) is not None and pace.left(now + 3.1) is None
+    assert pace.left(now + 3.4) is not None and pace.left(now + 3.6) is None
     pace.advance(1, now + 60)
     assert pace.left(now + 60) is None
 
@@ -54,6 +54,28 @@ def test_steps_of_nothing_change_nothing():
     before = pace.left(now)
     pace.advance(0, now)
     assert pace.left(now) == before
+
+
+def test_slices_that_are_read_slowly_and_counted_fast_are_alike():
+    """Of each slice the first group takes long, and the others little: whole slices tell the pace."""
+    slices, groups, reading, counting = 40, 30, 5.0, 0.1
+    pace, now, said = Pace(0.0, slices * groups), 0.0, []
+    for _ in range(slices - 1):
+        said.append(pace.left(now + reading - 0.01))  # while the next slice is read
+        now += reading
+        for _ in range(groups):
+            now += counting
+            pace.advance(1, now)
+        said.append(pace.left(now))
+    whole = slices * (reading + counting * groups)
+    assert said[:2] == [None, None] and None not in said[3:]
+    assert said[-1] == pytest.approx(whole - now, rel=0.01)
+    assert said[5] == pytest.approx(whole - 3 * (reading + counting * groups), rel=0.05)
+
+
+def test_many_reports_are_kept_in_little_memory():
+    pace, now = after([0.01] * 100_000, 200_000)
+    assert pace.left(now) == pytest.approx(1000) and len(pace._marks) <= 256
 
 
 @pytest.mark.parametrize("seed", range(5))
