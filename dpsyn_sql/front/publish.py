@@ -151,7 +151,7 @@ def _drawn(
     """Rows that are staged in the session that writes, how they were drawn, and units by their rows."""
     staged, sampler = temporary("staged"), fitted.model.sampler(job.deadline)
     if isinstance(sampler, FamilySampler):
-        with job.deadline.running(), phase("sample", rows) as advance:
+        with job.deadline.running(), phase("sample") as advance:  # units are drawn, and rows told
             sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
         written = int(sizes @ np.arange(1, sizes.size + 1))
         return part_rows(fitted.shape, written, seed, staged=staged), sampler.drawn, sizes
