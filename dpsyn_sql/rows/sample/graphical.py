@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import ClassVar
@@ -16,7 +16,15 @@ from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, meet_quotas
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, cells, side_by_side, stratified, systematic, whole
+from dpsyn_sql.rows.sample.systematic import (
+    LOW_VARIANCE,
+    Stretches,
+    cells,
+    side_by_side,
+    stretches,
+    stretches_of,
+    whole,
+)
 
 MOST_BALANCED = 10**8
 """The most rows x attributes^2 and cells visited of samples that are balanced (seconds); chance matters less
@@ -62,10 +70,13 @@ class GraphicalSampler:
         """
         work = rows * len(self.bins) ** 2
         balance = self.balance and (rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE))
-        return side_by_side(rows, seed, lambda size, generator: self._batch(size, generator, balance))
+        laws = laws_of(self.beliefs, rows)
+        return side_by_side(rows, seed, lambda size, generator: self._batch(laws, size, generator, balance))
 
-    def _batch(self, rows: int, generator: np.random.Generator, balance: bool) -> Codes:
-        bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
+    def _batch(
+        self, laws: Iterable[Law], rows: int, generator: np.random.Generator, balance: bool
+    ) -> Codes:
+        bins: Mapping[int, Codes] = drawn_by(laws, rows, generator)
         sizes = tuple(own.size for own in self.bins)
         cells = cells_of([*_pairs(sizes), *self.sets], sizes)
         on_codes = cells <= MOST_EXPECTED
@@ -121,52 +132,90 @@ def _pairs(sizes: Sequence[int]) -> list[Scope]:
     return list(combinations([variable for variable, size in enumerate(sizes) if size > 1], 2))
 
 
-def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
-    """Columns of all variables of the model, cliques after their parents; one-way counts are met.
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a variable follows from: the variables ``known`` before it.
 
-    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
-    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
-    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
-    gives about the same probability in their configuration.
+    ``given``: of each of their cells the probabilities of its codes; ``own``: those of all rows; ``sizes``: of
+    all variables.
     """
+
+    variable: int
+    known: Scope
+    given: Stretches
+    own: FloatArray
+    sizes: tuple[int, ...]
+
+    def draw(self, columns: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> IntArray:
+        """Codes (n,) of the variable given the columns of those before it; its own counts are met."""
+        groups = cells(columns, self.known, self.sizes) if self.known else np.zeros(rows, np.int64)
+        size = self.own.size
+        drawn = self.given.drawn(groups, generator) - groups * size
+        ends = self.given.ends
+
+        def suits(places: Codes, codes: Codes) -> FloatArray:
+            lines = groups[places] * size + codes
+            starts = np.where(codes == 0, groups[places], ends[lines - 1])
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(ends[lines] - starts))
+
+        if self.known:
+            meet_quotas(suits, drawn, whole(self.own, rows, generator))
+        return drawn
+
+
+def _laws(beliefs: Beliefs) -> Iterator[Law]:
+    """Of all variables of the model, cliques after their parents."""
     tree = beliefs.tree
-    columns: dict[int, IntArray] = {}
     for index in tree.order:
         clique, table = tree.cliques[index], beliefs.tables[index]
-        known = list(tree.separators[index])
+        known = tuple(tree.separators[index])
         # Smaller variables first: a coarse twin meets its quota before what it is a function of.
         for variable in sorted(set(clique) - set(known), key=lambda v: (tree.sizes[v], v)):
             scope = (*known, variable)
             own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
             kept = [other for other in clique if other in scope]
             joint = own.transpose([kept.index(other) for other in scope]).reshape(-1, tree.sizes[variable])
-            columns[variable] = _drawn_variable(joint, columns, known, tree.sizes, rows, generator)
-            known.append(variable)
+            yield Law(variable, known, stretches_of(joint), joint.sum(axis=0), tree.sizes)
+            known = scope
+
+
+MOST_PREPARED = 2**24
+"""The most cells of laws that are prepared once for all batches, 256 MB; larger ones are made for each batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeEachTime:
+    beliefs: Beliefs
+
+    def __iter__(self) -> Iterator[Law]:
+        return _laws(self.beliefs)
+
+
+def laws_of(beliefs: Beliefs, rows: int) -> Iterable[Law]:
+    """The laws of all variables in drawing order, prepared if ``rows`` are several batches."""
+    anew = _MadeEachTime(beliefs)
+    cells = sum(table.size for table in beliefs.tables)
+    return tuple(anew) if BATCH_ROWS < rows and 2 * cells <= MOST_PREPARED else anew
+
+
+def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
+    """Columns of all variables of the model; one-way counts are met."""
+    return drawn_by(_laws(beliefs), rows, generator)
+
+
+def drawn_by(laws: Iterable[Law], rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
+    """Columns of the variables of ``laws``; one-way counts are met.
+
+    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
+    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
+    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
+    gives about the same probability in their configuration.
+    """
+    columns: dict[int, IntArray] = {}
+    for law in laws:
+        columns[law.variable] = law.draw(columns, rows, generator)
     return columns
-
-
-def _drawn_variable(
-    joint: FloatArray,
-    columns: Mapping[int, IntArray],
-    known: Sequence[int],
-    sizes: Sequence[int],
-    rows: int,
-    generator: np.random.Generator,
-) -> IntArray:
-    """Codes (n,) of a variable given those of ``known``; ``joint``: their probabilities (known, codes)."""
-    groups = np.zeros(rows, np.int64)
-    if known:
-        groups += cells(columns, tuple(known), sizes)
-    drawn = stratified(groups, joint, generator)
-    quota = whole(joint.sum(axis=0), rows, generator)
-
-    def suits(places: Codes, codes: Codes) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(joint[groups[places], codes]))
-
-    if known:
-        meet_quotas(suits, drawn, quota)
-    return drawn
 
 
 def drawn_codes(
@@ -184,10 +233,10 @@ def drawn_codes(
         generator: of the order of rows within a bin and the jitter.
     """
     rows = columns[0].size if bins else 0
-    found = np.empty((rows, len(bins)), code_type(max((own.size for own in bins), default=1)))
+    found = np.empty((len(bins), rows), code_type(max((own.size for own in bins), default=1)))
     for column, own in enumerate(bins):
-        found[:, column] = _codes(own, within[column], columns[column], generator)
-    return found
+        found[column] = _codes(own, within[column], columns[column], generator)
+    return found.T  # each column in one piece, as they are loaded
 
 
 def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.random.Generator) -> IntArray:
@@ -200,4 +249,4 @@ def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.rando
     before = np.append(0.0, sums)[starts]
     whole = np.append(before[1:], sums[-1]) - before
     upper = (sums - before[owners]) / np.maximum(whole, np.finfo(np.float64).tiny)[owners]
-    return np.asarray(by_bin[systematic(drawn, owners, upper, generator)])
+    return np.asarray(by_bin[stretches(owners, upper).drawn(drawn, generator)])

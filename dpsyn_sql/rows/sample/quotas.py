@@ -76,12 +76,12 @@ def meet_quotas(scores: Scores, winners: Codes, quota: IntArray) -> None:
     Every round brings at least one code to its quota, if scores are finite.
     """
     while True:
-        surplus = np.bincount(winners, minlength=quota.size) - quota
+        counts = np.bincount(winners, minlength=quota.size)
+        surplus = counts - quota
         short = np.flatnonzero(surplus < 0)
         if short.size == 0:
             return
-        rows = np.flatnonzero((surplus > 0)[winners])
-        rows = rows[first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
+        rows = _first_rows(winners, np.minimum(CANDIDATES * np.maximum(surplus, 0), counts))
         offered = scores(rows[:, None], short)
         best = offered.argmax(axis=1)
         own = winners[rows]
@@ -94,6 +94,20 @@ def meet_quotas(scores: Scores, winners: Codes, quota: IntArray) -> None:
         if not accepted.any():
             return
         winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
+
+
+def _first_rows(winners: Codes, wanted: IntArray) -> IntArray:
+    """Of each code the first ``wanted`` rows that have it, ascending; there are so many.
+
+    Few are wanted of the rows in random order, so that the first ones of all have them.
+    """
+    looked = 2**12
+    while True:
+        start = winners[:looked]
+        if looked >= winners.size or np.all(np.bincount(start, minlength=wanted.size) >= wanted):
+            rows = np.flatnonzero((wanted > 0)[start])
+            return np.asarray(rows[first_of_each(start[rows], wanted)])
+        looked *= 4
 
 
 def by_group(groups: Codes, number: int) -> IntArray:

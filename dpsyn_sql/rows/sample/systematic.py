@@ -7,8 +7,6 @@ is within one row of its expectation, and unbiased.
 
 Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
 would move together, which the model does not say.
-
-Rows of any network are drawn so, node by node, parents first.
 """
 
 from __future__ import annotations
@@ -17,21 +15,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.network import Network, Node
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
+from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, generator_of
 
 LOW_VARIANCE = "with low variance"
 """How rows are drawn here, in the words of certificates."""
 
 _AT_A_TIME = 2
-# Batches that are drawn side by side, in memory together.
+# Batches that are drawn side by side. One more waits, so that both go on while one is loaded.
 
 
 def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator], Codes]) -> Iterator[Codes]:
@@ -47,49 +42,91 @@ def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator
     with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
         for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
             pending.append(pool.submit(batch, size, index))
-            if len(pending) == _AT_A_TIME:
+            if len(pending) > _AT_A_TIME:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
 
 
-def systematic(
-    groups: Codes, owners: IntArray, upper: FloatArray, generator: np.random.Generator
-) -> IntArray:
-    """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Distributions of groups, side by side: the line i of group ``owners[i]`` (l, ascending int64) ends at
+    ``ends[i]`` (l, ascending float64), which is the number of its group plus a cumulative probability.
+
+    The last end of each group that has lines is its number plus one.
+    """
+
+    owners: IntArray
+    ends: FloatArray
+
+    def drawn(self, groups: Codes, generator: np.random.Generator) -> IntArray:
+        """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
+
+        Args:
+            groups: (n,) group of each row; each has lines.
+            generator: of the order of rows within a group and the jitter.
+        """
+        order, counts = grouped(groups, generator), np.bincount(groups, minlength=int(self.owners[-1]) + 1)
+        drawn = np.empty(groups.size, dtype=np.int64)
+        by_group = self._counted if self.ends.size <= groups.size else self._found
+        drawn[order] = by_group(counts, generator)
+        return drawn
+
+    def _counted(self, counts: IntArray, generator: np.random.Generator) -> IntArray:
+        """The lines of the rows by group: each line as often as its stretch has places."""
+        jitter = generator.random(counts.size)
+        places = np.ceil((self.ends - self.owners) * counts[self.owners] - jitter[self.owners])
+        places = np.clip(places.astype(np.int64), 0, counts[self.owners])
+        places += (np.cumsum(counts) - counts)[self.owners]
+        return np.repeat(np.arange(self.owners.size), np.diff(places, prepend=0))
+
+    def _found(self, counts: IntArray, generator: np.random.Generator) -> IntArray:
+        """The same where lines are more than rows: each place is looked up."""
+        jitter, occupied = generator.random(counts.size), np.flatnonzero(counts)
+        size = counts[occupied]
+        step = 1 / size
+        first = occupied + (jitter[occupied] - (np.cumsum(size) - size)) * step
+        places = np.repeat(first, size) + np.arange(size.sum()) * np.repeat(step, size)
+        # Rounding leaves no place outside its group.
+        below = np.nextafter(occupied + 1.0, 0)
+        places = np.clip(places, np.repeat(occupied, size), np.repeat(below, size))
+        return np.searchsorted(self.ends, places, side="right")
+
+
+def stretches(owners: IntArray, upper: FloatArray) -> Stretches:
+    """Of lines by group.
 
     Args:
-        groups: (n,) group of each row; each has lines.
         owners: (l,) group of each line, ascending.
         upper: (l,) cumulative probability at the end of each line within its group.
-        generator: of the order of rows within a group and the jitter.
     """
-    counts = np.bincount(groups, minlength=int(owners[-1]) + 1)
-    size = counts[owners]
-    ends = np.floor(upper * size + generator.random(counts.size)[owners]).astype(np.int64)
-    ends = np.minimum(ends, size)
+    ends = owners + np.clip(upper, 0, 1)
     last = np.append(owners[1:] != owners[:-1], True)
-    ends[last] = size[last]
-    ends += (np.cumsum(counts) - counts)[owners]
-    drawn = np.empty(groups.size, dtype=np.int64)
-    drawn[grouped(groups, generator)] = np.repeat(np.arange(owners.size), np.diff(ends, prepend=0))
-    return drawn
+    ends[last] = owners[last] + 1
+    return Stretches(owners, ends)
+
+
+def stretches_of(weights: FloatArray) -> Stretches:
+    """Of tables: the groups are the rows of ``weights`` (g, k), not negative; the probabilities of the k
+    lines of a group are proportional to them, and equal for a row of zeros."""
+    groups, outcomes = weights.shape
+    upper = np.cumsum(weights, axis=1)
+    nothing = upper[:, -1] <= 0
+    upper[nothing] = np.arange(1, outcomes + 1)
+    upper /= upper[:, -1:]
+    upper += np.arange(groups)[:, None]
+    return Stretches(np.repeat(np.arange(groups), outcomes), upper.ravel())
 
 
 def stratified(groups: IntArray, weights: FloatArray, generator: np.random.Generator) -> IntArray:
-    """One outcome per row from the distribution of its group, by ``systematic``.
+    """One outcome per row from the distribution of its group, by systematic sampling.
 
     Args:
         groups: (n,) row of ``weights`` for each row.
         weights: (g, k) not negative; the probabilities of the outcomes are proportional to them.
         generator: of the order of rows within a group and the jitter.
     """
-    outcomes = weights.shape[1]
-    occupied = np.flatnonzero(np.bincount(groups, minlength=len(weights)))
-    upper = np.cumsum(weights[occupied], axis=1)
-    upper /= np.maximum(upper[:, -1:], np.finfo(np.float64).tiny)
-    lines = systematic(groups, np.repeat(occupied, outcomes), upper.ravel(), generator)
-    return np.asarray(lines % outcomes)
+    return stretches_of(weights).drawn(groups, generator) - groups * weights.shape[1]
 
 
 def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
@@ -98,7 +135,7 @@ def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
     # numpy sorts 16-bit integers by radix, several times faster than wider ones: least significant first.
     width = int(groups.max()).bit_length() if groups.size else 0
     for shift in range(0, width, 16):
-        order = order[np.argsort((groups[order] >> shift).astype(np.uint16), kind="stable")]
+        order = order[np.argsort((groups >> shift).astype(np.uint16)[order], kind="stable")]
     return np.asarray(order)
 
 
@@ -133,63 +170,3 @@ def whole(table: FloatArray, rows: int, generator: np.random.Generator) -> IntAr
     ends = np.minimum(ends, rows)
     ends[-1] = rows
     return np.asarray(np.diff(ends, prepend=0), dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkSampler:
-    """Draws rows of a network: among the rows of one parent configuration each outcome gets its expected
-    number, within one."""
-
-    network: Network
-    drawn: ClassVar[str] = LOW_VARIANCE
-
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in total.
-
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
-        return side_by_side(rows, seed, self._batch)
-
-    def _batch(self, rows: int, generator: np.random.Generator) -> Codes:
-        sizes, columns = self.network.sizes, dict[int, IntArray]()
-        for node in self.network.nodes:
-            lines = _lines(node, sizes, columns, rows, generator)
-            columns.update(zip(node.variables, node.values[lines].T, strict=True))
-        own = [sizes[variable] for variable in self.network.codes]
-        codes = np.zeros((rows, len(own)), dtype=code_type(max(own, default=1)))
-        for place, variable in enumerate(self.network.codes):
-            if variable in columns:  # otherwise it has one value
-                codes[:, place] = columns[variable]
-        return codes
-
-
-def _lines(
-    node: Node,
-    sizes: tuple[int, ...],
-    columns: dict[int, IntArray],
-    rows: int,
-    generator: np.random.Generator,
-) -> IntArray:
-    """A line of the node for each row.
-
-    Raises:
-        InternalError: the node has no line for the configuration of a row's parents.
-    """
-    groups, owners = np.zeros(rows, np.int64), np.zeros(node.weights.size, np.int64)
-    if node.parents:
-        shape = [sizes[parent] for parent in node.parents]
-        asked = np.ravel_multi_index(
-            tuple(columns.get(parent, np.zeros(rows, np.int64)) for parent in node.parents), shape
-        )
-        configurations, owners = np.unique(
-            np.ravel_multi_index(tuple(node.given.T), shape), return_inverse=True
-        )
-        groups = np.minimum(np.searchsorted(configurations, asked), configurations.size - 1)
-        if np.any(configurations[groups] != asked):
-            raise InternalError(f"the network has no line of {node.label!r} for parents that it draws")
-        owners = owners.ravel()
-    sums = np.cumsum(node.weights)
-    begins = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
-    before = (sums - node.weights)[begins]
-    whole = np.append(before[1:], sums[-1]) - before
-    return systematic(groups, owners, (sums - before[owners]) / whole[owners], generator)
