@@ -1,11 +1,12 @@
 -- The alias table of one node, to stand after FROM: entries of lists, because one is read by its position in a
 -- fraction of the time of a join.
--- in:  slots (to stand after FROM: position, threshold, value, alias), type (of packed values)
--- out: a subquery of one row with the columns thresholds, own, aliases: lists by position
+-- in:  slots (to stand after FROM: position, threshold, value, alias), type (of packed values), columns (names of
+--      the lists of thresholds, own values and aliases)
+-- out: a subquery of one row with these columns: lists by position
 (
     SELECT
-        list(CAST(threshold AS UINTEGER) ORDER BY position) AS thresholds,
-        list(CAST(value AS {{ type }}) ORDER BY position) AS own,
-        list(CAST(alias AS {{ type }}) ORDER BY position) AS aliases
+        list(CAST(threshold AS UINTEGER) ORDER BY position) AS {{ columns[0] }},
+        list(CAST(value AS {{ type }}) ORDER BY position) AS {{ columns[1] }},
+        list(CAST(alias AS {{ type }}) ORDER BY position) AS {{ columns[2] }}
     FROM {{ slots }}
 )

@@ -192,6 +192,7 @@ STEP = {
     "words": [F("w0 | (CAST(d.value AS UBIGINT) << 2) AS w0")],
     "relation": F("stretches"),
     "lists": F("lists"),
+    "columns": [F("thresholds0"), F("own0"), F("aliases0")],
     "slot_bits": 2,
     "rank_bits": F("hash('a|rank|7')"),
     "jitter_bits": F("hash('a|jitter|7')"),
@@ -579,7 +580,10 @@ EXAMPLES = {
     "sample/lines": {
         "": {"table": F("model"), "condition": F("TRUE AND node = 1"), "packed": F("value % 2")}
     },
-    "sample/lists": {"": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT")}},
+    "sample/lists": {
+        "": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT"), "columns": STEP["columns"]}
+    },
+    "sample/beside": {"": {"rows": QUERY, "steps": [STEP]}},
     "sample/low_variance": {"": {**SAMPLER, "chunk_bits": 20}},
     "sample/moments": {
         "": {
@@ -589,10 +593,10 @@ EXAMPLES = {
             "stride": 65,
         }
     },
-    "sample/numbers": {"": {"first": 9, "rows": F("5")}},
+    "sample/numbers": {"": {"first": 9, "rows": F("5"), "steps": [STEP]}},
     "sample/slot_table": {"": {"table": F("slots")}},
     "sample/slots": {"": {"number": 1, "lines": F("lines"), "slot_bits": 2, "configurations": 3}},
-    "sample/start": {"": {"numbers": F("range(0, 5)"), "words": [F("w0"), F("w1")]}},
+    "sample/start": {"": {"numbers": F("range(0, 5)"), "words": [F("w0"), F("w1")], "steps": [STEP]}},
     "sample/stretches": {"": {"lines": F("lines"), "slot_bits": 2}},
     "sample/table": {"": {"table": F("model")}},
     "source/attach": {

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.sql_text import CHUNK_BITS, Place, Script, Step, Tables
+from dpsyn_sql.rows.sample.sql_text import Place, Script, Step, Tables, independent, last_of
+from dpsyn_sql.rows.sample.sql_text import low_variance as low_variance_query
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -78,25 +78,15 @@ class FamilyScript(Script):
 
     @staticmethod
     def _independent(started: Fragment, steps: Sequence[Step], codes: Sequence[Fragment]) -> Fragment:
-        last = steps[-1].name if steps else Fragment("started")
-        return render("sample/iid", started=started, steps=steps, codes=codes, last=last)
+        beside = render("sample/beside", rows=started, steps=steps)
+        return render("sample/iid", started=beside, steps=steps, codes=codes, last=last_of(steps))
 
     def _persons(self, units: Fragment, tables: Tables, *, low_variance: bool) -> Fragment:
         """The units: columns row, w0, w1, ..."""
-        numbers = (
-            Fragment(f"range(0, {units})") if low_variance else render("sample/numbers", first=0, rows=units)
-        )
         nodes = zip(self.network.nodes, self.network.levels, strict=True)
         steps = [self.step(place, node, tables) for place, (node, level) in enumerate(nodes) if level == UNIT]
-        shared: dict[str, Any] = {
-            "started": render("sample/start", numbers=numbers, words=self.words),
-            "steps": steps,
-            "codes": self.words,
-            "last": steps[-1].name if steps else Fragment("started"),
-        }
-        if low_variance:
-            return render("sample/low_variance", chunk_bits=CHUNK_BITS, **shared)
-        return render("sample/iid", **shared)
+        drawn = low_variance_query if low_variance else independent
+        return drawn(units, self.words, steps, self.words)
 
     def _steps(self, tables: Tables, level: int) -> list[Step]:
         """The steps of the nodes of a level, by themselves in a query."""

@@ -73,9 +73,7 @@ class GraphicalSampler:
         laws = laws_of(self.beliefs, rows)
         return side_by_side(rows, seed, lambda size, generator: self._batch(laws, size, generator, balance))
 
-    def _batch(
-        self, laws: Iterable[Law], rows: int, generator: np.random.Generator, balance: bool
-    ) -> Codes:
+    def _batch(self, laws: Iterable[Law], rows: int, generator: np.random.Generator, balance: bool) -> Codes:
         bins: Mapping[int, Codes] = drawn_by(laws, rows, generator)
         sizes = tuple(own.size for own in self.bins)
         cells = cells_of([*_pairs(sizes), *self.sets], sizes)
@@ -136,8 +134,8 @@ def _pairs(sizes: Sequence[int]) -> list[Scope]:
 class Law:
     """What a variable follows from: the variables ``known`` before it.
 
-    ``given``: of each of their cells the probabilities of its codes; ``own``: those of all rows; ``sizes``: of
-    all variables.
+    ``given``: of each of their cells the probabilities of its codes; ``own``: those among all rows;
+    ``sizes``: of all variables.
     """
 
     variable: int
@@ -181,7 +179,7 @@ def _laws(beliefs: Beliefs) -> Iterator[Law]:
 
 
 MOST_PREPARED = 2**24
-"""The most cells of laws that are prepared once for all batches, 256 MB; larger ones are made for each batch."""
+"""The most cells of laws that are prepared once for all batches, 128 MB; others are made for each batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +194,7 @@ def laws_of(beliefs: Beliefs, rows: int) -> Iterable[Law]:
     """The laws of all variables in drawing order, prepared if ``rows`` are several batches."""
     anew = _MadeEachTime(beliefs)
     cells = sum(table.size for table in beliefs.tables)
-    return tuple(anew) if BATCH_ROWS < rows and 2 * cells <= MOST_PREPARED else anew
+    return tuple(anew) if rows > BATCH_ROWS and 2 * cells <= MOST_PREPARED else anew
 
 
 def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:

@@ -22,8 +22,8 @@ from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
-CHUNK_ROWS = 2**22
-"""Rows of one statement: progress is told in between."""
+CHUNK_ROWS = 2**24
+"""Rows of one statement, which makes the lists of the alias tables once: progress is told in between."""
 
 _STEP = "sampling rows"
 

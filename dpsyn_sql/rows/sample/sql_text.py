@@ -11,6 +11,7 @@ of several arguments would leave the bits of nodes dependent on each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -207,8 +208,9 @@ _ALL = Fragment("TRUE")
 class Step:
     """What a template needs to know about one node.
 
-    ``relation`` holds its stretches by slot and ``lists`` its alias table, ``parent`` is the number of the
-    parents' configuration and ``words`` are the packed words with the drawn ``value`` in its place.
+    ``relation`` holds its stretches by slot and ``lists`` its alias table, in lists of the names ``columns``.
+    ``parent`` is the number of the parents' configuration and ``words`` are the packed words with the drawn
+    ``value`` in its place.
     """
 
     name: Fragment
@@ -217,6 +219,7 @@ class Step:
     words: tuple[Fragment, ...]
     relation: Fragment
     lists: Fragment
+    columns: tuple[Fragment, ...]
     slot_bits: int
     rank_bits: Fragment
     jitter_bits: Fragment
@@ -276,6 +279,8 @@ class Script:
         """The step of a node; that of node ``first`` comes first in its query."""
         place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
         bits = sum(place_of(variable, self.places).bits for variable in node.variables)
+        columns = [Fragment(f"{what}{number}") for what in ("thresholds", "own", "aliases")]
+        slots = self._slots_of(number, node, tables)
         return Step(
             Fragment(f"step{number}"),
             Fragment(f"step{number - 1}" if number > first else "started"),
@@ -287,7 +292,8 @@ class Script:
                 for index, word in enumerate(self.words)
             ),
             render("sample/stretches", slot_bits=slot_bits, lines=self._lines(number, node, tables)),
-            render("sample/lists", type=_whole(bits), slots=self._slots_of(number, node, tables)),
+            render("sample/lists", type=_whole(bits), slots=slots, columns=columns),
+            tuple(columns),
             slot_bits,
             *(
                 Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {self.seed})")
@@ -329,21 +335,46 @@ class Script:
         ]
         return Fragment(f"({' + '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
 
-    def _query(self, template: str, numbers: Fragment, tables: Tables) -> Fragment:
-        steps = self.steps(tables)
-        last = steps[-1].name if steps else Fragment("started")
-        started = render("sample/start", numbers=numbers, words=self.words)
-        return render(
-            template, started=started, steps=steps, codes=self.codes, last=last, chunk_bits=CHUNK_BITS
-        )
-
     def low_variance(self, nrows: Fragment, tables: Tables) -> Fragment:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
-        return self._query("sample/low_variance", Fragment(f"range(0, {nrows})"), tables)
+        return low_variance(nrows, self.words, self.steps(tables), self.codes)
 
     def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0) -> Fragment:
         """One query for rows independent of each other, numbered from ``first``: columns row, a0, a1, ..."""
-        return self._query("sample/iid", render("sample/numbers", first=first, rows=nrows), tables)
+        return independent(nrows, self.words, self.steps(tables), self.codes, first)
+
+
+def low_variance(
+    nrows: Fragment, words: Sequence[Fragment], steps: Sequence[Step], codes: Sequence[Fragment]
+) -> Fragment:
+    """The query for rows that are balanced by chunks: the columns row and ``codes``."""
+    started = render("sample/start", numbers=Fragment(f"range(0, {nrows})"), words=words, steps=[])
+    return render(
+        "sample/low_variance",
+        started=started,
+        steps=steps,
+        codes=codes,
+        last=last_of(steps),
+        chunk_bits=CHUNK_BITS,
+    )
+
+
+def independent(
+    nrows: Fragment,
+    words: Sequence[Fragment],
+    steps: Sequence[Step],
+    codes: Sequence[Fragment],
+    first: int | Fragment = 0,
+) -> Fragment:
+    """The query for independent rows, numbered from ``first``: the columns row and ``codes``."""
+    numbers = render("sample/numbers", first=first, rows=nrows, steps=steps)
+    started = render("sample/start", numbers=numbers, words=words, steps=steps)
+    return render("sample/iid", started=started, steps=steps, codes=codes, last=last_of(steps))
+
+
+def last_of(steps: Sequence[Step]) -> Fragment:
+    """The name of what all steps come out of."""
+    return steps[-1].name if steps else Fragment("started")
 
 
 def _whole(bits: int) -> Fragment:

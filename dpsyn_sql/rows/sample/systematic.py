@@ -50,13 +50,13 @@ def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Distributions of groups, side by side: the line i of group ``owners[i]`` (l, ascending int64) ends at
-    ``ends[i]`` (l, ascending float64), which is the number of its group plus a cumulative probability.
+    """Distributions of groups, side by side.
 
-    The last end of each group that has lines is its number plus one.
+    ``lines`` (g,) int64: how many lines each group has. ``ends`` (l,) float64, ascending: where each line
+    ends, the number of its group plus a cumulative probability; the last of a group ends at the next number.
     """
 
-    owners: IntArray
+    lines: IntArray
     ends: FloatArray
 
     def drawn(self, groups: Codes, generator: np.random.Generator) -> IntArray:
@@ -66,23 +66,25 @@ class Stretches:
             groups: (n,) group of each row; each has lines.
             generator: of the order of rows within a group and the jitter.
         """
-        order, counts = grouped(groups, generator), np.bincount(groups, minlength=int(self.owners[-1]) + 1)
-        drawn = np.empty(groups.size, dtype=np.int64)
+        order = grouped(groups, generator)
+        counts = np.bincount(groups, minlength=self.lines.size)
+        jitter = generator.random(counts.size)
         by_group = self._counted if self.ends.size <= groups.size else self._found
-        drawn[order] = by_group(counts, generator)
+        drawn = np.empty(groups.size, dtype=np.int64)
+        drawn[order] = by_group(counts, jitter)
         return drawn
 
-    def _counted(self, counts: IntArray, generator: np.random.Generator) -> IntArray:
+    def _counted(self, counts: IntArray, jitter: FloatArray) -> IntArray:
         """The lines of the rows by group: each line as often as its stretch has places."""
-        jitter = generator.random(counts.size)
-        places = np.ceil((self.ends - self.owners) * counts[self.owners] - jitter[self.owners])
-        places = np.clip(places.astype(np.int64), 0, counts[self.owners])
-        places += (np.cumsum(counts) - counts)[self.owners]
-        return np.repeat(np.arange(self.owners.size), np.diff(places, prepend=0))
+        owners = np.repeat(np.arange(self.lines.size), self.lines)
+        size = counts[owners]
+        upto = np.ceil((self.ends - owners) * size - jitter[owners]).astype(np.int64)
+        upto = np.clip(upto, 0, size) + (np.cumsum(counts) - counts)[owners]
+        return np.asarray(np.repeat(np.arange(owners.size), np.diff(upto, prepend=0)))
 
-    def _found(self, counts: IntArray, generator: np.random.Generator) -> IntArray:
+    def _found(self, counts: IntArray, jitter: FloatArray) -> IntArray:
         """The same where lines are more than rows: each place is looked up."""
-        jitter, occupied = generator.random(counts.size), np.flatnonzero(counts)
+        occupied = np.flatnonzero(counts)
         size = counts[occupied]
         step = 1 / size
         first = occupied + (jitter[occupied] - (np.cumsum(size) - size)) * step
@@ -90,7 +92,7 @@ class Stretches:
         # Rounding leaves no place outside its group.
         below = np.nextafter(occupied + 1.0, 0)
         places = np.clip(places, np.repeat(occupied, size), np.repeat(below, size))
-        return np.searchsorted(self.ends, places, side="right")
+        return np.asarray(np.searchsorted(self.ends, places, side="right"))
 
 
 def stretches(owners: IntArray, upper: FloatArray) -> Stretches:
@@ -100,22 +102,21 @@ def stretches(owners: IntArray, upper: FloatArray) -> Stretches:
         owners: (l,) group of each line, ascending.
         upper: (l,) cumulative probability at the end of each line within its group.
     """
-    ends = owners + np.clip(upper, 0, 1)
+    ends = (owners + np.clip(upper, 0, 1)).astype(np.float64)
     last = np.append(owners[1:] != owners[:-1], True)
     ends[last] = owners[last] + 1
-    return Stretches(owners, ends)
+    return Stretches(np.bincount(owners), ends)
 
 
 def stretches_of(weights: FloatArray) -> Stretches:
     """Of tables: the groups are the rows of ``weights`` (g, k), not negative; the probabilities of the k
     lines of a group are proportional to them, and equal for a row of zeros."""
     groups, outcomes = weights.shape
-    upper = np.cumsum(weights, axis=1)
-    nothing = upper[:, -1] <= 0
-    upper[nothing] = np.arange(1, outcomes + 1)
-    upper /= upper[:, -1:]
+    upper = np.cumsum(weights, axis=1, dtype=np.float64)
+    upper[upper[:, -1] <= 0] = np.arange(1, outcomes + 1)
+    upper /= upper[:, -1:].copy()
     upper += np.arange(groups)[:, None]
-    return Stretches(np.repeat(np.arange(groups), outcomes), upper.ravel())
+    return Stretches(np.full(groups, outcomes), upper.ravel())
 
 
 def stratified(groups: IntArray, weights: FloatArray, generator: np.random.Generator) -> IntArray:
@@ -126,7 +127,7 @@ def stratified(groups: IntArray, weights: FloatArray, generator: np.random.Gener
         weights: (g, k) not negative; the probabilities of the outcomes are proportional to them.
         generator: of the order of rows within a group and the jitter.
     """
-    return stretches_of(weights).drawn(groups, generator) - groups * weights.shape[1]
+    return np.asarray(stretches_of(weights).drawn(groups, generator) - groups * weights.shape[1])
 
 
 def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:

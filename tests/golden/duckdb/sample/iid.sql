@@ -14,13 +14,12 @@ step0 AS (
         "row"
     FROM (
         SELECT
-            b.*,
+            *,
             CASE
-                WHEN (b.bits & 1073741823) < l.thresholds[b.slot] THEN l.own[b.slot]
-                ELSE l.aliases[b.slot]
+                WHEN (bits & 1073741823) < thresholds0[slot] THEN own0[slot]
+                ELSE aliases0[slot]
             END AS value
-        FROM step0_bits AS b
-        CROSS JOIN lists AS l
+        FROM step0_bits
     ) AS d
 )
 SELECT

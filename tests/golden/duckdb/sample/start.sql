@@ -1,5 +1,8 @@
 SELECT
     CAST(0 AS UBIGINT) AS w0,
     CAST(0 AS UBIGINT) AS w1,
+    thresholds0,
+    own0,
+    aliases0,
     CAST(range AS UBIGINT) AS "row"
 FROM range(0, 5)
