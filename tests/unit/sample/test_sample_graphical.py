@@ -50,6 +50,59 @@ def test_counts_within_a_group_are_within_one_at_the_ends_and_unbiased():
     np.testing.assert_allclose(means, expected, atol=0.15)
 
 
+@pytest.mark.parametrize("wide", [1, 40], ids=["as often as its stretch has places", "place by place"])
+def test_the_first_lines_of_a_group_together_get_their_rows_within_one(wide):
+    """Of tables with fewer lines than rows, and with more: each line of ``weights`` is ``wide`` lines."""
+    groups = np.random.default_rng(1).permutation(np.repeat([0, 2, 3, 4], [700, 1, 2, 300]))
+    weights = np.array([[1.0, 0, 7, 2], [1, 1, 1, 1], [0, 3, 0, 1], [0, 0, 2, 0], [4, 0, 0, 0]])
+    counts, means = np.bincount(groups)[:, None], np.zeros((5, 4))
+    expected = counts * weights / weights.sum(axis=1, keepdims=True)
+    for seed in range(400):
+        lines = stratified(groups, np.repeat(weights / wide, wide, axis=1), np.random.default_rng(seed))
+        drawn = np.zeros((5, 4 * wide))
+        np.add.at(drawn, (groups, lines), 1)
+        drawn = drawn.reshape(5, 4, wide).sum(axis=2)
+        assert np.abs(np.cumsum(drawn - expected, axis=1)).max() < 1
+        assert not drawn[weights == 0].any() and np.array_equal(drawn.sum(axis=1), counts[:, 0])
+        means += drawn / 400
+    np.testing.assert_allclose(means, expected, atol=0.15)
+
+
+@pytest.mark.parametrize("wide", [1, 2000], ids=["as often as its stretch has places", "place by place"])
+def test_what_two_columns_follow_from_is_all_that_they_have_in_common(wide):
+    """Rows of one group take their places in a new order for each column."""
+    generator, groups, coin = np.random.default_rng(3), np.zeros(4000, np.int64), np.full((1, 2 * wide), 1.0)
+    first, second = (stratified(groups, coin, generator) // wide for _ in range(2))
+    assert first.sum() == second.sum() == 2000
+    assert abs((first == second).mean() - 0.5) < 4 * 0.5 / 4000**0.5
+
+
+def test_laws_that_are_made_once_or_for_each_batch_give_the_same_rows(monkeypatch):
+    fitted = graphical_model(SCOPES["chain"], 7)
+    monkeypatch.setattr(graphical, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(systematic, "BATCH_ROWS", 1000)
+    once = np.concatenate(list(fitted.sampler().batches(3500, 4)))
+    monkeypatch.setattr(graphical, "MOST_PREPARED", 0)
+    assert np.array_equal(once, np.concatenate(list(fitted.sampler().batches(3500, 4))))
+    assert not np.array_equal(once, np.concatenate(list(fitted.sampler().batches(3500, 5))))
+
+
+@pytest.mark.slow
+def test_many_rows_are_nearer_to_the_model_than_independent_draws_could_be():
+    """Errors of batches do not add up: two million rows of eight batches."""
+    fitted, rows = graphical_model(SCOPES["clique"], 7), 2_000_000
+    codes = np.concatenate(list(fitted.sampler().batches(rows, 1))).astype(np.int64)
+    rng, shares = np.random.default_rng(2), []
+    for i, j in combinations(range(5), 2):
+        wanted = fitted.project([f"x{i}", f"x{j}"]).ravel() / 1000
+        drawn = np.bincount(codes[:, i] * 6 + codes[:, j], minlength=36) / rows
+        chance = np.mean([np.abs(rng.multinomial(rows, wanted) / rows - wanted).sum() for _ in range(40)])
+        assert not drawn[wanted < 1e-12].any()
+        shares.append(np.abs(drawn - wanted).sum() / chance)
+        assert shares[-1] < 1.6
+    assert np.mean(shares) < 0.7
+
+
 def test_rows_meet_the_one_way_counts_of_the_model_within_one_row():
     """Also where a clique has many more configurations than rows, and a twin is a function of its attribute."""
     rng, sizes = np.random.default_rng(5), (30, 25, 20, 6)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.methods.models.product import CountedModel
+from dpsyn_sql.rows.sample import quotas
 from dpsyn_sql.rows.sample.quotas import (
     BATCH_ROWS,
     CountedSampler,
@@ -129,6 +130,19 @@ def test_a_model_of_committed_counts_is_never_drawn_independently() -> None:
 
 def rows_of(sizes):
     return int(sizes @ np.arange(1, len(sizes) + 1))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_first_rows_of_a_code_are_found_wherever_they_stand(seed):
+    """Common codes are found at the beginning, a rare one only at the end of all rows."""
+    rng = np.random.default_rng(seed)
+    winners = rng.choice(4, 100_000, p=[0.7, 0.2, 0.0999, 0.0001])
+    winners[-1] = 4
+    counts = np.bincount(winners)
+    wanted = np.minimum(counts, rng.integers(0, 30, 5) * np.array([1, 40, 0, 1, seed % 2]))
+    found = quotas._first_rows(winners, wanted)
+    expected = [np.flatnonzero(winners == code)[: wanted[code]] for code in range(5)]
+    assert np.array_equal(found, np.sort(np.concatenate(expected)))
 
 
 @given(
