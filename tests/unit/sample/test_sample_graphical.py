@@ -50,7 +50,7 @@ def test_counts_within_a_group_are_within_one_at_the_ends_and_unbiased():
     np.testing.assert_allclose(means, expected, atol=0.15)
 
 
-@pytest.mark.parametrize("wide", [1, 40], ids=["as often as its stretch has places", "place by place"])
+@pytest.mark.parametrize("wide", [1, 60], ids=["as often as its stretch has places", "place by place"])
 def test_the_first_lines_of_a_group_together_get_their_rows_within_one(wide):
     """Of tables with fewer lines than rows, and with more: each line of ``weights`` is ``wide`` lines."""
     groups = np.random.default_rng(1).permutation(np.repeat([0, 2, 3, 4], [700, 1, 2, 300]))
@@ -68,7 +68,7 @@ def test_the_first_lines_of_a_group_together_get_their_rows_within_one(wide):
     np.testing.assert_allclose(means, expected, atol=0.15)
 
 
-@pytest.mark.parametrize("wide", [1, 2000], ids=["as often as its stretch has places", "place by place"])
+@pytest.mark.parametrize("wide", [1, 3000], ids=["as often as its stretch has places", "place by place"])
 def test_what_two_columns_follow_from_is_all_that_they_have_in_common(wide):
     """Rows of one group take their places in a new order for each column."""
     generator, groups, coin = np.random.default_rng(3), np.zeros(4000, np.int64), np.full((1, 2 * wide), 1.0)
