@@ -101,16 +101,14 @@ def run(shape: Shape, description: str, elsewhere: Sequence[tuple[str, float]] =
                 rows=arguments.output_rows,
                 memory_limit=arguments.memory,
             )
-    out_of = {name: max(1, result.rows) / 1e6 for name in ("sample", "write")}
+    lines: list[list[object]] = []
+    for name, value in watch.seconds.items():
+        used, million = watch.processor[name], max(1, result.rows) / 1e6
+        lines.append([name, value, used, used / million if name in ("sample", "write") else ""])
+    lines += [[name, value, "", ""] for name, value in elsewhere]
     print_table(
         ["phase", "seconds", "of all cores", "of all cores, per million rows out"],
-        [
-            *(
-                [name, value, used, used / out_of[name] if name in out_of else ""]
-                for name, value, used in ((n, v, watch.processor[n]) for n, v in watch.seconds.items())
-            ),
-            *([name, value, "", ""] for name, value in elsewhere),
-        ],
+        lines,
         f"{shape.title}: {arguments.rows:,} rows in, {result.rows:,} out, {len(shape.sizes)} attributes, "
         f"{sum(shape.sizes)} values, {arguments.method}, peak {peak_mebibytes():.0f} MiB, "
         f"memory_limit {arguments.memory}, load {os.getloadavg()[0]:.1f}; {machine()}",
