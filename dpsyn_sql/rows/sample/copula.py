@@ -8,20 +8,20 @@ within one row as often as expected, and the order of the normals stays.
 
 from __future__ import annotations
 
-import math
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import strmm
 from scipy.special import ndtr
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.fit.copula import FittedCopula, commonest_first
+from dpsyn_sql.fit.copula import Block, FittedCopula, commonest_first
 from dpsyn_sql.fit.latent import FittedLatent
+from dpsyn_sql.rows.sample.latent_pool import LEAST_ROWS_A_COLUMN, PASSES, Latent, LatentPool
 from dpsyn_sql.rows.sample.quotas import (
     CANDIDATES,
     ONE_WAYS_MET,
@@ -29,15 +29,20 @@ from dpsyn_sql.rows.sample.quotas import (
     batch_sizes,
     code_type,
     generator_of,
-    listed,
     meet_quotas,
     streams,
 )
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
 
-BATCH_ROWS = 32768
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine. 674 latent
-columns make batches of 88 MB."""
+BATCH_ROWS, BATCH_VALUES = 2**16, 2**26
+"""Rows of a batch and its latent values, at most: constants, so that a seed means the same rows on every
+machine. Two batches are drawn at a time, of at most 256 MB each."""
+
+FRESH_ROWS = 2**21
+"""Rows up to which every batch has normals of its own. More come from pools that are rotated."""
+
+_AT_A_TIME = 2
+# Batches that are drawn side by side; each has a pool of its own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +57,97 @@ class CopulaSampler:
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
-        fitted = self.fitted
-        factor = np.asfortranarray(fitted.factor)
-        quotas = [None if block.of_two else Quotas(block.probabilities) for block in fitted.blocks]
+        blocks, width = self.fitted.blocks, max(1, len(self.fitted.factor))
+        largest = min(BATCH_ROWS, BATCH_VALUES // width)
+        pooled = rows > FRESH_ROWS and largest >= LEAST_ROWS_A_COLUMN * width
+        quotas, sizes = [Quotas(block.probabilities) for block in blocks], batch_sizes(rows, largest)
+        lanes = [_Lane(self.fitted, max(sizes, default=0), pooled) for _ in range(_AT_A_TIME)]
+        pending = deque[Future[Codes]]()
+        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
+            for index, size in enumerate(sizes):
+                drawn = pending.popleft().result() if len(pending) == _AT_A_TIME else None
+                wanted = [quota.next(size) for quota in quotas]
+                # The batch before in this lane is drawn already.
+                lane = lanes[index % _AT_A_TIME]
+                pending.append(pool.submit(lane.batch, generator_of(seed, index), wanted))
+                if drawn is not None:
+                    yield drawn
+            while pending:
+                yield pending.popleft().result()
+
+
+class _Lane:
+    """Every so many-th batch, from one pool of latent vectors after the other."""
+
+    def __init__(self, fitted: FittedCopula, largest: int, pooled: bool) -> None:
+        self._fitted, self._pooled = fitted, pooled
+        self._size = largest + largest % 2
+        self._pool: LatentPool | None = None
+        self._passes = 0
+
+    def batch(self, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
+        """Codes (rows, attributes), as many of each code as ``quotas`` has."""
+        fitted = self._fitted
+        pool = self._next_pass(generator)
+        offsets = pool.signed_scale * fitted.offsets
         dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
-        sizes, before = batch_sizes(rows, BATCH_ROWS), 0
-        for size, normals in zip(sizes, _normals(sizes, len(factor), seed), strict=True):
-            latent = _correlated(normals, factor)
-            latent += fitted.offsets[:, None]
-            codes = np.empty((len(fitted.blocks), size), dtype=dtype)
-            for own, block, quota in zip(codes, fitted.blocks, quotas, strict=True):
-                if block.start == block.stop:
-                    own[:] = block.codes[0]
-                    continue
-                if quota is None:
-                    wins = _second_wins(latent[block.start], block.probabilities[1], before)
-                    own[:] = np.where(wins, *block.codes[::-1].astype(dtype))
-                    continue
-                scores = np.ascontiguousarray(latent[block.start : block.stop].T)
-                winners = scores.argmax(axis=1)
-                meet_quotas(listed(scores), winners, quota.next(size))
-                own[:] = block.codes[winners]
-            before += size
-            yield codes.T
+        codes = np.empty((len(fitted.blocks), int(quotas[0].sum())), dtype=dtype)
+        for own, block, quota in zip(codes, fitted.blocks, quotas, strict=True):
+            own[:] = block.codes.astype(dtype)[_drawn(pool, block, offsets, quota)]
+        return codes.T
+
+    def _next_pass(self, generator: np.random.Generator) -> LatentPool:
+        if self._pool is None or not self._pooled or self._passes == PASSES:
+            self._pool, self._passes = None, 0  # one pool at a time
+            self._pool = LatentPool(self._fitted.factor, self._size, generator, balanced=self._pooled)
+        else:
+            self._pool.rotate(generator)
+        self._passes += 1
+        return self._pool
 
 
-def _second_wins(latent: NDArray[np.float32], probability: float, before: int) -> NDArray[np.bool_]:
-    """Of two codes, in which rows the second wins: as often as it should in all rows so far, within one.
+def _drawn(pool: LatentPool, block: Block, offsets: Latent, quota: IntArray) -> Codes:
+    """Which code of a block each row gets, in this pass."""
+    rows = int(quota.sum())
+    if block.start == block.stop:
+        return np.zeros(rows, dtype=np.uint8)
+    if block.of_two:
+        latent = (pool.column(block.start) + offsets[block.start])[:rows]
+        return _second_wins(latent if pool.signed_scale > 0 else -latent, int(quota[1])).view(np.uint8)
+    winners = _winners(pool, block, offsets)[:rows]
+    latent, own = pool.values[block.start : block.stop], offsets[block.start : block.stop]
+
+    def scores(row: Codes, place: Codes) -> Latent:
+        found = latent[place, row] + own[place]
+        return found if pool.signed_scale > 0 else -found
+
+    meet_quotas(scores, winners, quota)
+    return winners
+
+
+def _winners(pool: LatentPool, block: Block, offsets: Latent) -> Codes:
+    """The place of the largest latent value plus offset of each row, the first of equal ones."""
+    # Values of a pass of the other sign: the least is the largest.
+    beats, further = (np.greater, np.maximum) if pool.signed_scale > 0 else (np.less, np.minimum)
+    best = pool.column(block.start) + offsets[block.start]
+    dtype = code_type(block.codes.size)
+    score, wins = np.empty_like(best), np.empty(best.size, dtype=np.bool_)
+    winners, own = np.zeros(best.size, dtype=dtype), np.empty(best.size, dtype=dtype)
+    for place in range(1, block.codes.size):
+        np.add(pool.column(block.start + place), offsets[block.start + place], out=score)
+        beats(score, best, out=wins)
+        # Places ascend, so the last that wins is the largest: faster than a write where it wins.
+        np.multiply(wins.view(np.uint8), dtype(place), out=own)
+        np.maximum(winners, own, out=winners)
+        further(score, best, out=best)
+    return winners
+
+
+def _second_wins(latent: Latent, wanted: int) -> NDArray[np.bool_]:
+    """Of two codes, in which rows the second wins: in ``wanted`` of them.
 
     The rows nearest to 0 change sides, chosen among the first few for each that has to (``meet_quotas``).
     """
-    wanted = math.ceil(probability * (before + latent.size) - 0.5) - math.ceil(probability * before - 0.5)
     wins = latent > 0
     surplus = int(np.count_nonzero(wins)) - wanted
     if surplus:
@@ -107,7 +172,7 @@ class OneNormalSampler:
         quotas = [Quotas(own) for own in self.probabilities]
         orders = [commonest_first(own) for own in self.probabilities]
         dtype = code_type(max((own.size for own in self.probabilities), default=1))
-        for size, generator in streams(rows, BATCH_ROWS, seed):
+        for size, generator in streams(rows, PERMUTED_ROWS, seed):
             # Only the ranks of the normals matter: the order of the rows.
             place = generator.permutation(size)
             codes = np.empty((size, len(quotas)), dtype=dtype)
@@ -116,25 +181,8 @@ class OneNormalSampler:
             yield codes
 
 
-def _normals(sizes: Sequence[int], columns: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """Independent normals (columns, size) per batch, drawn one batch ahead on a second core."""
-    with ThreadPoolExecutor(max_workers=1) as ahead:
-        pending = None
-        for index, size in enumerate(sizes):
-            own, drawn = generator_of(seed, index), pending
-            pending = ahead.submit(own.standard_normal, (columns, size), dtype=np.float32)
-            if drawn is not None:
-                yield drawn.result()
-        if pending is not None:
-            yield pending.result()
-
-
-def _correlated(normals: NDArray[np.float32], factor: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``factor @ normals``, overwriting the normals: half the work of a full product."""
-    if normals.size == 0:
-        return normals
-    # The transpose of a C-ordered batch is Fortran-ordered, which BLAS can multiply in place.
-    return np.asarray(strmm(1.0, factor, normals.T, side=1, lower=1, trans_a=1, overwrite_b=1)).T
+PERMUTED_ROWS = 2**15
+"""Rows of a batch that all follow one normal."""
 
 
 LATENT_BATCH_ROWS = 2**16
