@@ -21,11 +21,12 @@ from scipy.special import ndtr
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.copula import Block, FittedCopula, commonest_first
 from dpsyn_sql.fit.latent import FittedLatent
-from dpsyn_sql.rows.sample.latent_pool import LEAST_ROWS_A_COLUMN, PASSES, Latent, LatentPool
+from dpsyn_sql.rows.sample.latent_pool import BALANCED_ROWS, PASSES, Latent, LatentPool
 from dpsyn_sql.rows.sample.quotas import (
     CANDIDATES,
     ONE_WAYS_MET,
     Quotas,
+    Scores,
     batch_sizes,
     code_type,
     generator_of,
@@ -35,14 +36,14 @@ from dpsyn_sql.rows.sample.quotas import (
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
 
 BATCH_ROWS, BATCH_VALUES = 2**16, 2**26
-"""Rows of a batch and its latent values, at most: constants, so that a seed means the same rows on every
-machine. Two batches are drawn at a time, of at most 256 MB each."""
+"""Rows and latent values of a batch, at most: constants, so that a seed means the same rows on every machine.
+Two batches are drawn side by side, of at most 256 MB each."""
 
-FRESH_ROWS = 2**21
-"""Rows up to which every batch has normals of its own. More come from pools that are rotated."""
+FRESH_ROWS = 2**18
+"""Rows up to which each batch has normals of its own. More rows come from pools, pass after pass."""
 
-_AT_A_TIME = 2
-# Batches that are drawn side by side; each has a pool of its own.
+_LANES = 2
+# Batches that are drawn side by side.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +58,19 @@ class CopulaSampler:
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
-        blocks, width = self.fitted.blocks, max(1, len(self.fitted.factor))
-        largest = min(BATCH_ROWS, BATCH_VALUES // width)
-        pooled = rows > FRESH_ROWS and largest >= LEAST_ROWS_A_COLUMN * width
-        quotas, sizes = [Quotas(block.probabilities) for block in blocks], batch_sizes(rows, largest)
-        lanes = [_Lane(self.fitted, max(sizes, default=0), pooled) for _ in range(_AT_A_TIME)]
+        blocks, columns = self.fitted.blocks, max(1, len(self.fitted.factor))
+        sizes = batch_sizes(rows, max(1, min(BATCH_ROWS, BATCH_VALUES // columns)))
+        passes = PASSES if rows > FRESH_ROWS and sizes[0] >= BALANCED_ROWS * columns else 1
+        quotas = [Quotas(block.probabilities) for block in blocks]
+        lanes = [_Lane(self.fitted, max(sizes, default=0), passes) for _ in range(_LANES)]
         pending = deque[Future[Codes]]()
-        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
+        with ThreadPoolExecutor(max_workers=_LANES) as cores:
             for index, size in enumerate(sizes):
-                drawn = pending.popleft().result() if len(pending) == _AT_A_TIME else None
+                # A lane draws one batch at a time: its last is complete when its next begins.
+                drawn = pending.popleft().result() if len(pending) == _LANES else None
                 wanted = [quota.next(size) for quota in quotas]
-                # The batch before in this lane is drawn already.
-                lane = lanes[index % _AT_A_TIME]
-                pending.append(pool.submit(lane.batch, generator_of(seed, index), wanted))
+                lane = lanes[index % _LANES]
+                pending.append(cores.submit(lane.batch, size, generator_of(seed, index), wanted))
                 if drawn is not None:
                     yield drawn
             while pending:
@@ -77,70 +78,79 @@ class CopulaSampler:
 
 
 class _Lane:
-    """Every so many-th batch, from one pool of latent vectors after the other."""
+    """Every other batch: passes of one pool of latent vectors, then of a new one."""
 
-    def __init__(self, fitted: FittedCopula, largest: int, pooled: bool) -> None:
-        self._fitted, self._pooled = fitted, pooled
+    def __init__(self, fitted: FittedCopula, largest: int, passes: int) -> None:
+        self._fitted, self._passes = fitted, passes
         self._size = largest + largest % 2
+        self._dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
         self._pool: LatentPool | None = None
-        self._passes = 0
+        self._done = 0
 
-    def batch(self, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
-        """Codes (rows, attributes), as many of each code as ``quotas`` has."""
-        fitted = self._fitted
+    def batch(self, rows: int, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
+        """Codes (rows, attributes), as many of each as ``quotas`` has, attribute by attribute."""
         pool = self._next_pass(generator)
-        offsets = pool.signed_scale * fitted.offsets
-        dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
-        codes = np.empty((len(fitted.blocks), int(quotas[0].sum())), dtype=dtype)
-        for own, block, quota in zip(codes, fitted.blocks, quotas, strict=True):
-            own[:] = block.codes.astype(dtype)[_drawn(pool, block, offsets, quota)]
+        codes = np.empty((len(self._fitted.blocks), rows), dtype=self._dtype)
+        for own, block, quota in zip(codes, self._fitted.blocks, quotas, strict=True):
+            offsets = pool.scale * self._fitted.offsets[block.start : block.stop]
+            own[:] = block.codes.astype(self._dtype)[_drawn(pool, block, offsets, quota)[:rows]]
         return codes.T
 
     def _next_pass(self, generator: np.random.Generator) -> LatentPool:
-        if self._pool is None or not self._pooled or self._passes == PASSES:
-            self._pool, self._passes = None, 0  # one pool at a time
-            self._pool = LatentPool(self._fitted.factor, self._size, generator, balanced=self._pooled)
-        else:
+        if self._pool is not None and self._done < self._passes:
             self._pool.rotate(generator)
-        self._passes += 1
+        else:
+            self._pool, self._done = None, 0  # the room of the old one is free before the new one is made
+            self._pool = LatentPool(self._fitted.factor, self._size, generator)
+        self._done += 1
         return self._pool
 
 
 def _drawn(pool: LatentPool, block: Block, offsets: Latent, quota: IntArray) -> Codes:
-    """Which code of a block each row gets, in this pass."""
+    """The place in its block of each row's code in this pass; of the first rows, ``quota`` has each place's.
+
+    ``offsets`` are of this block, at the scale of the pool.
+    """
     rows = int(quota.sum())
     if block.start == block.stop:
         return np.zeros(rows, dtype=np.uint8)
     if block.of_two:
-        latent = (pool.column(block.start) + offsets[block.start])[:rows]
-        return _second_wins(latent if pool.signed_scale > 0 else -latent, int(quota[1])).view(np.uint8)
+        latent = (pool.column(block.start) + offsets[0])[:rows] * np.sign(pool.scale)
+        return _second_wins(latent, int(quota[1])).view(np.uint8)
     winners = _winners(pool, block, offsets)[:rows]
-    latent, own = pool.values[block.start : block.stop], offsets[block.start : block.stop]
-
-    def scores(row: Codes, place: Codes) -> Latent:
-        found = latent[place, row] + own[place]
-        return found if pool.signed_scale > 0 else -found
-
-    meet_quotas(scores, winners, quota)
+    meet_quotas(_scores(pool, block, offsets), winners, quota)
     return winners
 
 
 def _winners(pool: LatentPool, block: Block, offsets: Latent) -> Codes:
-    """The place of the largest latent value plus offset of each row, the first of equal ones."""
-    # Values of a pass of the other sign: the least is the largest.
-    beats, further = (np.greater, np.maximum) if pool.signed_scale > 0 else (np.less, np.minimum)
-    best = pool.column(block.start) + offsets[block.start]
+    """The place of the largest latent value plus offset in each row, the first of equal ones."""
+    # At a scale below 0 the largest is the least.
+    beats, further = (np.greater, np.maximum) if pool.scale > 0 else (np.less, np.minimum)
+    best = pool.column(block.start) + offsets[0]
     dtype = code_type(block.codes.size)
     score, wins = np.empty_like(best), np.empty(best.size, dtype=np.bool_)
     winners, own = np.zeros(best.size, dtype=dtype), np.empty(best.size, dtype=dtype)
     for place in range(1, block.codes.size):
-        np.add(pool.column(block.start + place), offsets[block.start + place], out=score)
+        np.add(pool.column(block.start + place), offsets[place], out=score)
         beats(score, best, out=wins)
-        # Places ascend, so the last that wins is the largest: faster than a write where it wins.
+        # The last place that wins is the largest so far: many times faster than to write it where it wins.
         np.multiply(wins.view(np.uint8), dtype(place), out=own)
         np.maximum(winners, own, out=winners)
         further(score, best, out=best)
     return winners
+
+
+def _scores(pool: LatentPool, block: Block, offsets: Latent) -> Scores:
+    """How well each code of a block suits each row in this pass."""
+    latent, sign = pool.values[block.start : block.stop], np.sign(pool.scale)
+
+    def scores(rows: Codes, places: Codes) -> Latent:
+        if rows.ndim == 1:
+            return np.asarray(sign * (latent[places, rows] + offsets[places]))
+        # Column by column: the rows of one lie near each other.
+        return np.stack([sign * (latent[place].take(rows[:, 0]) + offsets[place]) for place in places]).T
+
+    return scores
 
 
 def _second_wins(latent: Latent, wanted: int) -> NDArray[np.bool_]:
@@ -172,17 +182,13 @@ class OneNormalSampler:
         quotas = [Quotas(own) for own in self.probabilities]
         orders = [commonest_first(own) for own in self.probabilities]
         dtype = code_type(max((own.size for own in self.probabilities), default=1))
-        for size, generator in streams(rows, PERMUTED_ROWS, seed):
+        for size, generator in streams(rows, BATCH_ROWS, seed):
             # Only the ranks of the normals matter: the order of the rows.
             place = generator.permutation(size)
             codes = np.empty((size, len(quotas)), dtype=dtype)
             for column, (quota, order) in enumerate(zip(quotas, orders, strict=True)):
                 codes[place, column] = np.repeat(order, quota.next(size)[order])
             yield codes
-
-
-PERMUTED_ROWS = 2**15
-"""Rows of a batch that all follow one normal."""
 
 
 LATENT_BATCH_ROWS = 2**16

@@ -16,63 +16,63 @@ from scipy.linalg.blas import ssyrk, strmm
 Latent = NDArray[np.float32]
 
 STAGES = 3
-"""Butterflies of a rotation: each row of the next pass is made of 2**STAGES rows, with equal weights."""
+"""Sums and differences on the way from a pass to the next: each of its rows is made of 2**STAGES rows."""
 
 PASSES = 64
-"""Passes of a pool. Values grow by 2**(STAGES/2) from pass to pass, which float32 holds this often; a pool
-costs as much as twenty passes."""
+"""Passes of a pool. Values grow by 2**(STAGES/2) from one to the next, which single precision holds so often;
+a pool costs as much as twenty passes."""
 
-LEAST_ROWS_A_COLUMN = 4
-"""Rows of a pool for each of its columns, at least: with fewer, the rows of a balanced pool would depend on
-each other."""
+BALANCED_ROWS = 4
+"""Rows of a pool for each column from which it is balanced: with fewer, rows would depend on each other."""
 
 
 class LatentPool:
-    """Latent vectors (columns, size), pass after pass; ``size`` is even.
+    """Latent vectors of one pass after the other, a row each.
 
-    Within a pass they are normal with covariance ``factor @ factor.T``, and independent but for one thing: a
-    *balanced* pool has exactly this empirical covariance, in every pass. Otherwise the error of the first
-    pass would stay, and many passes would say no more about the covariance than one.
+    Within a pass they are normal with covariance ``factor @ factor.T``, and independent, except that a
+    balanced pool has exactly this covariance as its own in every pass. An orthogonal map cannot change the
+    covariance of a pool: without balance many passes would all repeat the error of the first.
 
-    ``values`` are ``signed_scale`` times the vectors: what is compared with them is scaled, not they.
+    ``values`` (columns, rows) float32 are the vectors times ``scale``, which may be negative: what they are
+    compared with is scaled, not they.
     """
 
-    def __init__(self, factor: Latent, size: int, generator: np.random.Generator, *, balanced: bool) -> None:
-        normals = generator.standard_normal((len(factor), size), dtype=np.float32)
-        self.values = multiplied(balancing(factor, normals) if balanced else factor, normals)
-        self.signed_scale = np.float32(1.0)
+    def __init__(self, factor: Latent, rows: int, generator: np.random.Generator) -> None:
+        """``factor`` (columns, columns) is lower triangular, ``rows`` even."""
+        normals = generator.standard_normal((len(factor), rows), dtype=np.float32)
+        if rows >= BALANCED_ROWS * len(factor) > 0:
+            factor = _balancing(factor, normals)
+        self.values = _multiplied(factor, normals)
+        self.scale = np.float32(1.0)
         self._shifts: list[int] = []
-        self._room = np.empty((2, size), dtype=np.float32)
+        self._room = np.empty((STAGES - 1, rows), dtype=np.float32)
 
     def rotate(self, generator: np.random.Generator) -> None:
-        """Begin the next pass: choose the map that ``column`` applies to each column, once.
+        """Begin the next pass: choose the map that ``column`` applies to each column.
 
-        In each stage row i and row i + size/2 become their sum and difference, and the differences are
-        shifted by a random number of rows, so that the next stage joins others. A random sign of the whole
-        pass takes the correlation with the pass before out of odd functions of a row.
+        In each stage row i of the first half and row i of the second become their sum and their difference.
+        Differences move on by a random number of rows, so that the next stage joins others. The sign of a
+        pass is random, so that means of odd functions of a row do not follow those of the pass before.
         """
-        half = self.values.shape[1] // 2
-        self._shifts = generator.integers(0, half, STAGES).tolist()
-        self.signed_scale = np.float32(abs(self.signed_scale) * 2.0 ** (STAGES / 2))
-        if generator.random() < 0.5:
-            self.signed_scale = -self.signed_scale
+        self._shifts = generator.integers(0, self.values.shape[1] // 2, STAGES).tolist()
+        self.scale = np.float32(abs(self.scale) * 2.0 ** (STAGES / 2) * generator.choice((-1.0, 1.0)))
 
     def column(self, place: int) -> Latent:
-        """One column (size,) of this pass, a view; to be asked for once in a pass."""
+        """One column (rows,) of this pass, a view; to be asked for once in every pass."""
         own = self.values[place]
-        half = own.size // 2
-        source = own
-        for shift, target in zip(self._shifts, (*self._room, own), strict=False):
-            upper, lower = source[:half], source[half:]
+        half, source = own.size // 2, own
+        targets = (*self._room, own) if self._shifts else ()
+        for shift, target in zip(self._shifts, targets, strict=True):
+            first, second = source[:half], source[half:]
             sums, differences = target[:half], target[half:]
-            np.add(upper, lower, out=sums)
-            np.subtract(upper[shift:], lower[shift:], out=differences[: half - shift])
-            np.subtract(upper[:shift], lower[:shift], out=differences[half - shift :])
+            np.add(first, second, out=sums)
+            np.subtract(first[shift:], second[shift:], out=differences[: half - shift])
+            np.subtract(first[:shift], second[:shift], out=differences[half - shift :])
             source = target
         return own
 
 
-def multiplied(factor: Latent, normals: Latent) -> Latent:
+def _multiplied(factor: Latent, normals: Latent) -> Latent:
     """``factor @ normals``, overwriting the normals: half the work of a full product."""
     if normals.size == 0:
         return normals
@@ -81,10 +81,8 @@ def multiplied(factor: Latent, normals: Latent) -> Latent:
     return np.asarray(strmm(1.0, lower, normals.T, side=1, lower=1, trans_a=1, overwrite_b=1)).T
 
 
-def balancing(factor: Latent, normals: Latent) -> Latent:
+def _balancing(factor: Latent, normals: Latent) -> Latent:
     """The lower triangular matrix that gives these very normals the covariance ``factor @ factor.T``."""
-    if normals.size == 0:
-        return factor
     found = ssyrk(1.0 / normals.shape[1], normals.T, trans=1, lower=1).astype(np.float64)
     own = np.linalg.cholesky(found)  # reads the lower triangle
     return np.asarray(solve_triangular(own, factor.T, lower=True, trans="T").T, dtype=np.float32)

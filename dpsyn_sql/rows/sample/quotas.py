@@ -36,9 +36,6 @@ def rounded_counts(probabilities: FloatArray, rows: int) -> IntArray:
 CANDIDATES = 8
 """Rows looked at for each row that has to change its code."""
 
-FIRST_LOOK = 4
-"""They are looked for in one row out of so many, and in all if that is not enough."""
-
 
 class Quotas:
     """How many rows of each code the next batch gets, so that running counts stay on course."""
@@ -78,34 +75,25 @@ def meet_quotas(scores: Scores, winners: Codes, quota: IntArray) -> None:
     score first, chosen among the first few rows for each one that has to go (rows are in random order).
     Every round brings at least one code to its quota, if scores are finite.
     """
-    surplus = np.bincount(winners, minlength=quota.size) - quota
-    for looked in (winners.size // FIRST_LOOK, winners.size):
-        if surplus.any():
-            rows = np.flatnonzero((surplus > 0)[winners[:looked]])
-            rows = rows[first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
-            while _moved(scores, winners, surplus, rows):
-                rows = rows[surplus[winners[rows]] > 0]
-
-
-def _moved(scores: Scores, winners: Codes, surplus: IntArray, rows: IntArray) -> bool:
-    """Whether some of these rows, all of codes above their quota, can move; they do."""
-    short = np.flatnonzero(surplus < 0)
-    if rows.size == 0 or short.size == 0:
-        return False
-    offered = scores(rows[:, None], short)
-    best = offered.argmax(axis=1)
-    own = winners[rows]
-    loss = scores(rows, own) - offered[np.arange(rows.size), best]
-    order = np.argsort(loss, kind="stable")
-    order = order[np.isfinite(loss[order])]
-    order = order[first_of_each(own[order], np.maximum(surplus, 0))]
-    target = short[best[order]]
-    accepted = first_of_each(target, np.maximum(-surplus, 0))
-    moving, target = order[accepted], target[accepted]
-    surplus -= np.bincount(own[moving], minlength=surplus.size)
-    surplus += np.bincount(target, minlength=surplus.size)
-    winners[rows[moving]] = target.astype(winners.dtype)
-    return moving.size > 0
+    while True:
+        surplus = np.bincount(winners, minlength=quota.size) - quota
+        short = np.flatnonzero(surplus < 0)
+        if short.size == 0:
+            return
+        rows = np.flatnonzero((surplus > 0)[winners])
+        rows = rows[first_of_each(winners[rows], CANDIDATES * np.maximum(surplus, 0))]
+        offered = scores(rows[:, None], short)
+        best = offered.argmax(axis=1)
+        own = winners[rows]
+        loss = scores(rows, own) - offered[np.arange(rows.size), best]
+        order = np.argsort(loss, kind="stable")
+        order = order[np.isfinite(loss[order])]
+        order = order[first_of_each(own[order], np.maximum(surplus, 0))]
+        target = short[best[order]]
+        accepted = first_of_each(target, np.maximum(-surplus, 0))
+        if not accepted.any():
+            return
+        winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
 
 
 def by_group(groups: Codes, number: int) -> IntArray:
