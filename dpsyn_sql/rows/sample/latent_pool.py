@@ -59,7 +59,7 @@ class LatentPool:
 
     def column(self, place: int) -> Latent:
         """One column (rows,) of this pass, a view; to be asked for once in every pass."""
-        own = self.values[place]
+        own: Latent = self.values[place]
         half, source = own.size // 2, own
         targets = (*self._room, own) if self._shifts else ()
         for shift, target in zip(self._shifts, targets, strict=True):
