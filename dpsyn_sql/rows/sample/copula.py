@@ -9,9 +9,10 @@ within one row as often as expected, and the order of the normals stays.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -63,18 +64,29 @@ class CopulaSampler:
         passes = PASSES if rows > FRESH_ROWS and sizes[0] >= BALANCED_ROWS * columns else 1
         quotas = [Quotas(block.probabilities) for block in blocks]
         lanes = [_Lane(self.fitted, max(sizes, default=0), passes) for _ in range(_LANES)]
-        pending = deque[Future[Codes]]()
-        with ThreadPoolExecutor(max_workers=_LANES) as cores:
-            for index, size in enumerate(sizes):
-                # A lane draws one batch at a time: its last is complete when its next begins.
-                drawn = pending.popleft().result() if len(pending) == _LANES else None
-                wanted = [quota.next(size) for quota in quotas]
-                lane = lanes[index % _LANES]
-                pending.append(cores.submit(lane.batch, size, generator_of(seed, index), wanted))
-                if drawn is not None:
-                    yield drawn
-            while pending:
-                yield pending.popleft().result()
+        return _side_by_side(
+            # A lane draws one batch at a time: its last is complete when its next begins.
+            partial(
+                lanes[index % _LANES].batch,
+                size,
+                generator_of(seed, index),
+                [quota.next(size) for quota in quotas],
+            )
+            for index, size in enumerate(sizes)
+        )
+
+
+def _side_by_side(draws: Iterable[Callable[[], Codes]]) -> Iterator[Codes]:
+    """What these give, in order. The one after the next begins when one is complete."""
+    pending = deque[Future[Codes]]()
+    with ThreadPoolExecutor(max_workers=_LANES) as cores:
+        for draw in draws:
+            drawn = pending.popleft().result() if len(pending) == _LANES else None
+            pending.append(cores.submit(draw))
+            if drawn is not None:
+                yield drawn
+        while pending:
+            yield pending.popleft().result()
 
 
 class _Lane:
@@ -193,7 +205,7 @@ class OneNormalSampler:
 
 LATENT_BATCH_ROWS = 2**16
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 300 attributes take
-150 MB."""
+300 MB, twice as two are drawn side by side."""
 
 FEWEST_RANKED = 64
 """Rows of a part in a batch below which ranks say too little of where a normal lies: of one row nothing."""
@@ -212,18 +224,25 @@ class LatentSampler:
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
         fitted = self.fitted
-        factors = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
-        parts = _ends(fitted.parts.ravel())
+        factors: FloatArray = fitted.correlations
+        if fitted.latent:
+            factors = np.linalg.cholesky(factors)
+        return _side_by_side(
+            partial(self._batch, size, generator, factors)
+            for size, generator in streams(rows, LATENT_BATCH_ROWS, seed)
+        )
+
+    def _batch(self, size: int, generator: np.random.Generator, factors: FloatArray) -> Codes:
+        fitted, parts = self.fitted, _ends(self.fitted.parts.ravel())
         dtype = code_type(max((bins.size for bins in fitted.ordered.bins), default=1))
-        for size, generator in streams(rows, LATENT_BATCH_ROWS, seed):
-            codes = np.empty((size, len(fitted.ordered.bins)), dtype=dtype)
-            order = generator.permutation(size)
-            own = _at(parts, (np.arange(size) + generator.random()) / size)
-            for axis, attribute in enumerate(fitted.split):
-                codes[order, attribute] = np.unravel_index(own, fitted.parts.shape)[axis]
-            for part, members in _groups(own, order):
-                self._fill(codes, members, part, factors[part], generator)
-            yield codes
+        codes = np.empty((len(fitted.ordered.bins), size), dtype=dtype)
+        order = generator.permutation(size)
+        own = _at(parts, (np.arange(size) + generator.random()) / size)
+        for axis, attribute in enumerate(fitted.split):
+            codes[attribute, order] = np.unravel_index(own, fitted.parts.shape)[axis]
+        for part, members in _groups(own, order):
+            self._fill(codes, members, part, factors[part], generator)
+        return codes.T
 
     def _fill(
         self,
@@ -233,23 +252,21 @@ class LatentSampler:
         factor: FloatArray,
         generator: np.random.Generator,
     ) -> None:
-        """The latent attributes of the rows ``members``, all of one part."""
-        fitted = self.fitted
-        normals = generator.standard_normal((members.size, len(fitted.latent))) @ factor.T
-        for column, (attribute, margin) in enumerate(zip(fitted.latent, fitted.margins, strict=True)):
-            ordered = fitted.ordered
+        """The latent attributes of the rows ``members``, all of one part; ``codes`` is (attributes, rows)."""
+        ordered = self.fitted.ordered
+        normals = factor @ generator.standard_normal((members.size, len(self.fitted.latent))).T
+        for latent, attribute, margin in zip(normals, self.fitted.latent, self.fitted.margins, strict=True):
             own = margin[part][ordered.bins[attribute]] * ordered.within[attribute]
-            place = _places(normals[:, column], generator)
-            codes[members, attribute] = _at(_ends(own), place)
+            order, places = _placed(latent, generator)
+            codes[attribute, members[order]] = _at(_ends(own), places)
 
 
-def _places(normals: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Where in [0, 1) each row lies: its rank among the rows, or for a few rows its probability."""
+def _placed(normals: FloatArray, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Rows, and where in [0, 1) each lies: its rank among the rows, or for a few rows its probability."""
     if normals.size < FEWEST_RANKED:
-        return np.asarray(ndtr(normals))
-    places = np.empty(normals.size)
-    places[np.argsort(normals, kind="stable")] = np.arange(normals.size)
-    return np.asarray((places + generator.random()) / normals.size)
+        return np.arange(normals.size), np.asarray(ndtr(normals))
+    # Equal normals are rarer than one in a billion rows, so any sort gives the same order.
+    return np.argsort(normals), (np.arange(normals.size) + generator.random()) / normals.size
 
 
 def _ends(probabilities: FloatArray) -> FloatArray:

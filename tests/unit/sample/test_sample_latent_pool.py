@@ -136,7 +136,9 @@ def test_the_winner_is_the_largest_whatever_the_sign_and_scale(sign):
     pool.scale *= np.float32(sign * 2.0**90)
     block = model.blocks[2]
     offsets = pool.scale * model.offsets[block.start : block.stop]
-    latent = pool.values[block.start : block.stop] / pool.scale + model.offsets[block.start : block.stop, None]
+    latent = (
+        pool.values[block.start : block.stop] / pool.scale + model.offsets[block.start : block.stop, None]
+    )
     winners = _winners(pool, block, offsets)
     np.testing.assert_array_equal(winners, latent.argmax(axis=0))
     rows, places = np.array([3, 7, 400]), np.array([5, 0])
