@@ -224,9 +224,8 @@ class LatentSampler:
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
         fitted = self.fitted
-        factors: FloatArray = fitted.correlations
-        if fitted.latent:
-            factors = np.linalg.cholesky(factors)
+        found = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
+        factors = np.asarray(found, dtype=np.float64)
         return _side_by_side(
             partial(self._batch, size, generator, factors)
             for size, generator in streams(rows, LATENT_BATCH_ROWS, seed)
