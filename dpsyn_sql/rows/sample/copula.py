@@ -43,6 +43,9 @@ Two batches are drawn side by side, of at most 256 MB each."""
 FRESH_ROWS = 2**18
 """Rows up to which each batch has normals of its own. More rows come from pools, pass after pass."""
 
+FIRST_LOOK = 4
+"""Quotas are met by one row out of so many, if no more than half of those of any code have to change."""
+
 _LANES = 2
 # Batches that are drawn side by side.
 
@@ -130,8 +133,18 @@ def _drawn(pool: LatentPool, block: Block, offsets: Latent, quota: IntArray) -> 
         latent = (pool.column(block.start) + offsets[0])[:rows] * np.sign(pool.scale)
         return _second_wins(latent, int(quota[1])).view(np.uint8)
     winners = _winners(pool, block, offsets)[:rows]
-    meet_quotas(_scores(pool, block, offsets), winners, quota)
+    _meet(_scores(pool, block, offsets), winners, quota)
     return winners
+
+
+def _meet(scores: Scores, winners: Codes, quota: IntArray) -> None:
+    """``meet_quotas`` by the first rows alone if these have enough of each code: rows are in random order."""
+    first = winners[: winners.size // FIRST_LOOK]
+    left = quota - np.bincount(winners[first.size :], minlength=quota.size)
+    if np.all(2 * left >= np.bincount(first, minlength=quota.size)):
+        meet_quotas(scores, first, left)
+    else:
+        meet_quotas(scores, winners, quota)
 
 
 def _winners(pool: LatentPool, block: Block, offsets: Latent) -> Codes:

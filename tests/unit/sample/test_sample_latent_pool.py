@@ -7,8 +7,9 @@ from scipy.stats import chi2, kstest
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import Block, FittedCopula, calibrated_offsets
 from dpsyn_sql.rows.sample import copula, latent_pool
-from dpsyn_sql.rows.sample.copula import CopulaSampler, _scores, _winners
+from dpsyn_sql.rows.sample.copula import FIRST_LOOK, CopulaSampler, _meet, _scores, _winners
 from dpsyn_sql.rows.sample.latent_pool import BALANCED_ROWS, PASSES, STAGES, LatentPool
+from dpsyn_sql.rows.sample.quotas import listed, rounded_counts
 
 SIZES = (4, 2, 6, 1, 3)
 
@@ -207,3 +208,28 @@ def test_few_and_no_rows_and_no_columns():
         offsets=np.zeros(0, np.float32),
     )
     assert np.concatenate(list(CopulaSampler(constant).batches(300_000, 1))).all()
+
+
+@pytest.mark.parametrize(("rows", "rare"), [(40_000, 0.2), (40_000, 1e-4), (12, 0.2)])
+def test_quotas_are_met_by_the_first_rows_if_they_have_enough(rows, rare):
+    shares = np.array([0.5, 0.3 - rare / 2, 0.2 - rare / 2, rare])
+    latent = np.random.default_rng(6).standard_normal((rows, 4))
+    scores = latent + np.log(shares)
+    winners, quota = scores.argmax(axis=1), rounded_counts(shares[::-1], rows)
+    quota = rounded_counts(0.9 * np.bincount(winners, minlength=4) + 0.1 * quota, rows)
+    before = winners.copy()
+    _meet(listed(scores), winners, quota)
+    np.testing.assert_array_equal(np.bincount(winners, minlength=4), quota)
+    moved = np.flatnonzero(before != winners)
+    assert moved.size == np.abs(np.bincount(before, minlength=4) - quota).sum() // 2
+    if (rows, rare) == (40_000, 0.2):
+        assert moved.max() < rows // FIRST_LOOK
+
+
+def test_first_rows_with_too_few_of_a_code_are_not_enough():
+    scores = np.zeros((400, 3))
+    scores[:100, 0] = scores[100:, 1] = 1.0  # the second is only in the last rows
+    winners = scores.argmax(axis=1)
+    _meet(listed(scores), winners, np.array([100, 200, 100]))
+    np.testing.assert_array_equal(np.bincount(winners), [100, 200, 100])
+    assert np.all(winners[:100] == 0)
