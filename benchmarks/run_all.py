@@ -31,6 +31,7 @@ TARGETS = [
     ("100 million rows, 15 attributes", "hundred_million.py"),
     ("Error bars: how many true counts are within them", "coverage.py"),
     ("Sampling", "sampling.py --one-query 10000000"),
+    ("Rows of a copula", "copula_rows.py"),
     ("Units and their rows", "units_speed.py"),
     ("Units and their rows, rank by rank", "units_speed.py --walk"),
     ("Noise", "noise.py"),

@@ -1,4 +1,4 @@
-"""Faults of how units and their rows are drawn."""
+"""Faults of how rows, units and their rows are drawn."""
 
 from planted import fault
 
@@ -9,7 +9,23 @@ OUTPUT = "dpsyn_sql/rows/decode/output.py"
 TREE = "tests/unit/sample/test_sample_tree.py"
 GIVEN = "tests/unit/methods/test_methods_given.py"
 
+POOLS = "tests/unit/sample/test_sample_latent_pool.py"
+
 FAULTS = (
+    fault(
+        "a pool that repeats the error of its first pass",
+        f"{POOLS}::test_passes_together_vary_no_more_than_rows_with_normals_of_their_own",
+        ("dpsyn_sql/rows/sample/latent_pool.py", "factor = _balancing(factor, normals)", "pass"),
+    ),
+    fault(
+        "passes that all join the same rows",
+        f"{POOLS}::test_a_row_of_the_next_pass_is_made_of_eight_rows_with_equal_weights",
+        (
+            "dpsyn_sql/rows/sample/latent_pool.py",
+            "generator.integers(0, self.values.shape[1] // 2, STAGES).tolist()",
+            "[0] * STAGES",
+        ),
+    ),
     fault(
         "low variance through a unit",
         f"{SAMPLED}::test_siblings_are_independent_given_their_unit",

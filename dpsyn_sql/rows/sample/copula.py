@@ -8,36 +8,46 @@ within one row as often as expected, and the order of the normals stays.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import strmm
 from scipy.special import ndtr
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.fit.copula import FittedCopula, commonest_first
+from dpsyn_sql.fit.copula import Block, FittedCopula, commonest_first
 from dpsyn_sql.fit.latent import FittedLatent
+from dpsyn_sql.rows.sample.latent_pool import BALANCED_ROWS, PASSES, Latent, LatentPool
 from dpsyn_sql.rows.sample.quotas import (
     CANDIDATES,
     ONE_WAYS_MET,
     Quotas,
+    Scores,
     batch_sizes,
     code_type,
     generator_of,
-    listed,
     meet_quotas,
     streams,
 )
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
 
-BATCH_ROWS = 32768
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine. 674 latent
-columns make batches of 88 MB."""
+BATCH_ROWS, BATCH_VALUES = 2**16, 2**26
+"""Rows and latent values of a batch, at most: constants, so that a seed means the same rows on every machine.
+Two batches are drawn side by side, of at most 256 MB each."""
+
+FRESH_ROWS = 2**18
+"""Rows up to which each batch has normals of its own. More rows come from pools, pass after pass."""
+
+FIRST_LOOK = 4
+"""Quotas are met by one row out of so many, if no more than half of those of any code have to change."""
+
+_LANES = 2
+# Batches that are drawn side by side.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +62,127 @@ class CopulaSampler:
 
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
-        fitted = self.fitted
-        factor = np.asfortranarray(fitted.factor)
-        quotas = [None if block.of_two else Quotas(block.probabilities) for block in fitted.blocks]
-        dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
-        sizes, before = batch_sizes(rows, BATCH_ROWS), 0
-        for size, normals in zip(sizes, _normals(sizes, len(factor), seed), strict=True):
-            latent = _correlated(normals, factor)
-            latent += fitted.offsets[:, None]
-            codes = np.empty((len(fitted.blocks), size), dtype=dtype)
-            for own, block, quota in zip(codes, fitted.blocks, quotas, strict=True):
-                if block.start == block.stop:
-                    own[:] = block.codes[0]
-                    continue
-                if quota is None:
-                    wins = _second_wins(latent[block.start], block.probabilities[1], before)
-                    own[:] = np.where(wins, *block.codes[::-1].astype(dtype))
-                    continue
-                scores = np.ascontiguousarray(latent[block.start : block.stop].T)
-                winners = scores.argmax(axis=1)
-                meet_quotas(listed(scores), winners, quota.next(size))
-                own[:] = block.codes[winners]
-            before += size
-            yield codes.T
+        blocks, columns = self.fitted.blocks, max(1, len(self.fitted.factor))
+        sizes = batch_sizes(rows, max(1, min(BATCH_ROWS, BATCH_VALUES // columns)))
+        passes = PASSES if rows > FRESH_ROWS and sizes[0] >= BALANCED_ROWS * columns else 1
+        quotas = [Quotas(block.probabilities) for block in blocks]
+        lanes = [_Lane(self.fitted, max(sizes, default=0), passes) for _ in range(_LANES)]
+        return _side_by_side(
+            # A lane draws one batch at a time: its last is complete when its next begins.
+            partial(
+                lanes[index % _LANES].batch,
+                size,
+                generator_of(seed, index),
+                [quota.next(size) for quota in quotas],
+            )
+            for index, size in enumerate(sizes)
+        )
 
 
-def _second_wins(latent: NDArray[np.float32], probability: float, before: int) -> NDArray[np.bool_]:
-    """Of two codes, in which rows the second wins: as often as it should in all rows so far, within one.
+def _side_by_side(draws: Iterable[Callable[[], Codes]]) -> Iterator[Codes]:
+    """What these give, in order. The one after the next begins when one is complete."""
+    pending = deque[Future[Codes]]()
+    with ThreadPoolExecutor(max_workers=_LANES) as cores:
+        for draw in draws:
+            drawn = pending.popleft().result() if len(pending) == _LANES else None
+            pending.append(cores.submit(draw))
+            if drawn is not None:
+                yield drawn
+        while pending:
+            yield pending.popleft().result()
+
+
+class _Lane:
+    """Every other batch: passes of one pool of latent vectors, then of a new one."""
+
+    def __init__(self, fitted: FittedCopula, largest: int, passes: int) -> None:
+        self._fitted, self._passes = fitted, passes
+        self._size = largest + largest % 2
+        self._dtype = code_type(max((own.size for own in fitted.margins.probabilities.values()), default=1))
+        self._pool: LatentPool | None = None
+        self._done = 0
+
+    def batch(self, rows: int, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
+        """Codes (rows, attributes), as many of each as ``quotas`` has, attribute by attribute."""
+        pool = self._next_pass(generator)
+        codes = np.empty((len(self._fitted.blocks), rows), dtype=self._dtype)
+        for own, block, quota in zip(codes, self._fitted.blocks, quotas, strict=True):
+            offsets = pool.scale * self._fitted.offsets[block.start : block.stop]
+            own[:] = block.codes.astype(self._dtype)[_drawn(pool, block, offsets, quota)[:rows]]
+        return codes.T
+
+    def _next_pass(self, generator: np.random.Generator) -> LatentPool:
+        if self._pool is not None and self._done < self._passes:
+            self._pool.rotate(generator)
+        else:
+            self._pool, self._done = None, 0  # the room of the old one is free before the new one is made
+            self._pool = LatentPool(self._fitted.factor, self._size, generator)
+        self._done += 1
+        return self._pool
+
+
+def _drawn(pool: LatentPool, block: Block, offsets: Latent, quota: IntArray) -> Codes:
+    """The place in its block of each row's code in this pass; of the first rows, ``quota`` has each place's.
+
+    ``offsets`` are of this block, at the scale of the pool.
+    """
+    rows = int(quota.sum())
+    if block.start == block.stop:
+        return np.zeros(rows, dtype=np.uint8)
+    if block.of_two:
+        latent = (pool.column(block.start) + offsets[0])[:rows] * np.sign(pool.scale)
+        return _second_wins(latent, int(quota[1])).view(np.uint8)
+    winners = _winners(pool, block, offsets)[:rows]
+    _meet(_scores(pool, block, offsets), winners, quota)
+    return winners
+
+
+def _meet(scores: Scores, winners: Codes, quota: IntArray) -> None:
+    """``meet_quotas`` by the first rows alone if these have enough of each code: rows are in random order."""
+    first = winners[: winners.size // FIRST_LOOK]
+    left = quota - np.bincount(winners[first.size :], minlength=quota.size)
+    if np.all(2 * left >= np.bincount(first, minlength=quota.size)):
+        meet_quotas(scores, first, left)
+    else:
+        meet_quotas(scores, winners, quota)
+
+
+def _winners(pool: LatentPool, block: Block, offsets: Latent) -> Codes:
+    """The place of the largest latent value plus offset in each row, the first of equal ones."""
+    # At a scale below 0 the largest is the least.
+    beats, further = (np.greater, np.maximum) if pool.scale > 0 else (np.less, np.minimum)
+    best = pool.column(block.start) + offsets[0]
+    dtype = code_type(block.codes.size)
+    score, wins = np.empty_like(best), np.empty(best.size, dtype=np.bool_)
+    winners, own = np.zeros(best.size, dtype=dtype), np.empty(best.size, dtype=dtype)
+    for place in range(1, block.codes.size):
+        np.add(pool.column(block.start + place), offsets[place], out=score)
+        beats(score, best, out=wins)
+        # The last place that wins is the largest so far: many times faster than to write it where it wins.
+        np.multiply(wins.view(np.uint8), dtype(place), out=own)
+        np.maximum(winners, own, out=winners)
+        further(score, best, out=best)
+    return winners
+
+
+def _scores(pool: LatentPool, block: Block, offsets: Latent) -> Scores:
+    """How well each code of a block suits each row in this pass."""
+    latent, sign = pool.values[block.start : block.stop], np.sign(pool.scale)
+
+    def scores(rows: Codes, places: Codes) -> Latent:
+        if rows.ndim == 1:
+            return np.asarray(sign * (latent[places, rows] + offsets[places]))
+        # Column by column: the rows of one lie near each other.
+        return np.stack([sign * (latent[place].take(rows[:, 0]) + offsets[place]) for place in places]).T
+
+    return scores
+
+
+def _second_wins(latent: Latent, wanted: int) -> NDArray[np.bool_]:
+    """Of two codes, in which rows the second wins: in ``wanted`` of them.
 
     The rows nearest to 0 change sides, chosen among the first few for each that has to (``meet_quotas``).
     """
-    wanted = math.ceil(probability * (before + latent.size) - 0.5) - math.ceil(probability * before - 0.5)
     wins = latent > 0
     surplus = int(np.count_nonzero(wins)) - wanted
     if surplus:
@@ -116,30 +216,9 @@ class OneNormalSampler:
             yield codes
 
 
-def _normals(sizes: Sequence[int], columns: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """Independent normals (columns, size) per batch, drawn one batch ahead on a second core."""
-    with ThreadPoolExecutor(max_workers=1) as ahead:
-        pending = None
-        for index, size in enumerate(sizes):
-            own, drawn = generator_of(seed, index), pending
-            pending = ahead.submit(own.standard_normal, (columns, size), dtype=np.float32)
-            if drawn is not None:
-                yield drawn.result()
-        if pending is not None:
-            yield pending.result()
-
-
-def _correlated(normals: NDArray[np.float32], factor: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``factor @ normals``, overwriting the normals: half the work of a full product."""
-    if normals.size == 0:
-        return normals
-    # The transpose of a C-ordered batch is Fortran-ordered, which BLAS can multiply in place.
-    return np.asarray(strmm(1.0, factor, normals.T, side=1, lower=1, trans_a=1, overwrite_b=1)).T
-
-
 LATENT_BATCH_ROWS = 2**16
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 300 attributes take
-150 MB."""
+300 MB, twice as two are drawn side by side."""
 
 FEWEST_RANKED = 64
 """Rows of a part in a batch below which ranks say too little of where a normal lies: of one row nothing."""
@@ -158,18 +237,24 @@ class LatentSampler:
         Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
         """
         fitted = self.fitted
-        factors = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
-        parts = _ends(fitted.parts.ravel())
+        found = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
+        factors = np.asarray(found, dtype=np.float64)
+        return _side_by_side(
+            partial(self._batch, size, generator, factors)
+            for size, generator in streams(rows, LATENT_BATCH_ROWS, seed)
+        )
+
+    def _batch(self, size: int, generator: np.random.Generator, factors: FloatArray) -> Codes:
+        fitted, parts = self.fitted, _ends(self.fitted.parts.ravel())
         dtype = code_type(max((bins.size for bins in fitted.ordered.bins), default=1))
-        for size, generator in streams(rows, LATENT_BATCH_ROWS, seed):
-            codes = np.empty((size, len(fitted.ordered.bins)), dtype=dtype)
-            order = generator.permutation(size)
-            own = _at(parts, (np.arange(size) + generator.random()) / size)
-            for axis, attribute in enumerate(fitted.split):
-                codes[order, attribute] = np.unravel_index(own, fitted.parts.shape)[axis]
-            for part, members in _groups(own, order):
-                self._fill(codes, members, part, factors[part], generator)
-            yield codes
+        codes = np.empty((len(fitted.ordered.bins), size), dtype=dtype)
+        order = generator.permutation(size)
+        own = _at(parts, (np.arange(size) + generator.random()) / size)
+        for axis, attribute in enumerate(fitted.split):
+            codes[attribute, order] = np.unravel_index(own, fitted.parts.shape)[axis]
+        for part, members in _groups(own, order):
+            self._fill(codes, members, part, factors[part], generator)
+        return codes.T
 
     def _fill(
         self,
@@ -179,23 +264,21 @@ class LatentSampler:
         factor: FloatArray,
         generator: np.random.Generator,
     ) -> None:
-        """The latent attributes of the rows ``members``, all of one part."""
-        fitted = self.fitted
-        normals = generator.standard_normal((members.size, len(fitted.latent))) @ factor.T
-        for column, (attribute, margin) in enumerate(zip(fitted.latent, fitted.margins, strict=True)):
-            ordered = fitted.ordered
+        """The latent attributes of the rows ``members``, all of one part; ``codes`` is (attributes, rows)."""
+        ordered = self.fitted.ordered
+        normals = factor @ generator.standard_normal((members.size, len(self.fitted.latent))).T
+        for latent, attribute, margin in zip(normals, self.fitted.latent, self.fitted.margins, strict=True):
             own = margin[part][ordered.bins[attribute]] * ordered.within[attribute]
-            place = _places(normals[:, column], generator)
-            codes[members, attribute] = _at(_ends(own), place)
+            order, places = _placed(latent, generator)
+            codes[attribute, members[order]] = _at(_ends(own), places)
 
 
-def _places(normals: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Where in [0, 1) each row lies: its rank among the rows, or for a few rows its probability."""
+def _placed(normals: FloatArray, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Rows, and where in [0, 1) each lies: its rank among the rows, or for a few rows its probability."""
     if normals.size < FEWEST_RANKED:
-        return np.asarray(ndtr(normals))
-    places = np.empty(normals.size)
-    places[np.argsort(normals, kind="stable")] = np.arange(normals.size)
-    return np.asarray((places + generator.random()) / normals.size)
+        return np.arange(normals.size), np.asarray(ndtr(normals))
+    # Equal normals are rarer than one in a billion rows, so any sort gives the same order.
+    return np.argsort(normals), (np.arange(normals.size) + generator.random()) / normals.size
 
 
 def _ends(probabilities: FloatArray) -> FloatArray:
