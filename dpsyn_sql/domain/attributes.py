@@ -163,10 +163,12 @@ class Domain:
     attributes: tuple[Attribute, ...]
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _sizes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(attribute.name for attribute in self.attributes))
         object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
+        object.__setattr__(self, "_sizes", {one.name: one.size for one in self.attributes})
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -182,7 +184,10 @@ class Domain:
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
         """Sizes of the named attributes (default: all), in the order given."""
-        return tuple(self[name].size for name in (self.names if names is None else names))
+        try:
+            return tuple(map(self._sizes.__getitem__, self.names if names is None else names))
+        except KeyError as error:
+            raise InternalError(f"no attribute {error.args[0]!r} in the domain") from None
 
     def cells(self, names: Sequence[str]) -> int:
         """Number of cells of the marginal over the named attributes."""

@@ -8,9 +8,12 @@ the integers 0..n-1; a scope is an ascending tuple of variables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from types import MappingProxyType
 
 Scope = tuple[int, ...]
 
@@ -102,91 +105,179 @@ class Triangulation:
         self._turns = [-level for level in levels] or [0] * len(sizes)
         self._weight = [round(_LOG_UNITS * math.log(max(size, 2))) for size in sizes]
         self._adjacent = _adjacency(len(sizes), scopes)
-        self._masks = self._eliminated(0)
+        left = _Left(dict(enumerate(self._adjacent)), {}, {})
+        left.price(range(len(sizes)), self._weight)
+        self._masks, self.cells = list[int](), 0
+        self._eliminate(left, math.inf)
 
     @property
     def cliques(self) -> list[Scope]:
         """The maximal cliques."""
         return [tuple(_members(clique)) for clique in self._masks]
 
-    @property
-    def cells(self) -> int:
-        """Cells of the tables over the cliques."""
-        return cells_of(self.cliques, self._sizes)
-
     def holds(self, scope: Scope) -> bool:
-        """Whether a clique holds all of ``scope``."""
+        """Whether a clique holds all of ``scope``: whether all are neighbours in the chordal graph."""
         wanted = sum(1 << variable for variable in scope)
-        return any(clique & wanted == wanted for clique in self._masks)
+        return all(wanted & ~self._chordal[variable] == 0 for variable in scope)
 
-    def grown(self, scope: Scope) -> Triangulation:
-        """The triangulation of the graph with one more scope."""
-        larger = object.__new__(Triangulation)
+    def grown(self, scope: Scope, most: float = math.inf) -> Triangulation | None:
+        """The triangulation of the graph with one more scope; None if it has more than ``most`` cells."""
+        first, larger = self._simplicial, object.__new__(Triangulation)
         larger._sizes, larger._weight, larger._turns = self._sizes, self._weight, self._turns
-        larger._adjacent = [
-            old | new for old, new in zip(self._adjacent, _adjacency(len(self._sizes), [scope]), strict=True)
-        ]
-        larger._masks = larger._eliminated(sum(1 << variable for variable in scope), self._simplicial)
-        return larger
+        larger._adjacent = list(self._adjacent)
+        kept = wanted = sum(1 << variable for variable in scope)
+        for variable in scope:
+            larger._adjacent[variable] |= wanted & ~(1 << variable)
+            kept |= first.above.get(variable, 0)
+        stays, gone = kept & first.all, first.all & ~kept
+        remaining, changed = first.left.variables | stays, wanted
+        for variable in _members(stays):
+            changed |= larger._adjacent[variable] | 1 << variable
+        for one, other in combinations(scope, 2):
+            changed |= larger._adjacent[one] & larger._adjacent[other]
+        left = _Left(
+            {v: larger._adjacent[v] & remaining for v in _members(remaining)},
+            dict(first.left.totals),
+            dict(first.left.fills),
+        )
+        left.price(_members(changed & remaining), self._weight)
+        larger._masks = [clique for variable, clique in first.cliques.items() if gone >> variable & 1]
+        larger.cells = first.cells - sum(first.cells_of.get(variable, 0) for variable in _members(stays))
+        return larger if larger._eliminate(left, most, first.remainders, gone) else None
+
+    def _eliminate(
+        self, left: _Left, most: float, remainders: Mapping[int, int] = MappingProxyType({}), gone: int = 0
+    ) -> bool:
+        """Add the maximal cliques of what is ``left``; False as soon as there are more than ``most`` cells.
+
+        ``remainders``: of the variables that are ``gone`` those with the same neighbours at their turn.
+        """
+        turns, weight, seen = self._turns, self._weight, set[int]()
+        for variable, around in left.taken(turns, weight):
+            # An earlier clique holds this one only if it is this one and the variable it was made for.
+            if (clique := around | 1 << variable) not in seen and not remainders.get(clique, 0) & gone:
+                self._masks.append(clique)
+                self.cells += math.prod(self._sizes[member] for member in _members(clique))
+                if self.cells > most:
+                    return False
+            seen.add(around)
+        return True
 
     @cached_property
-    def _simplicial(self) -> list[tuple[int, int]]:
-        """Variables of the highest level in an order in which they go without fill edges, with their
-        neighbours then."""
+    def _chordal(self) -> list[int]:
+        """Of each variable those that are in a clique with it."""
+        found = [1 << variable for variable in range(len(self._sizes))]
+        for clique in self._masks:
+            for variable in _members(clique):
+                found[variable] |= clique
+        return found
+
+    @cached_property
+    def _simplicial(self) -> _Simplicial:
         first = min(self._turns, default=0)
         highest = sum(1 << variable for variable, turn in enumerate(self._turns) if turn == first)
-        adjacent, waiting = list(self._adjacent), highest
-        left, gone = (1 << len(self._sizes)) - 1, list[tuple[int, int]]()
+        adjacent, waiting = self._adjacent, highest
+        remaining, order = (1 << len(self._sizes)) - 1, dict[int, int]()
         while waiting:
             variable = (waiting & -waiting).bit_length() - 1
             waiting &= waiting - 1
-            around = adjacent[variable] & left
-            if not any(around & ~adjacent[other] & ~(1 << other) for other in _members(around)):
-                gone.append((variable, around))
-                left &= ~(1 << variable)
+            around = adjacent[variable] & remaining
+            if not _fills(around, adjacent):
+                order[variable] = around
+                remaining &= ~(1 << variable)
                 waiting |= around & highest
-        return gone
+        left = _Left({v: adjacent[v] & remaining for v in _members(remaining)}, {}, {})
+        left.price(_members(remaining), self._weight)
+        return _Simplicial(order, left, self._sizes)
 
-    def _eliminated(self, kept: int, simplicial: Iterable[tuple[int, int]] = ()) -> list[int]:
-        """The maximal cliques; ``simplicial`` go first, without those in ``kept`` and those they lead to."""
-        cliques, remainders, left = list[int](), set[int](), (1 << len(self._sizes)) - 1
 
-        def take(variable: int, around: int) -> None:
-            # An earlier clique holds this one only if it is this one and the variable it was made for.
-            if (clique := around | 1 << variable) not in remainders:
-                cliques.append(clique)
-            remainders.add(around)
+class _Simplicial:
+    """Variables of the highest level in an order in which they go without fill edges.
 
-        for variable, around in simplicial:
-            if kept >> variable & 1:
-                kept |= around
-            else:
-                take(variable, around)
-                left &= ~(1 << variable)
-        adjacent = [around & left for around in self._adjacent]
-        turns = self._turns
-        prices = {v: (turns[v], *_price(v, adjacent, self._weight)) for v in _members(left)}
+    ``around``: of each its neighbours then. ``above``: of each what has to stay if it does. ``remainders``:
+    of each set of neighbours the variables that leave it. ``cliques``: of each with a maximal clique that
+    one, ``cells_of`` its cells, ``cells`` those of all. ``left``: the others.
+    """
+
+    def __init__(self, around: Mapping[int, int], left: _Left, sizes: Sequence[int]) -> None:
+        self.left = left
+        self.all = sum(1 << variable for variable in around)
+        self.above, self.remainders, self.cliques = dict[int, int](), dict[int, int](), dict[int, int]()
+        for variable, others in around.items():
+            if (clique := others | 1 << variable) not in self.remainders:
+                self.cliques[variable] = clique
+            self.remainders[others] = self.remainders.get(others, 0) | 1 << variable
+        self.cells_of = {
+            variable: math.prod(sizes[member] for member in _members(clique))
+            for variable, clique in self.cliques.items()
+        }
+        self.cells = sum(self.cells_of.values())
+        for variable in reversed(around):
+            self.above[variable] = around[variable]
+            for other in _members(around[variable] & self.all):
+                self.above[variable] |= self.above[other]
+
+
+@dataclass(slots=True)
+class _Left:
+    """Variables that are to be eliminated: of each its neighbours, the logarithm of its table, and whether
+    its turn needs fill edges."""
+
+    adjacent: dict[int, int]
+    totals: dict[int, int]
+    fills: dict[int, bool]
+
+    @property
+    def variables(self) -> int:
+        """As a mask."""
+        return sum(1 << variable for variable in self.adjacent)
+
+    def price(self, variables: Iterable[int], weight: Sequence[int]) -> None:
+        """Find out ``totals`` and ``fills`` of variables."""
+        for variable in variables:
+            around = self.adjacent[variable]
+            self.totals[variable] = weight[variable] + sum(weight[other] for other in _members(around))
+            self.fills[variable] = _fills(around, self.adjacent)
+
+    def taken(self, turns: Sequence[int], weight: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Each variable at its turn, with its neighbours then, which become neighbours of each other."""
+        adjacent, totals, fills = self.adjacent, self.totals, self.fills
+        prices = [(turns[v], fills[v], totals[v], v) for v in adjacent]
+        heapify(prices)
         while prices:
-            variable = min(prices, key=prices.__getitem__)
-            del prices[variable]
-            take(variable, adjacent[variable])
-            for changed in _members(_eliminate(variable, adjacent)):
-                if changed in prices:
-                    prices[changed] = (turns[changed], *_price(changed, adjacent, self._weight))
-        return cliques
+            _, filled, total, variable = heappop(prices)
+            if variable not in adjacent or (filled, total) != (fills[variable], totals[variable]):
+                continue  # an earlier price
+            around = adjacent.pop(variable)
+            yield variable, around
+            for changed in _members(self._join(variable, around, weight)):
+                if changed in adjacent and (fills[changed] or around >> changed & 1):
+                    fills[changed] = _fills(adjacent[changed], adjacent)
+                    heappush(prices, (turns[changed], fills[changed], totals[changed], changed))
+
+    def _join(self, variable: int, around: int, weight: Sequence[int]) -> int:
+        """Join the neighbours of a variable that goes; returns whose price may have changed."""
+        adjacent, totals, changed, gone = self.adjacent, self.totals, around, ~(1 << variable)
+        for other in _members(around):
+            own = adjacent[other]
+            fill = around & ~own & ~(1 << other)
+            total = totals[other] - weight[variable]
+            for end in _members(fill):
+                changed |= own & adjacent[end]
+                total += weight[end]
+            adjacent[other], totals[other] = (own | fill) & gone, total
+        return changed
 
 
-def _price(variable: int, adjacent: Sequence[int], weight: Sequence[int]) -> tuple[bool, int]:
-    """Whether eliminating a variable needs fill edges, and the logarithm of its table."""
-    around = left = adjacent[variable]
-    fills, total = False, weight[variable]
+def _fills(around: int, adjacent: Sequence[int] | Mapping[int, int]) -> bool:
+    """Whether any two of ``around`` are no neighbours."""
+    left = around
     while left:
         lowest = left & -left
         left ^= lowest
-        other = lowest.bit_length() - 1
-        total += weight[other]
-        fills = fills or bool(around & ~adjacent[other] & ~lowest)
-    return fills, total
+        if around & ~adjacent[lowest.bit_length() - 1] & ~lowest:
+            return True
+    return False
 
 
 def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
@@ -196,18 +287,6 @@ def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
         for variable in scope:
             adjacent[variable] |= together & ~(1 << variable)
     return adjacent
-
-
-def _eliminate(variable: int, adjacent: list[int]) -> int:
-    """Join the neighbours of a variable and take it out; returns whose price may have changed."""
-    around = adjacent[variable]
-    changed = around
-    for other in _members(around):
-        fill = around & ~adjacent[other] & ~(1 << other)
-        for end in _members(fill):
-            changed |= adjacent[other] & adjacent[end]
-        adjacent[other] = (adjacent[other] | fill) & ~(1 << variable)
-    return changed
 
 
 def _members(mask: int) -> Iterator[int]:

@@ -13,6 +13,14 @@ from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals
 from dpsyn_sql.fit.graph import Scope
 
 
+def joints_of(beliefs: Beliefs, scopes: Sequence[Scope]) -> dict[Scope, FloatArray]:
+    """As ``joint_of``, of many sets of variables."""
+    inside = [scope for scope in scopes if beliefs.tree.home(scope) is not None]
+    across = [scope for scope in scopes if len(scope) == 2 and beliefs.tree.home(scope) is None]
+    found = {**marginals(beliefs, inside), **all_pairs(beliefs, across)}
+    return {scope: found[scope] if scope in found else joint_of(beliefs, scope) for scope in scopes}
+
+
 def joint_of(beliefs: Beliefs, scope: Scope) -> FloatArray:
     """Probabilities of a set of variables: a table of the model if a clique holds it; else of two variables
     their joint table, of more that of the two that depend most, times the one-way tables of the others."""

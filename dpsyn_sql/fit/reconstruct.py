@@ -246,8 +246,8 @@ def _chosen(
         if misses > PATIENCE or deadline.over(0.3, "fewer pairs of views entered the graphical model"):
             break  # the tree is full
         if not graph.holds(pair):
-            larger = graph.grown(pair)
-            if larger.cells > most_cells:
+            larger = graph.grown(pair, most_cells)
+            if larger is None:
                 misses += 1
                 continue
             graph = larger

@@ -96,16 +96,12 @@ def candidate_queries(
     of which no value was found are in none: noise in their NULL would look like dependence on every other.
     No pair is of two that are ``given``."""
     told = [one.name for one in domain.attributes if one.size > 1 and one.regular]
-    pairs = [pair for pair in combinations(told, 2) if domain.cells(pair) <= MAX_PAIR_CELLS]
-    pairs = [pair for pair in pairs if not set(pair) <= set(given)]
-    cells = {pair: domain.cells(pair) for pair in pairs}
-    kept, held = set(), 0
-    for pair in sorted(pairs, key=cells.__getitem__):
-        held += cells[pair]
-        if held > most:
-            break
-        kept.add(pair)
-    return tuple(MarginalQuery(pair) for pair in pairs if pair in kept)
+    sizes = dict(zip(domain.names, domain.shape(), strict=True))
+    pairs = [pair for pair in combinations(told, 2) if not (pair[0] in given and pair[1] in given)]
+    cells = np.array([sizes[first] * sizes[second] for first, second in pairs], dtype=np.int64)
+    order = np.argsort(cells, kind="stable")
+    fit = (cells[order] <= MAX_PAIR_CELLS) & (np.cumsum(cells[order]) <= most)
+    return tuple(MarginalQuery(pairs[place]) for place in np.sort(order[fit]).tolist())
 
 
 def asked_again(

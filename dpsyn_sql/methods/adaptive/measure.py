@@ -24,7 +24,7 @@ from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import all_pairs, marginals
 from dpsyn_sql.fit.estimate import Observation, pooled, with_seen
 from dpsyn_sql.fit.graph import Scope, cells_of
-from dpsyn_sql.fit.joints import joint_of
+from dpsyn_sql.fit.joints import joints_of
 from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, noise
 from dpsyn_sql.fit.variances import (
     Components,
@@ -161,31 +161,59 @@ def tables_measured(
     task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
 ) -> dict[Scope, Observation]:
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
+    together = _asked_together(weights, task.working.sizes)
+    shares = budget.split([math.fsum(weights[scope] for scope in scopes) for scopes in together])
+    ask, found = _residuals if budget.gaussian else _whole, dict[Scope, Observation]()
+    for scopes, share in zip(together, shares, strict=True):
+        found |= ask(task, known, scopes, share)
     tables = {**known.tables, **known.beside}
-    shares = budget.split(list(weights.values()))
-    ask = _residual if budget.gaussian else _whole
-    for scope, share in zip(weights, shares, strict=True):
-        found = ask(task, known, scope, share)
-        tables[scope] = pooled(tables[scope], found) if scope in tables else found
+    for scope in weights:
+        tables[scope] = pooled(tables[scope], found[scope]) if scope in tables else found[scope]
     return tables
+
+
+def _asked_together(weights: Mapping[Scope, float], sizes: Sequence[int]) -> list[list[Scope]]:
+    """Tables of the same sizes and weight: one question for all gives each the noise that one of its own
+    would, and the ledger keeps a few answers in place of thousands."""
+    groups: dict[tuple[int, tuple[int, ...], float], list[Scope]] = {}
+    held: dict[tuple[tuple[int, ...], float], int] = {}
+    for scope, weight in weights.items():
+        kind = tuple(sorted(sizes[variable] for variable in scope)), weight
+        held[kind] = held.get(kind, 0) + cells_of([scope], sizes)
+        groups.setdefault((held[kind] // _CELLS_TOGETHER, *kind), []).append(scope)
+    return list(groups.values())
+
+
+_CELLS_TOGETHER = 2**20
+# About the most cells of tables that are asked for at once: counts and noise of one question are in memory.
 
 
 def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[Scope, Observation]:
     """All known tables and one more, with all its margins."""
-    return {**known.tables, **known.beside, scope: _whole(task, known, scope, budget)}
+    return {**known.tables, **known.beside, **_whole(task, known, [scope], budget)}
 
 
-def _whole(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
-    (table,) = task.curator.ask(Marginals((task.working.query(scope),)), share)
-    return Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+def _whole(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
+    queries = tuple(map(task.working.query, scopes))
+    return {
+        scope: Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
+        for scope, table in zip(scopes, task.curator.ask(Marginals(queries), share), strict=True)
+    }
 
 
-def _residual(task: Task, known: Known, scope: Scope, share: Budget) -> Observation:
-    """A measured residual on the margins of the present model, which are made of the one-way tables."""
-    (table,) = task.curator.ask(Residuals((task.working.query(scope),)), share)
-    expected = known.total * joint_of(known.beliefs, scope)
-    values = filled(expected, task.working.turned(scope, interaction(table)))
-    return Observation(values, np.asarray(noise(table)), filled=True)
+def _residuals(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
+    """Measured residuals on the margins of the present model, which are made of the one-way tables."""
+    queries = tuple(map(task.working.query, scopes))
+    with phase("model"):
+        model = joints_of(known.beliefs, scopes)
+    return {
+        scope: Observation(
+            filled(known.total * model[scope], task.working.turned(scope, interaction(table))),
+            np.asarray(noise(table)),
+            filled=True,
+        )
+        for scope, table in zip(scopes, task.curator.ask(Residuals(queries), share), strict=True)
+    }
 
 
 def noisy_scores(

@@ -416,7 +416,7 @@ def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
     working, sizes = task.working, task.working.sizes
     found = dict[Scope, FloatArray]()
     scopes = sorted(known.beside, key=lambda scope: (cells_of([scope], sizes), scope))
-    tables = all_pairs(known.beliefs, scopes)
+    tables = all_pairs(known.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
     for scope in scopes:
         ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
         expected = known.total * tables[scope]
@@ -424,11 +424,15 @@ def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T
-        pair = chosen[0].attribute, chosen[1].attribute
+        pair = _attributes(working, scope)
         places = []
         for variable in chosen:  # the bin of this variable for each working bin of its attribute
             own = working.variables[variable.attribute].bins
             places.append(variable.bins[np.unique(own, return_index=True)[1]])
-        joint = all_pairs(known.beliefs, [pair])[pair] * ratio[np.ix_(*places)]
+        joint = tables[pair] * ratio[np.ix_(*places)]
         found[pair] = joint / joint.sum()
     return found
+
+
+def _attributes(working: Working, pair: Scope) -> Scope:
+    return tuple(sorted(working.variables[variable].attribute for variable in pair))

@@ -212,8 +212,8 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
             continue
         cells = cells_of([scope], sizes)
         noise = constants.charge * law.unit * cells * law.factor(scope, sizes) ** law.power
-        larger = graph.grown(scope)
-        if noise > scores.rows[scope] or larger.cells > task.cap or cells > room:
+        larger = graph.grown(scope, task.cap)
+        if noise > scores.rows[scope] or larger is None or cells > room:
             continue
         graph, found[scope] = larger, float(cells) ** constants.allocation
         room -= cells

@@ -267,8 +267,8 @@ def selected(
         if gain <= settings.charge * basket.price(pair):
             continue
         full = misses > patience and not graph.holds(pair)  # then only pairs that the tree holds already
-        larger = graph if full else graph.grown(pair)
-        if full or larger.cells > cap:
+        larger = None if full else graph.grown(pair, cap)
+        if larger is None:
             misses += 1
             if beside is not None and settings.beside * gain > settings.charge * basket.price(pair):
                 beside.add(pair)
