@@ -1,4 +1,4 @@
-"""Exact inference in a junction tree: calibration, marginals, tables across cliques.
+"""Exact inference in a junction tree: calibration and marginals within cliques.
 
 Sum-product belief propagation with division (Koller and Friedman 2009, 10.3) in probability space: the
 logarithm of every message's sum is kept apart, so that nothing underflows, and no exponential is
@@ -7,7 +7,6 @@ taken of a whole clique. Tables have one axis per variable of their scope, ascen
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -290,123 +289,7 @@ def _shared_sums(
     return tuple(sums)
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """The joint distribution of the separator through which a clique was entered and a variable, its last
-    axis: only the separator's axes are ever rearranged, and the values of the variable stay side by side."""
-
-    clique: int
-    origin: int
-    separator: Scope
-    joint: FloatArray
-
-
-Conditionals = dict[tuple[int, Scope, Scope], FloatArray]
-"""Conditional distributions by clique, separator and target; see ``_conditional``."""
-
-
-def pair_tables(
-    beliefs: Beliefs,
-    variable: int,
-    others: Iterable[int],
-    own: Mapping[Scope, FloatArray],
-    known: Conditionals,
-) -> dict[int, FloatArray]:
-    """Joint distributions (size of ``variable``, size of the other) with each of ``others``.
-
-    ``own``: the marginal of every single variable. ``known``: what later calls for other variables of the
-    same beliefs need again; filled.
-
-    Out-of-clique queries (Koller and Friedman 10.3.3.2) of one variable at once: its joint table with
-    a separator is carried outwards, from clique to clique, by the conditional distribution of the
-    next separator given the last; only to where variables are left.
-    """
-    tree, left = beliefs.tree, set(others) - {variable}
-    found: dict[int, FloatArray] = {}
-    waiting = [_Arrival(home_of(tree, (variable,)), -1, (), np.ones(1))]
-    while waiting and left:
-        arrival = waiting.pop()
-        clique = set(tree.cliques[arrival.clique])
-        for other in left & clique:
-            found[other] = _joint_with(beliefs, variable, arrival, (other,), known).T
-        left -= clique
-        for neighbour in tree.neighbours[arrival.clique]:
-            if neighbour != arrival.origin and _beyond(tree, arrival.clique, neighbour, left):
-                separator = tuple(sorted((clique & set(tree.cliques[neighbour])) - {variable}))
-                joint = _joint_with(beliefs, variable, arrival, separator, known)
-                waiting.append(_Arrival(neighbour, arrival.clique, separator, joint))
-    if left:  # in other trees of the forest: independent
-        found |= {other: np.outer(own[variable,], own[other,]) for other in left}
-    return found
-
-
-def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
-    """Joint distributions of many pairs of variables, in and across cliques.
-
-    Of a pair across cliques the variable nearer to a root is carried to the other one: the later a variable
-    comes in, the fewer are left that it has to be carried to, and the less of the tree.
-    """
-    found: dict[Scope, FloatArray] = {}
-    known: Conditionals = {}
-    own = marginals(beliefs, [(variable,) for variable in sorted(set(itertools.chain(*pairs)))])
-    place = {variable: number for number, variable in enumerate(beliefs.tree.introduced)}
-    carried: dict[int, list[int]] = {}
-    for first, second in (sorted(pair, key=place.__getitem__) for pair in pairs):
-        carried.setdefault(first, []).append(second)
-    for first, others in carried.items():
-        for second, table in pair_tables(beliefs, first, others, own, known).items():
-            found[min(first, second), max(first, second)] = table if first < second else table.T
-    return found
-
-
-def _beyond(tree: JunctionTree, clique: int, neighbour: int, wanted: set[int]) -> bool:
-    """Whether any of ``wanted``, none in the clique, is on the neighbour's side of their edge."""
-    if tree.parents[neighbour] == clique:
-        return not wanted.isdisjoint(tree.below[neighbour])
-    return not wanted <= tree.below[clique]
-
-
-def _joint_with(
-    beliefs: Beliefs, variable: int, arrival: _Arrival, target: Scope, known: Conditionals
-) -> FloatArray:
-    """Joint table of ``target``, some variables of the clique arrived at, and ``variable`` (last axis):
-    P(T, v) = sum over S without T of P(T without S | S) P(S, v), S the separator."""
-    clique, sizes = beliefs.tree.cliques[arrival.clique], beliefs.tree.sizes
-    if variable in clique:
-        return _arranged(beliefs.tables[arrival.clique], clique, (*target, variable))
-    kept, gone, new = _groups(arrival.separator, target)
-    carried = _arranged(arrival.joint, (*arrival.separator, variable), (*kept, *gone, variable))
-    if not new:
-        return summed(carried, range(len(kept), len(kept) + len(gone)))
-    place = (arrival.clique, arrival.separator, target)
-    if place not in known:
-        known[place] = _conditional(beliefs, *place)
-    rows = [math.prod(sizes[v] for v in group) for group in (kept, gone, (variable,))]
-    mixed = known[place] @ carried.reshape(rows)
-    names = (*kept, *new, variable)
-    return _arranged(mixed.reshape([sizes[v] for v in names]), names, (*target, variable))
-
-
-def _groups(separator: Scope, target: Scope) -> tuple[Scope, Scope, Scope]:
-    """Variables of the separator that the target keeps, those it drops, and those it adds."""
-    return (
-        tuple(v for v in separator if v in target),
-        tuple(v for v in separator if v not in target),
-        tuple(v for v in target if v not in separator),
-    )
-
-
-def _conditional(beliefs: Beliefs, index: int, separator: Scope, target: Scope) -> FloatArray:
-    """P(new | kept, gone) in a clique, three axes: configurations of kept, new and gone (``_groups``)."""
-    (kept, gone, new), sizes = _groups(separator, target), beliefs.tree.sizes
-    groups = (kept, new, gone)
-    local = _arranged(beliefs.tables[index], beliefs.tree.cliques[index], tuple(itertools.chain(*groups)))
-    local = local.reshape([math.prod(sizes[v] for v in group) for group in groups])
-    weight = local.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(local, weight, out=np.zeros_like(local), where=weight > 0))
-
-
-def _arranged(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
+def arranged(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
     """The marginal over ``wanted``, axes in that order, of a table over ``scope``."""
     part = summed(table, _axes_outside(scope, wanted))
     present = [v for v in scope if v in wanted]

@@ -56,28 +56,22 @@ class JunctionTree:
         return self._homes[scope]
 
     @cached_property
-    def neighbours(self) -> list[list[int]]:
-        """Of each clique those it shares an edge of the forest with."""
-        edges: list[list[int]] = [[] for _ in self.cliques]
-        for child, parent in enumerate(self.parents):
-            if parent >= 0:
-                edges[child].append(parent)
-                edges[parent].append(child)
-        return edges
+    def places(self) -> dict[int, int]:
+        """Of each variable its place in the order in which the cliques bring them in from the roots."""
+        order = (v for index in self.order for v in self.cliques[index] if v not in self.separators[index])
+        return {variable: place for place, variable in enumerate(order)}
 
     @cached_property
-    def below(self) -> list[set[int]]:
-        """Of each clique the variables of the cliques from it down to the leaves."""
-        found = [set(clique) for clique in self.cliques]
+    def spans(self) -> list[tuple[int, int]]:
+        """Of each clique the places of what it and those below it bring in: the first, and the one after."""
+        found, place = [(0, 0)] * len(self.cliques), 0
+        for index in self.order:
+            fresh = len(self.cliques[index]) - len(self.separators[index])
+            found[index], place = (place, place + fresh), place + fresh
         for index in reversed(self.order):
-            if self.parents[index] >= 0:
-                found[self.parents[index]] |= found[index]
+            if (parent := self.parents[index]) >= 0:
+                found[parent] = found[parent][0], max(found[parent][1], found[index][1])
         return found
-
-    @property
-    def introduced(self) -> list[int]:
-        """Every variable once, in the order in which the cliques bring them in from the roots."""
-        return [v for index in self.order for v in self.cliques[index] if v not in self.separators[index]]
 
 
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:

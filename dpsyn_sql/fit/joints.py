@@ -9,8 +9,9 @@ from types import MappingProxyType
 import numpy as np
 
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals
+from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.pairs import all_pairs
 
 
 def joints_of(beliefs: Beliefs, scopes: Sequence[Scope]) -> dict[Scope, FloatArray]:

@@ -20,11 +20,12 @@ import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate, marginals
+from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
 from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task, targets
 from dpsyn_sql.methods.mixture.rounds import Task as Rounds

@@ -22,12 +22,13 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate
+from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.centres import agreeing, centres, target
 from dpsyn_sql.fit.denoise import binned, merged_neighbours
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of, junction_tree
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,

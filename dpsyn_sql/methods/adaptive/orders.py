@@ -20,9 +20,9 @@ import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import IntArray, snapped
-from dpsyn_sql.fit.belief import all_pairs
 from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of
 from dpsyn_sql.fit.joints import products
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER, Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores

@@ -9,10 +9,11 @@ from itertools import combinations
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, marginals, pair_tables, summed
+from dpsyn_sql.fit.belief import Beliefs, marginals, summed
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.levelled import levelled_network
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
@@ -72,8 +73,8 @@ class GraphicalModel(Answering):
             table = self.beside[scope]
             return table if scope == variables else table.T
         if len(variables) == 2:
-            own = marginals(self.beliefs, [(variable,) for variable in variables])
-            return pair_tables(self.beliefs, variables[0], variables[1:], own, {})[variables[1]]
+            table = all_pairs(self.beliefs, [scope])[scope]
+            return table if scope == variables else table.T
         raise InputError(
             "this model answers marginals of one or two attributes, and of more attributes if they "
             "were fitted together; count others in the synthetic table"

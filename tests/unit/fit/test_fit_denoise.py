@@ -12,7 +12,7 @@ from support.domains import attribute
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import snapped
-from dpsyn_sql.fit.belief import all_pairs, calibrate
+from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.denoise import (
     _estimates,
     _freedom,
@@ -26,6 +26,7 @@ from dpsyn_sql.fit.denoise import (
     working_bins,
 )
 from dpsyn_sql.fit.graph import junction_tree
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.belief import Beliefs, all_pairs, calibrate, home_of, marginals, pair_tables, summed
+from dpsyn_sql.fit.belief import Beliefs, calibrate, home_of, marginals, summed
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
+from dpsyn_sql.fit.pairs import all_pairs
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
@@ -130,14 +131,11 @@ def test_all_pairs_across_cliques_too(graph):
     sizes, potentials = graph
     joint, _ = brute_force(sizes, potentials)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    known = {}
-    for a in range(len(sizes)):
-        own = marginals(beliefs, [(v,) for v in range(len(sizes))])
-        found = pair_tables(beliefs, a, range(len(sizes)), own, known)
-        assert found.keys() == set(range(len(sizes))) - {a}
-        for b, table in found.items():
-            pair = marginal_of(joint, (a, b))
-            np.testing.assert_allclose(table, pair if a < b else pair.T, atol=1e-12)
+    pairs = list(combinations(range(len(sizes)), 2))
+    found = all_pairs(beliefs, pairs)
+    assert found.keys() == set(pairs)
+    for pair, table in found.items():
+        np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
 
 
 @pytest.mark.parametrize("left_out", range(3))
@@ -147,6 +145,23 @@ def test_some_pairs_at_once(graph, left_out):
     joint, _ = brute_force(sizes, potentials)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     pairs = [pair for pair in combinations(range(len(sizes)), 2) if sum(pair) % 3 != left_out]
+    found = all_pairs(beliefs, pairs)
+    assert found.keys() == set(pairs)
+    for pair, table in found.items():
+        np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
+
+
+@pytest.mark.parametrize("widest", [1, 5, 1_024])
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_of_any_tree_in_blocks_of_any_width(seed, widest, monkeypatch):
+    monkeypatch.setattr("dpsyn_sql.fit.pairs._WIDEST", widest)
+    rng = np.random.default_rng(seed)
+    sizes = tuple(rng.integers(1, 4, 8).tolist())
+    scopes = {tuple(sorted(rng.choice(8, rng.integers(2, 4), replace=False).tolist())) for _ in range(6)}
+    potentials = {scope: rng.normal(0, 2, [sizes[v] for v in scope]) for scope in scopes}
+    joint, _ = brute_force(sizes, potentials)
+    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
+    pairs = [pair for pair in combinations(range(8), 2) if rng.random() < 0.6]
     found = all_pairs(beliefs, pairs)
     assert found.keys() == set(pairs)
     for pair, table in found.items():
