@@ -275,10 +275,11 @@ def within_twin(fine: float, coarse: float, sampling: float, twin_sampling: floa
     return max(0.0, left)
 
 
-def sampling_distance(expected: FloatArray) -> float:
-    """sum E|count - m| over the cells of a table (rows m): sqrt(2 m / pi) of a Gaussian, and 2 m where almost
-    every count is 0."""
-    return float(np.minimum(2 * expected, np.sqrt(2 * expected / math.pi)).sum())
+def sampling_distances(expected: FloatArray) -> FloatArray:
+    """(n,) sum E|count - m| over the cells of each of n tables (rows m): sqrt(2 m / pi) of a Gaussian, and
+    2 m where almost every count is 0."""
+    distances = np.minimum(2 * expected, np.sqrt(2 * expected / math.pi))
+    return np.asarray(distances.reshape(len(expected), -1).sum(axis=1))
 
 
 def dispersions(found: Mapping[Scope, Distance], deviation: float) -> Dispersions:

@@ -15,7 +15,7 @@ from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import MeasureStep
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 SIZE_POWER = 2 / 3
@@ -112,10 +112,15 @@ def asked_again(
     return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
 
 
+def map_of(bins: IntArray) -> Map | None:
+    """Bins of codes as a query has them: None if each code is its own."""
+    return None if int(bins.max()) + 1 == bins.size else tuple(bins.tolist())
+
+
 def over_bins(domain: Domain, members: Iterable[tuple[int, IntArray]]) -> MarginalQuery:
     """The question for a table over attributes (by position), each over the bin of each of its codes."""
     places, bins = zip(*members, strict=True)
-    maps = tuple(None if int(own.max()) + 1 == own.size else tuple(own.tolist()) for own in bins)
+    maps = tuple(map(map_of, bins))
     return MarginalQuery(tuple(domain.names[place] for place in places), maps if any(maps) else ())
 
 

@@ -32,7 +32,7 @@ from dpsyn_sql.fit.variances import (
     Dispersions,
     Distance,
     dispersions,
-    sampling_distance,
+    sampling_distances,
     within_twin,
 )
 from dpsyn_sql.methods.adaptive.budget import Settings
@@ -154,6 +154,8 @@ def _table(total: Observation, size: int, residual: NoisyResidual | None) -> Obs
     return Observation(total.values / size + interaction(residual), np.asarray(deviation(residual)))
 
 
+_NO_TABLE = np.zeros(0, dtype=np.int64)
+
 _LARGEST_TOTAL = 2.0**56
 # References of distances must sum to less than 2^57.
 
@@ -195,7 +197,7 @@ def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[S
 
 
 def _whole(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
-    queries = tuple(map(task.working.query, scopes))
+    queries = task.working.queries(scopes)
     return {
         scope: Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
         for scope, table in zip(scopes, task.curator.ask(Marginals(queries), share), strict=True)
@@ -204,7 +206,7 @@ def _whole(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> 
 
 def _residuals(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
     """Measured residuals on the margins of the present model, which are made of the one-way tables."""
-    queries = tuple(map(task.working.query, scopes))
+    queries = task.working.queries(scopes)
     with phase("model"):
         model = joints_of(known.beliefs, scopes)
     return {
@@ -274,13 +276,20 @@ def _compared(
     with phase("model"):
         of = all_pairs if len(candidates[0]) == 2 else marginals
         expected = of(known.beliefs, candidates)
-    references, sampling = list[IntArray](), list[float]()
-    for scope in candidates:  # each expectation is dropped when its reference is made
-        counts = task.working.turned(scope, total * expected.pop(scope))
-        references.append(np.rint(counts).astype(np.int64))
-        grain = task.grain(scope)
-        sampling.append(grain * sampling_distance(counts / grain))
-    return [task.working.query(scope) for scope in candidates], references, sampling
+        alike: dict[tuple[int, ...], list[int]] = {}
+        tables = [task.working.turned(scope, expected.pop(scope)) for scope in candidates]
+        for place, table in enumerate(tables):
+            alike.setdefault(table.shape, []).append(place)
+        references, sampling = [_NO_TABLE] * len(tables), np.zeros(len(tables))
+        grains = np.array([task.grain(scope) for scope in candidates])
+        for shape, places in alike.items():
+            counts = total * np.concatenate([tables[place].ravel() for place in places]).reshape(-1, *shape)
+            for place, reference in zip(places, np.rint(counts).astype(np.int64), strict=True):
+                references[place] = reference
+            grain = grains[places]
+            counts /= grain.reshape(-1, *[1] * len(shape))
+            sampling[places] = grain * sampling_distances(counts)
+    return task.working.queries(candidates), references, sampling.tolist()
 
 
 def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:

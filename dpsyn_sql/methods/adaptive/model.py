@@ -38,7 +38,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     tree_cap,
 )
 from dpsyn_sql.methods.adaptive.evidence import distributions, tied
-from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.methods.marginals import map_of
 from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho
@@ -113,10 +113,14 @@ class Working:
         coarse = own.bins[np.unique(fine.bins, return_index=True)[1]]
         return float(np.sqrt(np.bincount(coarse, squares)).sum())
 
-    def query(self, scope: Scope) -> MarginalQuery:
-        """The question for the table over ``scope``, attributes in domain order."""
-        chosen = sorted((self.variables[v] for v in scope), key=lambda variable: variable.attribute)
-        return over_bins(self.domain, ((variable.attribute, variable.bins) for variable in chosen))
+    def queries(self, scopes: Sequence[Scope]) -> list[MarginalQuery]:
+        """The questions for the tables over ``scopes``, attributes in domain order."""
+        told = [(v.attribute, self.domain.names[v.attribute], map_of(v.bins)) for v in self.variables]
+        found = []
+        for scope in scopes:
+            _, names, maps = zip(*sorted(told[v] for v in scope), strict=True)
+            found.append(MarginalQuery(names, maps if any(maps) else ()))
+        return found
 
     def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
         """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three

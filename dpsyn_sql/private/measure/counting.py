@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ LARGEST_REFERENCE = 2**57
 """More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
 nor a distance in steps of a lattice: it stays below ``noise.MOST_ROWS``."""
 
+
+_TOGETHER = 2**20
+# About the most cells of tables that are added up side by side.
 
 MOST_PAIRED_BINS = 64
 """Of an attribute in tables of pairs of rows: a statement has a product for each cell."""
@@ -72,8 +76,13 @@ class Counts:
         self, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Exact L1 distances."""
-        pairs = zip(self.exact(queries), references, strict=True)
-        return np.array([np.abs(table - reference).sum() for table, reference in pairs], dtype=np.int64)
+        found, tables = np.zeros(len(queries), dtype=np.int64), self.exact(queries)
+        for run in _runs(references):
+            own = references[run]
+            counts = [next(tables).ravel() for _ in own]
+            apart = np.abs(np.concatenate(counts) - np.concatenate([table.ravel() for table in own]))
+            found[run] = _sums(apart, own)
+        return found
 
     def check_maps(self, queries: Sequence[MarginalQuery]) -> None:
         """A code in no bin or in two would break the proof (docs/privacy.md, "Marginals over bins").
@@ -140,8 +149,11 @@ class Counts:
         copies = [table.copy() for table in references]
         for query, table in zip(queries, copies, strict=True):
             check_counts(table, query.shape(self.domain))
-        if any(np.abs(table.astype(np.float64)).sum() >= LARGEST_REFERENCE for table in copies):
-            raise InternalError("a reference is too large: its cells must sum to less than 2^57")
+        for run in _runs(copies):
+            own = copies[run]
+            sizes = np.abs(np.concatenate([table.ravel() for table in own]).astype(np.float64))
+            if (_sums(sizes, own) >= LARGEST_REFERENCE).any():
+                raise InternalError("a reference is too large: its cells must sum to less than 2^57")
         return copies
 
 
@@ -184,6 +196,23 @@ class PrivateSide:
         if self.unknown is None:
             raise InternalError("nothing can be discovered once the domain is complete")
         return self.unknown
+
+
+def _runs(tables: Sequence[NDArray[np.int64]]) -> Iterator[slice]:
+    """All tables, one run of them after the other."""
+    start = held = 0
+    for place, table in enumerate(tables):
+        if held > _TOGETHER:
+            yield slice(start, place)
+            start, held = place, 0
+        held += table.size
+    yield slice(start, len(tables))
+
+
+def _sums(cells: NDArray[Any], tables: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
+    """Of each of some tables, whose ``cells`` follow each other, the sum; none is empty."""
+    ends = np.cumsum([table.size for table in tables])
+    return np.asarray(np.add.reduceat(cells, ends - [table.size for table in tables]))
 
 
 def _is_plain(query: MarginalQuery) -> bool:
