@@ -22,8 +22,18 @@ from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 _SMALLEST = float(np.finfo(np.float64).tiny)
 # Factors that contradict each other beyond float64 leave zeros, which must not become NaN.
 
+_FAINT = 1e-100
+# Sums below are divided out at once: later, in one step with other factors, that could overflow.
+
+_LARGE, _LONG = 2**11, 64
+# Cells of tables that are multiplied in runs of at least so many cells.
+
 _RUN = 16
 # Cells: longer runs are added no faster.
+
+
+Factors = dict[Scope, FloatArray]
+"""Tables by scope, whose product is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +92,45 @@ def calibrate(
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
         sums[index] = max(float(message.sum()), _SMALLEST)
         upward[index] = message / sums[index]
-        table *= 1 / sums[index]
-        if tree.parents[index] >= 0:
-            factors[tree.parents[index]].append((tree.separators[index], upward[index]))
-    for index in tree.order:  # distribute: multiply by the ratio of the parent's to the own message
-        parent = tree.parents[index]
-        if parent >= 0:
-            separator = tree.separators[index]
-            wanted = summed(tables[parent], _axes_outside(tree.cliques[parent], separator))
-            ratio = np.divide(wanted, upward[index], out=np.zeros_like(wanted), where=upward[index] > 0)
-            table = tables[index]
-            table *= _widened(ratio, separator, tree.cliques[index])
+        if (parent := tree.parents[index]) >= 0:
+            _multiply(factors[parent], tree.separators[index], upward[index])
+        if parent < 0 or sums[index] < _FAINT:
+            table *= 1 / sums[index]
+    for index in tree.order:  # distribute: multiply by the ratio of the own to the child's message
+        children = tree.children[index]
+        wanted = _margins(tree, index, tables[index], tuple(tree.separators[child] for child in children))
+        for child in children:
+            ratio = wanted[tree.separators[child]] / np.maximum(upward[child], _SMALLEST)
+            if child not in given and sums[child] >= _FAINT:
+                ratio *= 1 / sums[child]
+            ratio = _widened(ratio, tree.separators[child], tree.cliques[child])
+            _times(tables[child], ratio, tables[child])
     return Beliefs(tree, tables, shift + sum(math.log(value) for value in sums))
 
 
-def _mean_logarithm(
-    tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]], shares: FloatArray
-) -> float:
+def _mean_logarithm(tree: JunctionTree, index: int, factors: Factors, shares: FloatArray) -> float:
     """The mean over the distribution of a clique of the logarithms of factors."""
     clique = tree.cliques[index]
     return math.fsum(
         float((summed(shares, _axes_outside(clique, scope)) * np.log(np.maximum(factor, _SMALLEST))).sum())
-        for scope, factor in factors
+        for scope, factor in factors.items()
     )
 
 
-def _initial(
-    tree: JunctionTree, potentials: Mapping[Scope, FloatArray]
-) -> tuple[list[list[tuple[Scope, FloatArray]]], float]:
+def _initial(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> tuple[list[Factors], float]:
     """Factors by the clique they are assigned to, each scaled to a maximum of 1; the log of the scales."""
-    factors: list[list[tuple[Scope, FloatArray]]] = [[] for _ in tree.cliques]
+    factors: list[Factors] = [{} for _ in tree.cliques]
     shift = 0.0
     for scope, potential in potentials.items():
         highest = float(potential.max())
         shift += highest
-        factors[home_of(tree, scope)].append((scope, np.exp(potential - highest)))
+        factors[home_of(tree, scope)][scope] = np.exp(potential - highest)
     return factors, shift
+
+
+def _multiply(factors: Factors, scope: Scope, table: FloatArray) -> None:
+    """One more factor of a clique: those of one scope are one factor, however many children send it."""
+    factors[scope] = factors[scope] * table if scope in factors else table
 
 
 def home_of(tree: JunctionTree, scope: Scope) -> int:
@@ -132,22 +145,53 @@ def home_of(tree: JunctionTree, scope: Scope) -> int:
     return home
 
 
-def _product(
-    tree: JunctionTree, index: int, factors: Sequence[tuple[Scope, FloatArray]], result: FloatArray
-) -> FloatArray:
+def _product(tree: JunctionTree, index: int, factors: Factors, result: FloatArray) -> FloatArray:
     """Factor product over a clique, into ``result``; small unions first, so that few passes are full."""
     clique = tree.cliques[index]
-    left = [_widened(table, scope, clique) for scope, table in factors]
-    for i, j in _joins(tuple(scope for scope, _ in factors), tree.sizes, result.size):
+    left = [_widened(table, scope, clique) for scope, table in factors.items()]
+    for i, j in _joins(tuple(factors), tree.sizes, result.size):
         first, second = left.pop(i), left.pop(j)
-        left.append(first * second)
+        left.append(_times(first, second))
     if len(left) < 2:
         result[...] = left[0] if left else 1.0
     else:
-        np.multiply(left[0], left[1], out=result)
+        _times(left[0], left[1], result)
     for table in left[2:]:
-        result *= table
+        _times(result, table, result)
     return result
+
+
+def _times(first: FloatArray, second: FloatArray, result: FloatArray | None = None) -> FloatArray:
+    """The product of two tables of as many axes, into ``result`` (one piece of memory) if it is given.
+
+    Numpy multiplies along the last axis, which may have two cells. So the last axes of large tables become
+    one long axis, which a factor that lacks some of them is repeated along.
+    """
+    shape = tuple(map(max, first.shape, second.shape))
+    kept = _before_run(shape)
+    if kept == len(shape):
+        return np.multiply(first, second, out=result)
+    one, other = (_along(table, shape, kept) for table in (first, second))
+    if result is None:
+        return np.multiply(one, other).reshape(shape)
+    np.multiply(one, other, out=result.reshape(*shape[:kept], -1))
+    return result
+
+
+def _along(table: FloatArray, shape: tuple[int, ...], kept: int) -> FloatArray:
+    """The last axes of a factor of a table of this shape as one; of one cell if it has none of them."""
+    own, run = table.shape[kept:], shape[kept:]
+    if own != run and max(own) > 1:
+        table = np.broadcast_to(table, (*table.shape[:kept], *run))
+    return table.reshape(*table.shape[:kept], -1)
+
+
+@lru_cache(maxsize=2**14)
+def _before_run(shape: tuple[int, ...]) -> int:
+    """How many first axes are not part of the run of the last ones; all of a small table."""
+    if math.prod(shape) < _LARGE:
+        return len(shape)
+    return max(axis for axis in range(len(shape)) if math.prod(shape[axis:]) >= _LONG)
 
 
 @lru_cache(maxsize=4096)
@@ -250,12 +294,19 @@ def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArr
         by_clique.setdefault(home_of(tree, scope), []).append(scope)
     found: dict[Scope, FloatArray] = {}
     for index, scopes in by_clique.items():
-        tables = [beliefs.tables[index]]
-        sums = _shared_sums(tree.cliques[index], tables[0].shape, tuple(scopes))
-        for source, axis, scope in sums:
-            tables.append(summed(tables[source], [axis]) if axis >= 0 else tables[source])
-            if scope:
-                found[scope] = tables[-1]
+        found |= _margins(tree, index, beliefs.tables[index], tuple(scopes))
+    return found
+
+
+def _margins(
+    tree: JunctionTree, index: int, table: FloatArray, scopes: tuple[Scope, ...]
+) -> dict[Scope, FloatArray]:
+    """Marginals of the table of a clique, of one variable or more each."""
+    found, tables = dict[Scope, FloatArray](), [table]
+    for source, axis, scope in _shared_sums(tree.cliques[index], table.shape, scopes):
+        tables.append(summed(tables[source], (axis,)) if axis >= 0 else tables[source])
+        if scope:
+            found[scope] = tables[-1]
     return found
 
 

@@ -161,8 +161,10 @@ class Likelihood:
 
     def potentials(self, flat: FloatArray) -> Potentials:
         """The inverse of ``flat``."""
-        parts = np.split(flat, self._ends)
-        return {s: x.reshape(shape) for s, x, shape in zip(self._scopes, parts, self._shapes, strict=True)}
+        return {
+            scope: flat[start : start + math.prod(shape)].reshape(shape)
+            for scope, start, shape in zip(self._scopes, self._starts.tolist(), self._shapes, strict=True)
+        }
 
     def beliefs(self, flat: FloatArray, tables: Sequence[FloatArray] = ()) -> Beliefs:
         """The model of a vector of potentials; ``tables``: as for ``calibrate``."""

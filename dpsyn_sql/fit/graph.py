@@ -56,6 +56,15 @@ class JunctionTree:
         return self._homes[scope]
 
     @cached_property
+    def children(self) -> list[list[int]]:
+        """Of each clique those that hang from it."""
+        found: list[list[int]] = [[] for _ in self.cliques]
+        for index, parent in enumerate(self.parents):
+            if parent >= 0:
+                found[parent].append(index)
+        return found
+
+    @cached_property
     def places(self) -> dict[int, int]:
         """Of each variable its place in the order in which the cliques bring them in from the roots."""
         order = (v for index in self.order for v in self.cliques[index] if v not in self.separators[index])
