@@ -92,7 +92,9 @@ def test_of_many_candidates_those_left_over_by_a_private_choice_are_asked_for(mo
     assert choice / (choice + distances) == pytest.approx(SETTINGS.preselect_share)
     together = {(f"x{i}", f"x{i + 1}") for i in range(0, 8, 2)}
     assert together <= {query.attrs for query in scored[1][1]}
-    assert together <= {queries[0].attrs for question, queries, _ in asked if question in MEASURED}
+    assert together <= {
+        query.attrs for question, queries, _ in asked if question in MEASURED for query in queries
+    }
 
 
 def test_a_pure_budget_has_distances_of_as_many_pairs_as_there_are_attributes(monkeypatch):
@@ -105,7 +107,9 @@ def test_a_pure_budget_has_distances_of_as_many_pairs_as_there_are_attributes(mo
     choice, distances = scored[0][2].amount, scored[1][2].amount
     assert choice / (choice + distances) == pytest.approx(SETTINGS.pure_preselect_share)
     together = {(f"x{i}", f"x{i + 1}") for i in range(0, 8, 2)}
-    assert together <= {queries[0].attrs for question, queries, _ in asked if question in MEASURED}
+    assert together <= {
+        query.attrs for question, queries, _ in asked if question in MEASURED for query in queries
+    }
 
 
 @pytest.mark.parametrize("between", [(50, 110), (2, 8)])
@@ -217,10 +221,10 @@ def pairs_in_order(asked):
 @pytest.mark.parametrize(("kind", "units"), [("gdp", 10**13), ("pure", 10**15)])
 def test_the_pairs_of_a_target_are_measured_before_anything_is_scored(monkeypatch, kind, units):
     asked = pairs_in_order(asked_of(monkeypatch, (4,) * 8, units=units, kind=kind, workload=X0))
-    first = [pairs for question, pairs in asked[:7] if question in MEASURED]
-    assert set.union(*first) == {("x0", f"x{other}") for other in range(1, 8)}
-    assert asked[7][0] not in MEASURED
-    assert any("x0" not in pair for _, pairs in asked[7:] for pair in pairs)
+    (first, pairs), (second, _), *_ = asked
+    assert first in MEASURED and pairs == {("x0", f"x{other}") for other in range(1, 8)}
+    assert second not in MEASURED
+    assert any("x0" not in pair for _, pairs in asked[1:] for pair in pairs)
 
 
 @pytest.mark.parametrize(("kind", "whole"), [("gdp", 10**13), ("pure", 10**15)])
@@ -297,8 +301,8 @@ def test_triples_inside_cliques_are_scored_and_measured_last(monkeypatch):
     (scored,) = triples_of(asked, ["distance"])
     assert {query.attrs for query in scored} >= set(combinations(("x0", "x1", "x2", "x3"), 3))
     measured = triples_of(asked, MEASURED)
-    assert ("x0", "x1", "x2") in {queries[0].attrs for queries in measured}
-    assert all(len(queries) == 1 and queries[0] in scored for queries in measured)
+    assert ("x0", "x1", "x2") in {query.attrs for queries in measured for query in queries}
+    assert all(query in scored for queries in measured for query in queries)
     assert attributes_of(asked)[-len(measured) :] == [3] * len(measured)
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
     paid = sum(budget.amount for _, queries, budget in asked if len(queries[0].attrs) == 3)
@@ -312,8 +316,8 @@ def test_where_no_triple_stands_out_the_pairs_are_measured_again(monkeypatch):
     if not triples_of(asked, ["distance"]):
         pytest.fail("no triple was a candidate")
     assert not triples_of(asked, MEASURED)
-    measured = [queries[0].attrs for question, queries, _ in asked if question in MEASURED]
-    assert len(measured[-1]) == 2 and measured[-1] in measured[:-1]
+    measured = [{query.attrs for query in queries} for question, queries, _ in asked if question in MEASURED]
+    assert attributes_of(asked)[-1] == 2 and measured[-1] <= set.union(*measured[:-1])
     assert sum(budget.amount for _, _, budget in asked) == pytest.approx(10**13, rel=1e-9)
 
 
@@ -447,3 +451,24 @@ def test_triples_weigh_what_their_pairs_do(monkeypatch):
     assert triples_of(asked_of(monkeypatch, (4,) * 6, drawn=all_four), MEASURED)
     heavy = asked_of(monkeypatch, (4,) * 6, drawn=all_four, workload=light)
     assert not triples_of(heavy, MEASURED)
+
+
+def test_tables_of_one_size_are_one_question_and_get_the_noise_of_their_own(monkeypatch):
+    """k tables have k shares for k times the sensitivity squared; the shares are those of the choice."""
+    chosen, inner, sizes = [], select.selected, (3, 4) * 6 + (2, 2)
+
+    def selected(*given, **named):
+        chosen.append(inner(*given, **named))
+        return chosen[-1]
+
+    monkeypatch.setattr(select, "selected", selected)
+    asked = asked_of(monkeypatch, sizes, fewest_triples=99)
+    measured = [own for own in asked if own[0] == "residuals" and len(own[1][0].attrs) == 2]
+    weights = {(f"x{i}", f"x{j}"): weight for (i, j), weight in chosen[0].items()}
+    assert weights.keys() == {(f"x{i}", f"x{i + 1}") for i in range(0, 14, 2)} and not chosen[1]
+    assert [len(queries) for _, queries, _ in measured] == [1, 6] * 2  # in the second round the same again
+    for first in (0, 2):
+        paid = {q.attrs: own.amount / len(qs) for _, qs, own in measured[first : first + 2] for q in qs}
+        assert paid.keys() == weights.keys()
+        units = [paid[pair] / weight for pair, weight in weights.items()]
+        assert units == pytest.approx([units[0]] * 7, rel=1e-9)
