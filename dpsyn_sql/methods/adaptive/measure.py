@@ -370,16 +370,18 @@ def components(task: Task, known: Known) -> dict[Scope, Components]:
         for step in task.plan.reserved
         for query in step.queries
     }
-    found = dict[Scope, Components]()
+    found, sizes, last = dict[Scope, Components](), domain.shape(), rounds[-1]
     for pair in combinations(range(len(domain.names)), 2):
-        if min(domain.attributes[place].size for place in pair) == 1:  # a copy of the other's table
+        if sizes[pair[0]] == 1 or sizes[pair[1]] == 1:  # a copy of the other's table
             found[pair] = Components(0.0, 0.0)
+        elif pair in announced and pair not in precisions:
+            found[pair] = Components(last.pairs.get(pair, last.other), 0.0)
         elif pair in announced:
             told = [one.pairs.get(pair, one.other) for one in rounds]
-            dispersion = max(told) if pair in precisions else told[-1]
+            dispersion = max(told)
             if pair in noises and precisions[pair] == 0:
                 dispersion = noises[pair] + max(one.within.get(pair, dispersion) for one in rounds)
-            found[pair] = Components(dispersion, precisions.get(pair, 0.0) * task.plan.source.unit.weight**2)
+            found[pair] = Components(dispersion, precisions[pair] * task.plan.source.unit.weight**2)
     return found
 
 
@@ -398,4 +400,6 @@ def _twin_noise(task: Task, known: Known, twin: Scope, sigma: float) -> float:
 
 
 def _attributes(task: Task, pair: Scope) -> Scope:
+    if pair[-1] < len(task.plan.domain.names):  # no coarse twin
+        return pair
     return tuple(sorted(task.working.variables[variable].attribute for variable in pair))

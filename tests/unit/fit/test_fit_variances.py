@@ -16,7 +16,7 @@ from dpsyn_sql.fit.variances import (
     one_way_components,
     one_way_counts,
     pair_variance,
-    sampling_distance,
+    sampling_distances,
     shrunk,
     within_twin,
 )
@@ -158,7 +158,7 @@ def test_dispersion_is_told_by_noisy_distances(rng, dispersion, deviation):
     distances = np.abs(scatter).sum(axis=1) + rng.normal(0, deviation, 300)
     found = dispersions(
         {
-            (0, place + 1): Distance(rows, sampling_distance(table), 0.0)
+            (0, place + 1): Distance(rows, float(sampling_distances(table[None])[0]), 0.0)
             for place, (rows, table) in enumerate(zip(distances, expected, strict=True))
         },
         deviation,
@@ -179,7 +179,7 @@ def test_noise_of_the_margins_is_no_dispersion():
 def test_the_sampling_error_of_counts_is_that_of_poisson_counts(rng):
     for rows in (0.01, 0.3, 1.0, 5.0, 300.0):
         counts = rng.poisson(rows, 200_000)
-        assert sampling_distance(np.array([rows])) == pytest.approx(np.abs(counts - rows).mean(), rel=0.25)
+        assert sampling_distances(np.array([[rows]])) == pytest.approx(np.abs(counts - rows).mean(), rel=0.25)
 
 
 def test_values_without_noise_stay_and_values_of_noise_get_their_mean(rng):
