@@ -110,6 +110,7 @@ class Triangulation:
         self._adjacent = _adjacency(len(sizes), scopes)
         left = _Left(dict(enumerate(self._adjacent)), {}, {})
         left.price(range(len(sizes)), self._weight)
+        self._gone: dict[int, int] = {}  # of variables that go first their neighbours then
         self._masks, self.cells = list[int](), 0
         self._eliminate(left, math.inf)
 
@@ -144,6 +145,7 @@ class Triangulation:
             dict(first.left.fills),
         )
         left.price(_members(changed & remaining), self._weight)
+        larger._gone = {v: around for v, around in first.around.items() if gone >> v & 1}
         larger._masks = [clique for variable, clique in first.cliques.items() if gone >> variable & 1]
         larger.cells = first.cells - sum(first.cells_of.get(variable, 0) for variable in _members(stays))
         return larger if larger._eliminate(left, most, first.remainders, gone) else None
@@ -179,8 +181,9 @@ class Triangulation:
     def _simplicial(self) -> _Simplicial:
         first = min(self._turns, default=0)
         highest = sum(1 << variable for variable, turn in enumerate(self._turns) if turn == first)
-        adjacent, waiting = self._adjacent, highest
-        remaining, order = (1 << len(self._sizes)) - 1, dict[int, int]()
+        adjacent, order = self._adjacent, dict(self._gone)
+        remaining = (1 << len(self._sizes)) - 1 & ~sum(1 << variable for variable in order)
+        waiting = remaining & highest
         while waiting:
             variable = (waiting & -waiting).bit_length() - 1
             waiting &= waiting - 1
@@ -203,7 +206,7 @@ class _Simplicial:
     """
 
     def __init__(self, around: Mapping[int, int], left: _Left, sizes: Sequence[int]) -> None:
-        self.left = left
+        self.left, self.around = left, around
         self.all = sum(1 << variable for variable in around)
         self.above, self.remainders, self.cliques = dict[int, int](), dict[int, int](), dict[int, int]()
         for variable, others in around.items():
