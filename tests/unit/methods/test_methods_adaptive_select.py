@@ -219,7 +219,7 @@ def test_working_domain_has_twins_of_large_ordered_attributes_only():
     np.testing.assert_array_equal(link.argmax(axis=1)[working.variables[0].bins], twin.bins)
     pairs, twins = candidate_pairs(working, [MarginalQuery(p) for p in combinations("xyz", 2)])
     assert twins == {(0, 1): (1, 3), (0, 2): (2, 3)} and len(pairs) == 5
-    assert working.queries([(1, 3)])[0].attrs == ("x", "y") and working.query((1, 3)).maps[1] is None
+    assert working.queries([(1, 3)])[0].attrs == ("x", "y") and working.queries([(1, 3)])[0].maps[1] is None
     assert len(working_domain(domain, tables, 1e5, SETTINGS).variables) == 3
 
 
