@@ -97,7 +97,9 @@ def candidate_queries(
     No pair is of two that are ``given``."""
     told = [one.name for one in domain.attributes if one.size > 1 and one.regular]
     sizes = dict(zip(domain.names, domain.shape(), strict=True))
-    pairs = [pair for pair in combinations(told, 2) if not (pair[0] in given and pair[1] in given)]
+    pairs = list(combinations(told, 2))
+    if given:
+        pairs = [pair for pair in pairs if not set(pair) <= set(given)]
     cells = np.array([sizes[first] * sizes[second] for first, second in pairs], dtype=np.int64)
     order = np.argsort(cells, kind="stable")
     fit = (cells[order] <= MAX_PAIR_CELLS) & (np.cumsum(cells[order]) <= most)
