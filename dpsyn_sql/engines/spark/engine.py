@@ -27,7 +27,7 @@ from dpsyn_sql.engines.spark.catalog import quoted
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.engines.spark.place import Files
-from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, counting, named_in
+from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, adding, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.parts import Encoding, Tally
@@ -49,7 +49,8 @@ _STOPPED = (
     "stored: the same call with another session goes on from there and costs nothing more."
 )
 # Task results are moved into place when the job commits; the other algorithm lets files of a failed job show.
-_COMMIT = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
+_WRITTEN = {"mapreduce.fileoutputcommitter.algorithm.version": "1", "maxRecordsPerFile": "16"}
+_PACKED = "packed BINARY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class SparkEngine(DuckDBEngine):
         """Take over ``driver``, a private instance, for the sums of ``rows``."""
         super().__init__(driver._connection, scratch=driver._scratch)
         self._rows: SparkRows | None = rows
+        self._apart: Any = None
         self._kept: dict[Fragment, _Kept] = {}
         self._declared: dict[Fragment, Types] = {}
         self._columns = tuple(column for column in rows.columns if _CARRIED.fullmatch(column.sql_type))
@@ -171,8 +173,7 @@ class SparkEngine(DuckDBEngine):
         task = tasks.task_of(_encoding(reading, made, self._settings))
 
         def written() -> None:
-            codes = frame().mapInArrow(task, Codes(types).schema)
-            codes.write.options(**_COMMIT).mode("error").parquet(uri)
+            frame().mapInArrow(task, _PACKED).write.options(**_WRITTEN).mode("error").parquet(uri)
 
         try:
             self._asked(written, encoding.query, step)
@@ -256,12 +257,13 @@ class SparkEngine(DuckDBEngine):
         whole = unit or _unit_of(made)
         statements = [*(one.query for one, _ in made), *(tally.query for tally in tallies)]
         frame, reading = self._reading(rows, base, statements, whole)
-        task = tasks.task_of(counting(reading, made, sums, self._settings))
+        task = tasks.task_of(counting(reading, made, sums, self._settings, rows.partitions))
+        add = tasks.task_of(adding(sums))
         self.execute(sums.table(collected), step=step)
 
         def fetched() -> None:
-            found = _summed(frame().mapInArrow(task, sums.schema), sums, rows.partitions)
-            packed = found.mapInArrow(tasks.packed(), "packed BINARY")
+            counts = frame().mapInArrow(task, f"bucket INT, {_PACKED}").repartition(rows.partitions, "bucket")
+            packed = counts.select("packed").mapInArrow(add, _PACKED)
             for row in packed.collect() if together else packed.toLocalIterator():
                 self._append(collected, tasks.unpacked(row[0]))
 
@@ -303,14 +305,13 @@ class SparkEngine(DuckDBEngine):
 
         With ``unit``, rows without one are left out, and all of one are in one part.
         """
-        if base is None:
-            names: Sequence[str] = [column.name for column in self._columns]
-            types: Types = {column.name: column.sql_type for column in self._columns}
-            relation = rows.relation
-        else:
-            types, relation = self._kept[base].types, base
-            names = [f"c{place}" for place in range(len(types))]
-        places = named_in(statements, list(types))
+        if base is not None:
+            kept = self._kept[base]
+            if unit is not None:
+                raise InternalError("rows of units are asked for where their column is not")
+            return lambda: self._read(rows, kept), Reading(base, tuple(kept.types.items()), packed=True)
+        names = [column.name for column in self._columns]
+        places = named_in(statements, names)
         owner = None
         if unit is not None:
             if unit not in names:
@@ -319,21 +320,29 @@ class SparkEngine(DuckDBEngine):
         if owner is not None and owner not in places:
             places.append(owner)
         together = None if owner is None else places.index(owner)
-        reading = Reading(relation, tuple(list(types.items())[place] for place in places), together)
+        columns = [self._columns[place] for place in places]
+        reading = Reading(rows.relation, tuple((one.name, one.sql_type) for one in columns), together)
 
         def frame() -> Any:
             from pyspark.sql import functions
 
             sent_along(tasks, worker)
-            source = rows.frame if base is None else rows.spark.read.parquet(self._kept[base].uri)
-            wanted = [functions.col(quoted([names[place]])) for place in places] or [functions.lit(True)]
-            selected = source.select(*(one.alias(f"c{place}") for place, one in enumerate(wanted)))
+            wanted = [functions.col(quoted([one.name])) for one in columns] or [functions.lit(True)]
+            selected = rows.frame.select(*(one.alias(f"c{place}") for place, one in enumerate(wanted)))
             if together is None:
                 return selected
             its = functions.col(f"c{together}")
             return selected.where(its.isNotNull()).repartition(rows.partitions, its)
 
         return frame, reading
+
+    def _read(self, rows: SparkRows, kept: _Kept) -> Any:
+        """The data frame of kept codes, in a session that hands one value over at a time: each is megabytes."""
+        sent_along(tasks, worker)
+        if self._apart is None:
+            self._apart = rows.spark.newSession()
+            self._apart.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+        return self._apart.read.parquet(kept.uri)
 
     def _reachable(self) -> SparkRows:
         if self._rows is None:
@@ -389,20 +398,6 @@ def open_engine(rows: SparkRows, memory_limit: str | None = None) -> SparkEngine
     except BaseException:
         driver.close()
         raise
-
-
-def _summed(counts: Any, sums: Sums, parts: int) -> Any:
-    """The sums of all tasks, in a number of parts that does not depend on the session. A task returns each
-    group once, so that there is nothing to sum before rows move."""
-    from pyspark.sql import functions
-
-    keys = ["tally", *sums.keys]
-    total = functions.sum("n").alias("n")
-    found = counts.repartition(parts, *keys).groupBy(*keys).agg(total)
-    least = {number: tally.least for number, (tally, _) in enumerate(sums.tallies) if tally.least > 1}
-    for number, limit in least.items():
-        found = found.where((functions.col("tally") != number) | (functions.col("n") >= limit))
-    return found
 
 
 def _unit_of(made: Sequence[tuple[Encoding, Types]]) -> str | None:
