@@ -27,7 +27,7 @@ from dpsyn_sql.engines.spark.catalog import quoted
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.engines.spark.place import Files
-from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, adding, counting, named_in
+from dpsyn_sql.engines.spark.work import Reading, Sums, Types, adding, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.parts import Encoding, Tally
@@ -49,6 +49,7 @@ _STOPPED = (
     "stored: the same call with another session goes on from there and costs nothing more."
 )
 # Task results are moved into place when the job commits; the other algorithm lets files of a failed job show.
+# Java writes a file's values at once, so few are in one.
 _WRITTEN = {"mapreduce.fileoutputcommitter.algorithm.version": "1", "maxRecordsPerFile": "16"}
 _PACKED = "packed BINARY"
 
@@ -337,7 +338,7 @@ class SparkEngine(DuckDBEngine):
         return frame, reading
 
     def _read(self, rows: SparkRows, kept: _Kept) -> Any:
-        """The data frame of kept codes, in a session that hands one value over at a time: each is megabytes."""
+        """The data frame of kept codes, in a session that hands values over one by one: each has megabytes."""
         sent_along(tasks, worker)
         if self._apart is None:
             self._apart = rows.spark.newSession()

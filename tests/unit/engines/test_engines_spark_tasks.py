@@ -435,9 +435,7 @@ def test_counts_are_added_up_and_small_ones_left_out_where_all_of_a_key_are(rows
 def test_values_are_put_together_whole_and_each_once(rows, least, values):
     given_rows = [("u", i, "x\0") for i in range(rows)]
     sent = [
-        value
-        for batch in batches_of(given_rows, range(0, 40, values))
-        for value in tasks._values(batch, [])
+        value for batch in batches_of(given_rows, range(0, 40, values)) for value in tasks._values(batch, [])
     ]
     found = list(tasks._unpacked(sent, least))
     assert [row for one in found for row in one.to_pylist()] == table_of(given_rows).to_pylist()
@@ -468,9 +466,7 @@ def test_workers_need_not_have_this_package(tmp_path):
 
     sent_along(tasks, worker)
     task = tmp_path / "task"
-    task.write_bytes(
-        cloudpickle.dumps((tasks.task_of(counted(READING, [], TOTAL, [])), tasks.versions))
-    )
+    task.write_bytes(cloudpickle.dumps((tasks.task_of(counted(READING, [], TOTAL, [])), tasks.versions)))
     code = (
         "import sys, pickle; sys.modules['dpsyn_sql'] = None; import pyarrow as pa\n"
         f"task, versions = pickle.load(open({str(task)!r}, 'rb'))\n"
