@@ -9,8 +9,6 @@ a caller gave, so that a unit is in one part whatever the session's settings are
 
 from __future__ import annotations
 
-import builtins
-import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
 from dpsyn_sql.engines.spark import tasks, worker
 from dpsyn_sql.engines.spark.catalog import quoted
+from dpsyn_sql.engines.spark.failures import kind_of
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.engines.spark.place import Files
@@ -42,7 +41,6 @@ _CARRIED = re.compile(
 )
 """Types of columns that go to tasks; a release names columns of all others, which it cannot read."""
 
-_FAILED = re.compile(re.escape(worker.FAILED) + r"(\w+)")
 _MOST_PROBED = 64
 _STOPPED = (
     "The Spark session was stopped while {step}. What was charged stays charged, and the answers so far are "
@@ -338,7 +336,7 @@ class SparkEngine(DuckDBEngine):
         return frame, reading
 
     def _read(self, rows: SparkRows, kept: _Kept) -> Any:
-        """The data frame of kept codes, in a session that hands values over one by one: each has megabytes."""
+        """The data frame of kept codes, in a session that hands values over one by one: each is large."""
         sent_along(tasks, worker)
         if self._apart is None:
             self._apart = rows.spark.newSession()
@@ -378,7 +376,7 @@ class SparkEngine(DuckDBEngine):
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - Py4J, Spark and Java raise many kinds
-            kind = _kind(error)
+            kind = kind_of(error)
         finally:
             tried(lambda: rows.spark.sparkContext.removeJobTag(tag))
         if is_stopped(rows.spark):
@@ -403,19 +401,3 @@ def open_engine(rows: SparkRows, memory_limit: str | None = None) -> SparkEngine
 
 def _unit_of(made: Sequence[tuple[Encoding, Types]]) -> str | None:
     return next((one.unit for one, _ in made if one.unit is not None), None)
-
-
-def _is_class(name: str) -> bool:
-    """Whether an error that can happen in a task has this name."""
-    places = (duckdb, builtins, tasks)
-    return any(isinstance(getattr(place, name, None), type) for place in places)
-
-
-def _kind(error: Exception) -> str:
-    """The class of an error: of that in a task, if it is one."""
-    with contextlib.suppress(Exception):
-        # A value that Java quotes could hold the same words: only the name of a known class passes.
-        known = (name for name in _FAILED.findall(str(error)) if _is_class(name))
-        if name := next(known, ""):
-            return str(name)
-    return type(error).__name__

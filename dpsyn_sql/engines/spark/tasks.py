@@ -87,7 +87,7 @@ def task_of(work: Work) -> Task:
     """The function that ``mapInArrow`` runs in each task.
 
     It returns few values of bytes in a column ``packed``, each a stream of Arrow with many rows: Spark passes
-    a value on as it is, and takes a row apart, column by column. With ``buckets``, ``bucket`` INT is before it.
+    a value on as it is, and takes a row apart, column by column. ``buckets``: ``bucket`` INT is before it.
     """
     return nameless(partial(_worked, work))
 
