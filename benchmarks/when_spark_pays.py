@@ -2,7 +2,7 @@
 
     python benchmarks/when_spark_pays.py [--rows 10000000] [--folder DIR]
 
-The table is that of ``billion.py``. What does not grow with the rows (noise, fit, starting Java) is told apart:
+The table is that of ``billion.py``. What does not grow with the rows (noise, fit, starting Java) stands apart:
 each way runs on all rows and on a tenth of them, each time in a process of its own. Seconds on the clock say
 little, since a cluster has other numbers of cores.
 """
