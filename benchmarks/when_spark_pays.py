@@ -2,7 +2,7 @@
 
     python benchmarks/when_spark_pays.py [--rows 10000000] [--folder DIR]
 
-The table is that of ``billion.py``. What does not grow with the rows (noise, fit, starting Java) stands apart:
+The table is that of ``billion.py``. What does not grow with the rows (noise, fit, Java) stands apart:
 each way runs on all rows and on a tenth of them, each time in a process of its own. Seconds on the clock say
 little, since a cluster has other numbers of cores.
 """
@@ -43,19 +43,19 @@ def session(scratch: Path) -> Iterator[Any]:
         spark.stop()
 
 
-def _looked_at(batches: Iterator[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
-
-
 def handing_over(folder: Path, scratch: Path, _: str) -> float:
     """Hand all rows from Java to Python, and nothing else."""
+
+    def looked_at(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
+
     with session(scratch) as spark:
         frame = spark.read.parquet(str(folder))
-        frame.limit(1000).mapInArrow(_looked_at, "rows LONG").collect()
+        frame.limit(1000).mapInArrow(looked_at, "rows LONG").collect()
         before = processor_seconds(os.getpid())
-        frame.mapInArrow(_looked_at, "rows LONG").collect()
+        frame.mapInArrow(looked_at, "rows LONG").collect()
         return processor_seconds(os.getpid()) - before
 
 
