@@ -71,10 +71,10 @@ def by_duckdb(folder: Path, scratch: Path, method: str) -> float:
     return _released(None, f"{folder}/*.parquet", scratch / "made.parquet", scratch, method)
 
 
-def _released(con: Any, source: str, into: object, scratch: Path, method: str) -> float:
+def _released(con: Any, source: str, into: str | Path, scratch: Path, method: str) -> float:
     before = processor_seconds(os.getpid())
-    given = {"domain": SHAPE.domain(), "ledger": scratch / "ledger", "rows": 100_000, "method": method}
-    dpsyn_sql.release(con, source, into=into, **given)
+    given: dict[str, Any] = {"domain": SHAPE.domain(), "rows": 100_000, "method": method}
+    dpsyn_sql.release(con, source, into=into, ledger=scratch / "ledger", **given)
     return processor_seconds(os.getpid()) - before
 
 

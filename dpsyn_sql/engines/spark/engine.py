@@ -304,21 +304,17 @@ class SparkEngine(DuckDBEngine):
 
         With ``unit``, rows without one are left out, and all of one are in one part.
         """
+        names = [column.name for column in self._columns] if base is None else []
+        if unit is not None and unit not in names:
+            raise InternalError("rows of units are asked for where their column is not")
         if base is not None:
             kept = self._kept[base]
-            if unit is not None:
-                raise InternalError("rows of units are asked for where their column is not")
             return lambda: self._read(rows, kept), Reading(base, tuple(kept.types.items()), packed=True)
-        names = [column.name for column in self._columns]
-        places = named_in(statements, names)
-        owner = None
+        places, together = named_in(statements, names), None
         if unit is not None:
-            if unit not in names:
-                raise InternalError("rows of units are asked for where their column is not")
             owner = names.index(unit)
-        if owner is not None and owner not in places:
-            places.append(owner)
-        together = None if owner is None else places.index(owner)
+            places += [] if owner in places else [owner]
+            together = places.index(owner)
         columns = [self._columns[place] for place in places]
         reading = Reading(rows.relation, tuple((one.name, one.sql_type) for one in columns), together)
 
