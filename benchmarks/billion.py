@@ -90,7 +90,7 @@ def by_spark(folder: Path, scratch: Path, method: str, memory: str, rows: int) -
             ledger=scratch / "spark_ledger",
             rows=rows,
         )
-    used = _processor_seconds(os.getpid())
+    used = processor_seconds(os.getpid())
     spark.stop()
     print_table(
         ["phase", "seconds"],
@@ -100,7 +100,7 @@ def by_spark(folder: Path, scratch: Path, method: str, memory: str, rows: int) -
     )
 
 
-def _processor_seconds(process: int) -> float:
+def processor_seconds(process: int) -> float:
     """Of a process and all that it started, as Linux tells them; what has ended counts in its parent."""
     used = 0
     for folder in Path("/proc").glob("[0-9]*"):
@@ -111,7 +111,7 @@ def _processor_seconds(process: int) -> float:
         if folder.name == str(process):
             used += sum(map(int, fields[11:15]))
         elif int(fields[1]) == process:
-            used += round(_processor_seconds(int(folder.name)) * os.sysconf("SC_CLK_TCK"))
+            used += round(processor_seconds(int(folder.name)) * os.sysconf("SC_CLK_TCK"))
     return used / os.sysconf("SC_CLK_TCK")
 
 

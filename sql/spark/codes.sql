@@ -1,4 +1,4 @@
--- The codes that a task returns, in types that Spark has (private side).
+-- The codes that a task returns (private side).
 -- in:  query (of the codes), columns (expressions with their names)
 -- out: the columns
 SELECT

@@ -2,27 +2,22 @@
 
 import math
 from collections import Counter
-from functools import partial
-from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
-from support.spark import counted, table_of
+from support.spark import counted, exact_counts, table_of
 
 import dpsyn_sql
-from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
+from dpsyn_sql.auditing.testing import RecordingLedger, ReplayedNoise
 from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
-RELEASE = import_module("dpsyn_sql.front.release")  # the package has a function of that name
 ROOT = Path(__file__).resolve().parents[2]
 ADULT, DOMAIN = ROOT / "examples" / "adult.parquet", ROOT / "examples" / "adult.domain.yml"
 
@@ -204,21 +199,10 @@ def test_every_question_is_answered_from_the_counts_of_duckdb(spark, db, con, tm
     name = f"{db}.toy_{options.replace(' ', '_')}"
     table_of(spark, name, con, "FROM toy", tmp_path / "toy")
     calls = []
-    for place, source, into, noise in (
-        (con, "toy", "toy_synthetic", lambda: ExactNoise()),
-        (spark, name, f"{name}_synthetic", lambda: ReplayedNoise(calls[0])),
-    ):
-        recorder = RecordingNoise(noise())
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(RELEASE, "ExactNoise", lambda recorder=recorder: recorder)
-            for counter in (
-                SqlCounter,
-                SqlDiscoveryCounter,
-            ):  # the same lots decide which of a unit's rows count
-                patch.setattr(RELEASE, counter.__name__, partial(counter, key=7))
-            given = {"epsilon": 20.0, "seed": 1, "replace": True, **OPTIONS[options]}
-            dpsyn_sql.release(place, source, into=into, ledger=RecordingLedger(), **given)
-        calls.append(recorder.calls)
+    for place, source, into in ((con, "toy", "toy_synthetic"), (spark, name, f"{name}_synthetic")):
+        noise = ReplayedNoise(calls[0]) if calls else ExactNoise()
+        given = {"epsilon": 20.0, "seed": 1, "replace": True, **OPTIONS[options]}
+        calls.append(exact_counts(place, source, into, noise, ledger=RecordingLedger(), **given))
     first, again = calls
     assert len(first) == len(again) > 3
     for one, two in zip(first, again, strict=True):

@@ -11,11 +11,16 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import dpsyn_sql
+from dpsyn_sql.auditing.testing import RecordingNoise
 from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 
 OLDEST_JAVA = 17
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -172,6 +177,18 @@ def counted(session, domain, queries, **how):
         return counter.count(queries)
     finally:
         counter.close()
+
+
+def exact_counts(place, source, into, noise, **options):
+    """A release whose noise is ``noise``; for each question what the door counted for it."""
+    release = import_module("dpsyn_sql.front.release")  # the package has a function of that name
+    recorder = RecordingNoise(noise)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release, "ExactNoise", lambda: recorder)
+        for counter in (SqlCounter, SqlDiscoveryCounter):  # the same lots decide which of a unit's rows count
+            patch.setattr(release, counter.__name__, partial(counter, key=7))
+        dpsyn_sql.release(place, source, into=into, **options)
+    return recorder.calls
 
 
 def files_under(folder):

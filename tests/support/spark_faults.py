@@ -4,6 +4,7 @@ They are functions of one partition's batches for ``mapInArrow``. Workers import
 pickled by value.
 """
 
+import itertools
 import sys
 
 BROKEN_AT = 2
@@ -31,6 +32,37 @@ def going_wrong_once(how, flag):
                 part = batch.slice(place, 500)
                 rows += part.num_rows
                 yield part
+
+    return handed_on
+
+
+def in_each_pass(how, folder, task_of, passes=None):
+    """In place of ``tasks.task_of``: in each pass over rows, codes or counts one task goes wrong after its first batch.
+
+    Only in the first so many ``passes``, if they are given. What went wrong is a file of ``folder``, ``pass-0``, ...
+    """
+    numbers = itertools.count()
+
+    def made(work):
+        task, number = task_of(work), next(numbers)
+        if passes is not None and number >= passes:
+            return task
+        step = after_a_batch(how, f"{folder}/pass-{number}")
+        return lambda batches: task(step(batches))
+
+    return made
+
+
+def after_a_batch(how, flag):
+    """Hand batches on; in the first task that asks for more after one of them, fail as ``how`` says."""
+
+    def handed_on(batches):
+        import os
+
+        for batch in batches:
+            yield batch
+            if _first(flag):
+                how(os.getpid(), flag)
 
     return handed_on
 

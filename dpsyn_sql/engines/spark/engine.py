@@ -9,8 +9,6 @@ a caller gave, so that a unit is in one part whatever the session's settings are
 
 from __future__ import annotations
 
-import builtins
-import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,10 +22,11 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
 from dpsyn_sql.engines.spark import tasks, worker
 from dpsyn_sql.engines.spark.catalog import quoted
+from dpsyn_sql.engines.spark.failures import kind_of
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.engines.spark.place import Files
-from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, Types, counting, named_in
+from dpsyn_sql.engines.spark.work import Reading, Sums, Types, adding, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.parts import Encoding, Tally
@@ -42,14 +41,15 @@ _CARRIED = re.compile(
 )
 """Types of columns that go to tasks; a release names columns of all others, which it cannot read."""
 
-_FAILED = re.compile(re.escape(worker.FAILED) + r"(\w+)")
 _MOST_PROBED = 64
 _STOPPED = (
     "The Spark session was stopped while {step}. What was charged stays charged, and the answers so far are "
     "stored: the same call with another session goes on from there and costs nothing more."
 )
 # Task results are moved into place when the job commits; the other algorithm lets files of a failed job show.
-_COMMIT = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
+# Java writes a file's values at once, so few are in one.
+_WRITTEN = {"mapreduce.fileoutputcommitter.algorithm.version": "1", "maxRecordsPerFile": "16"}
+_PACKED = "packed BINARY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class SparkEngine(DuckDBEngine):
         """Take over ``driver``, a private instance, for the sums of ``rows``."""
         super().__init__(driver._connection, scratch=driver._scratch)
         self._rows: SparkRows | None = rows
+        self._apart: Any = None
         self._kept: dict[Fragment, _Kept] = {}
         self._declared: dict[Fragment, Types] = {}
         self._columns = tuple(column for column in rows.columns if _CARRIED.fullmatch(column.sql_type))
@@ -171,8 +172,7 @@ class SparkEngine(DuckDBEngine):
         task = tasks.task_of(_encoding(reading, made, self._settings))
 
         def written() -> None:
-            codes = frame().mapInArrow(task, Codes(types).schema)
-            codes.write.options(**_COMMIT).mode("error").parquet(uri)
+            frame().mapInArrow(task, _PACKED).write.options(**_WRITTEN).mode("error").parquet(uri)
 
         try:
             self._asked(written, encoding.query, step)
@@ -256,12 +256,13 @@ class SparkEngine(DuckDBEngine):
         whole = unit or _unit_of(made)
         statements = [*(one.query for one, _ in made), *(tally.query for tally in tallies)]
         frame, reading = self._reading(rows, base, statements, whole)
-        task = tasks.task_of(counting(reading, made, sums, self._settings))
+        task = tasks.task_of(counting(reading, made, sums, self._settings, rows.partitions))
+        add = tasks.task_of(adding(sums))
         self.execute(sums.table(collected), step=step)
 
         def fetched() -> None:
-            found = _summed(frame().mapInArrow(task, sums.schema), sums, rows.partitions)
-            packed = found.mapInArrow(tasks.packed(), "packed BINARY")
+            counts = frame().mapInArrow(task, f"bucket INT, {_PACKED}").repartition(rows.partitions, "bucket")
+            packed = counts.select("packed").mapInArrow(add, _PACKED)
             for row in packed.collect() if together else packed.toLocalIterator():
                 self._append(collected, tasks.unpacked(row[0]))
 
@@ -303,37 +304,40 @@ class SparkEngine(DuckDBEngine):
 
         With ``unit``, rows without one are left out, and all of one are in one part.
         """
-        if base is None:
-            names: Sequence[str] = [column.name for column in self._columns]
-            types: Types = {column.name: column.sql_type for column in self._columns}
-            relation = rows.relation
-        else:
-            types, relation = self._kept[base].types, base
-            names = [f"c{place}" for place in range(len(types))]
-        places = named_in(statements, list(types))
-        owner = None
+        names = [column.name for column in self._columns] if base is None else []
+        if unit is not None and unit not in names:
+            raise InternalError("rows of units are asked for where their column is not")
+        if base is not None:
+            kept = self._kept[base]
+            return lambda: self._read(rows, kept), Reading(base, tuple(kept.types.items()), packed=True)
+        places, together = named_in(statements, names), None
         if unit is not None:
-            if unit not in names:
-                raise InternalError("rows of units are asked for where their column is not")
             owner = names.index(unit)
-        if owner is not None and owner not in places:
-            places.append(owner)
-        together = None if owner is None else places.index(owner)
-        reading = Reading(relation, tuple(list(types.items())[place] for place in places), together)
+            places += [] if owner in places else [owner]
+            together = places.index(owner)
+        columns = [self._columns[place] for place in places]
+        reading = Reading(rows.relation, tuple((one.name, one.sql_type) for one in columns), together)
 
         def frame() -> Any:
             from pyspark.sql import functions
 
             sent_along(tasks, worker)
-            source = rows.frame if base is None else rows.spark.read.parquet(self._kept[base].uri)
-            wanted = [functions.col(quoted([names[place]])) for place in places] or [functions.lit(True)]
-            selected = source.select(*(one.alias(f"c{place}") for place, one in enumerate(wanted)))
+            wanted = [functions.col(quoted([one.name])) for one in columns] or [functions.lit(True)]
+            selected = rows.frame.select(*(one.alias(f"c{place}") for place, one in enumerate(wanted)))
             if together is None:
                 return selected
             its = functions.col(f"c{together}")
             return selected.where(its.isNotNull()).repartition(rows.partitions, its)
 
         return frame, reading
+
+    def _read(self, rows: SparkRows, kept: _Kept) -> Any:
+        """The data frame of kept codes, in a session that hands values over one by one: each is large."""
+        sent_along(tasks, worker)
+        if self._apart is None:
+            self._apart = rows.spark.newSession()
+            self._apart.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+        return self._apart.read.parquet(kept.uri)
 
     def _reachable(self) -> SparkRows:
         if self._rows is None:
@@ -368,7 +372,7 @@ class SparkEngine(DuckDBEngine):
         except InternalError:
             raise
         except Exception as error:  # noqa: BLE001 - Py4J, Spark and Java raise many kinds
-            kind = _kind(error)
+            kind = kind_of(error)
         finally:
             tried(lambda: rows.spark.sparkContext.removeJobTag(tag))
         if is_stopped(rows.spark):
@@ -391,35 +395,5 @@ def open_engine(rows: SparkRows, memory_limit: str | None = None) -> SparkEngine
         raise
 
 
-def _summed(counts: Any, sums: Sums, parts: int) -> Any:
-    """The sums of all tasks, in a number of parts that does not depend on the session. A task returns each
-    group once, so that there is nothing to sum before rows move."""
-    from pyspark.sql import functions
-
-    keys = ["tally", *sums.keys]
-    total = functions.sum("n").alias("n")
-    found = counts.repartition(parts, *keys).groupBy(*keys).agg(total)
-    least = {number: tally.least for number, (tally, _) in enumerate(sums.tallies) if tally.least > 1}
-    for number, limit in least.items():
-        found = found.where((functions.col("tally") != number) | (functions.col("n") >= limit))
-    return found
-
-
 def _unit_of(made: Sequence[tuple[Encoding, Types]]) -> str | None:
     return next((one.unit for one, _ in made if one.unit is not None), None)
-
-
-def _is_class(name: str) -> bool:
-    """Whether an error that can happen in a task has this name."""
-    places = (duckdb, builtins, tasks)
-    return any(isinstance(getattr(place, name, None), type) for place in places)
-
-
-def _kind(error: Exception) -> str:
-    """The class of an error: of that in a task, if it is one."""
-    with contextlib.suppress(Exception):
-        # A value that Java quotes could hold the same words: only the name of a known class passes.
-        known = (name for name in _FAILED.findall(str(error)) if _is_class(name))
-        if name := next(known, ""):
-            return str(name)
-    return type(error).__name__

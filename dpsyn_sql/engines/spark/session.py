@@ -41,7 +41,7 @@ _NEEDS_TRUST = (
 )
 _ENGINE = (
     "Spark counts in its tasks, each with a private DuckDB; the driver's DuckDB gets their sums alone. A "
-    "pass over the rows takes 7 to 8 times the processor time of one DuckDB"
+    "release takes 3 to 6 times the processor time of one DuckDB for each row"
 )
 _LOGS = (
     "event logs, the Spark UI and query histories hold exact counts, and logs of driver and executors can "

@@ -16,9 +16,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pyarrow import compute
 
 from dpsyn_sql.engines.spark.worker import database, nameless
 
@@ -32,7 +34,10 @@ CHUNK_BYTES = 2**26
 _ENCRYPTED = ("SET force_mbedtls_unsafe = true", "SET temp_file_encryption = true")
 """Settings by which what is spilled is encrypted."""
 
-_OUT_ROWS = 2**16
+_OUT_ROWS = 2**20
+PIECE_ROWS = 2**12
+"""Rows of counts that travel as one value: Spark hands thousands of values over at a time."""
+_BUCKET = "bucket"
 _MEMORY = 2**30
 """Bytes for the DuckDB of a task, unless Spark limits the memory of its Python workers."""
 
@@ -55,6 +60,9 @@ class Work:
         unit: the place of the column that parts were made by, None if they are any rows.
         limit: rows to be counted together; None: all of the partition.
         streams: ``result`` is returned after each ``count``, not only once at the end.
+        packed: rows come as values of ``packed``, not as columns.
+        buckets: what is returned is in order of its first column, ``bucket``, and each value of ``packed``
+            belongs to one bucket.
     """
 
     duckdb: str
@@ -67,6 +75,8 @@ class Work:
     unit: int | None
     limit: int | None
     streams: bool
+    packed: bool = False
+    buckets: bool = False
 
 
 class VersionDiffers(Exception):
@@ -74,17 +84,16 @@ class VersionDiffers(Exception):
 
 
 def task_of(work: Work) -> Task:
-    """The function that ``mapInArrow`` runs in each task."""
+    """The function that ``mapInArrow`` runs in each task.
+
+    It returns few values of bytes in a column ``packed``, each a stream of Arrow with many rows: Spark passes
+    a value on as it is, and takes a row apart, column by column. ``buckets``: ``bucket`` INT is before it.
+    """
     return nameless(partial(_worked, work))
 
 
-def packed() -> Task:
-    """The function that turns rows into few rows of bytes, one column ``packed``, each a stream of Arrow."""
-    return nameless(_packed)
-
-
-def unpacked(data: bytes) -> pa.Table:
-    """The rows in one of the values that ``packed`` gave."""
+def unpacked(data: Any) -> pa.Table:
+    """The rows in one value of ``packed``, bytes or a buffer of Arrow; nothing is copied."""
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
@@ -107,7 +116,7 @@ def _worked(work: Work, batches: Batches) -> Iterator[pa.RecordBatch]:
         raise VersionDiffers
     pending, begun = 0, False
     with contextlib.ExitStack() as stack:
-        for chunk in _chunks(batches, work.unit):
+        for chunk in _unpacked(batches, work.limit) if work.packed else _chunks(batches, work.unit):
             if not begun:  # a partition without rows costs nothing
                 connection = stack.enter_context(_database(work.settings))
             connection.register(BATCH, chunk)
@@ -122,13 +131,13 @@ def _worked(work: Work, batches: Batches) -> Iterator[pa.RecordBatch]:
         if pending:
             yield from _counted(connection, work)
         if begun and not work.streams:
-            yield from _returned(connection, work.result)
+            yield from _returned(connection, work)
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, work: Work) -> Iterator[pa.RecordBatch]:
     _run(connection, work.count)
     if work.streams:
-        yield from _returned(connection, work.result)
+        yield from _returned(connection, work)
     _run(connection, work.clear)
 
 
@@ -137,10 +146,31 @@ def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> No
         connection.execute(statement)
 
 
-def _returned(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
-    for batch in connection.sql(query).to_arrow_reader(_OUT_ROWS):
-        if batch.num_rows:
-            yield batch
+def _returned(connection: duckdb.DuckDBPyConnection, work: Work) -> Iterator[pa.RecordBatch]:
+    for batch in connection.sql(work.result).to_arrow_reader(_OUT_ROWS):
+        if not work.buckets:
+            yield from _values(batch, [])
+            continue
+        runs, first = compute.run_end_encode(batch.column(_BUCKET)), 0
+        counts = batch.drop_columns([_BUCKET])
+        for bucket, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            for start in range(first, end, PIECE_ROWS):
+                part = counts.slice(start, min(PIECE_ROWS, end - start))
+                yield from _values(part, [pa.array([bucket], pa.int32())])
+            first = end
+
+
+def _values(batch: pa.RecordBatch, before: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+    """The rows as one value, after the columns ``before``; nothing of no rows."""
+    if batch.num_rows:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        data = sink.getvalue()
+        ends = pa.array([0, data.size], pa.int32()).buffers()[1]
+        column = pa.Array.from_buffers(pa.binary(), 1, [None, ends, data])
+        names = [_BUCKET, "packed"] if before else ["packed"]
+        yield pa.RecordBatch.from_arrays([*before, column], names=names)
 
 
 @contextlib.contextmanager
@@ -183,6 +213,22 @@ def _chunks(batches: Batches, unit: int | None = None) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
+def _unpacked(batches: Batches, least: int | None) -> Iterator[pa.Table]:
+    """The rows of values of ``packed``, put together to tables of at least ``least`` rows but for the last;
+    None: of about ``CHUNK_ROWS`` rows."""
+    held: list[pa.Table] = []
+    rows = 0
+    for batch in batches:
+        for value in batch.column(0):
+            held.append(unpacked(value.as_buffer()))
+            rows += held[-1].num_rows
+            if rows >= (least or CHUNK_ROWS):
+                yield pa.concat_tables(held)
+                held, rows = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
 def _readable(batch: pa.RecordBatch, unit: int | None) -> pa.RecordBatch:
     """The batch with text that is UTF-8 throughout: Spark passes any bytes, and DuckDB fails on others.
 
@@ -218,12 +264,3 @@ def _decoded(column: pa.Array, errors: str | None) -> pa.Array:
             return None
 
     return pa.array([text(value) for value in column.view(kind).to_pylist()], column.type)
-
-
-def _packed(batches: Batches) -> Iterator[pa.RecordBatch]:
-    for chunk in _chunks(batches):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, chunk.schema) as writer:
-            writer.write_table(chunk)
-        data = sink.getvalue().to_pybytes()
-        yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["packed"])

@@ -28,8 +28,6 @@ _INTEGERS = {
     "UINTEGER": 4,
 }
 """Integer types of keys and codes with their bytes: those whose every value is a BIGINT."""
-_IN_SPARK = {1: ("SMALLINT",) * 2, 2: ("INTEGER", "INT"), 4: ("BIGINT",) * 2, 8: ("BIGINT",) * 2}
-"""By its bytes: the signed type that holds an unsigned one, as DuckDB and as Spark call it."""
 
 _SUMS = ident("dpsyn_sums")
 _TOGETHER_ROWS = 2**22
@@ -43,12 +41,13 @@ class Reading:
     """How the Arrow columns c0, c1, ... of a task are read: ``columns`` with their types, as ``name``.
 
     ``unit``: the place of the column of which all rows of a value are in the task, and are needed together;
-    None: the rows of a task are any rows.
+    None: the rows of a task are any rows. ``packed``: columns come together in values, as tasks give codes.
     """
 
     name: Fragment
     columns: tuple[tuple[str, str], ...]
     unit: int | None = None
+    packed: bool = False
 
     @property
     def query(self) -> Fragment:
@@ -85,12 +84,6 @@ class Sums:
         """All columns of keys, in the order of the table."""
         return self.integers + self.bytes
 
-    @property
-    def schema(self) -> str:
-        """The table in words of Spark."""
-        kinds = [f"{key} BIGINT" for key in self.integers] + [f"{key} BINARY" for key in self.bytes]
-        return ", ".join(["tally INT", *kinds, "n BIGINT"])
-
     def table(self, name: Fragment) -> Fragment:
         """Make the table."""
         return render("spark/sums_table", table=name, integers=self.integers, bytes=self.bytes)
@@ -103,6 +96,16 @@ class Sums:
             keys = [held.get(column, Fragment("NULL")) for column in self.keys]
             found.append(render("spark/count", table=_SUMS, number=number, keys=keys, query=tally.query))
         return found
+
+    def added(self, buckets: int | None = None) -> Fragment:
+        """The query of the sums of all counts at hand, each with its bucket of so many; without buckets they
+        are the sums of all parts, and small ones are left out."""
+        least = [
+            Fragment(f"(tally != {number} OR sum(n) >= {tally.least})")
+            for number, (tally, _) in enumerate(self.tallies)
+            if tally.least > 1 and buckets is None
+        ]
+        return render("spark/sums", table=_SUMS, keys=self.keys, buckets=buckets, least=least)
 
     def of(self, number: int, table: Fragment) -> Fragment:
         """The query of one tally's sums, under its own names and types."""
@@ -143,33 +146,29 @@ def _homes(tally: Tally, types: Types) -> dict[str, Fragment]:
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Codes on their way through Spark, which has no unsigned types: its columns are c0, c1, ..."""
+    """Codes on their way through Spark; ``types`` of their columns.
+
+    Raises:
+        InternalError: codes that are no integers within BIGINT.
+    """
 
     types: Types
 
-    @property
-    def schema(self) -> str:
-        """The codes in words of Spark."""
-        return ", ".join(f"c{place} {_IN_SPARK[size][1]}" for place, size in enumerate(self._sizes()))
+    def __post_init__(self) -> None:
+        wide = [kind for kind in self.types.values() if kind not in _INTEGERS]
+        if wide:
+            raise InternalError(f"codes between parts are integers within BIGINT, not {wide[0]}")
 
     @property
-    def signed(self) -> list[Fragment]:
-        """Each code in a type that Spark has."""
-        return [
-            Fragment(f"CAST({ident(name)} AS {_IN_SPARK[size][0]}) AS c{place}")
-            for place, (name, size) in enumerate(zip(self.types, self._sizes(), strict=True))
-        ]
+    def columns(self) -> list[Fragment]:
+        """The columns as a task reads them, c0, c1, ..."""
+        return [Fragment(f"{ident(name)} AS c{place}") for place, name in enumerate(self.types)]
 
     @property
     def together(self) -> int:
         """Rows that a task counts together."""
-        return max(1, min(_TOGETHER_ROWS, _TOGETHER_BYTES // max(1, sum(self._sizes()))))
-
-    def _sizes(self) -> list[int]:
-        wide = [kind for kind in self.types.values() if kind not in _INTEGERS]
-        if wide:
-            raise InternalError(f"codes between parts are integers within BIGINT, not {wide[0]}")
-        return [_INTEGERS[kind] for kind in self.types.values()]
+        size = sum(_INTEGERS[kind] for kind in self.types.values())
+        return max(1, min(_TOGETHER_ROWS, _TOGETHER_BYTES // max(1, size)))
 
 
 def counting(
@@ -177,6 +176,7 @@ def counting(
     made: Sequence[tuple[Encoding, Types]],
     sums: Sums,
     settings: Sequence[Fragment],
+    buckets: int,
 ) -> Work:
     """Count in a task.
 
@@ -185,10 +185,11 @@ def counting(
         made: encodings that are made of them in passing, each of the one before, with their types.
         sums: what is counted of the last of them, or of the rows themselves.
         settings: of the task's DuckDB.
+        buckets: parts that counts are dealt to, by their keys.
     """
     whole = reading.unit is not None
     prepare, each, late = _filled(reading, [one for one, _ in made], whole=whole)
-    codes = Codes(made[-1][1]) if made else None
+    codes = Codes(made[-1][1]) if made else Codes(dict(reading.columns)) if reading.packed else None
     clear = [render("spark/clear", table=made[-1][0].table)] if made and not whole else []
     return Work(
         duckdb=duckdb.__version__,
@@ -196,11 +197,30 @@ def counting(
         prepare=_plain([sums.table(_SUMS), *prepare]),
         each=_plain(each),
         count=_plain([*late, *sums.counts()]),
-        result=str(render("spark/sums", table=_SUMS, keys=sums.keys)),
+        result=str(sums.added(buckets)),
         clear=_plain(clear),
         unit=reading.unit,
         limit=None if whole else codes.together if codes else 1,
         streams=False,
+        packed=reading.packed,
+        buckets=True,
+    )
+
+
+def adding(sums: Sums) -> Work:
+    """Add up in a task what all tasks of ``counting`` gave of some buckets."""
+    return Work(
+        duckdb=duckdb.__version__,
+        settings=(),
+        prepare=_plain([sums.table(_SUMS)]),
+        each=_plain([render("spark/insert", table=_SUMS, query=Fragment(f"FROM {ident(BATCH)}"))]),
+        count=(),
+        result=str(sums.added()),
+        clear=(),
+        unit=None,
+        limit=None,
+        streams=False,
+        packed=True,
     )
 
 
@@ -219,11 +239,12 @@ def encoding(
         prepare=_plain(prepare),
         each=_plain(each),
         count=_plain(late),
-        result=str(render("spark/codes", query=last.query, columns=Codes(types).signed)),
+        result=str(render("spark/codes", query=last.query, columns=Codes(types).columns)),
         clear=(),
         unit=reading.unit,
         limit=None if whole else 1,
         streams=True,
+        packed=reading.packed,
     )
 
 

@@ -105,7 +105,8 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
     """Steps above the lowest bin's start, after clipping to the bins: never overflows a BIGINT,
     whose range the bins' own span fits because there are so few bins."""
     low, high = tick_literal(kind, ticks[0]), tick_literal(kind, ticks[-1] - 1)
-    inside = f"LEAST(GREATEST({column}, {low}), {high})"
+    # By comparisons: LEAST and GREATEST of DuckDB take ten times as long.
+    inside = f"CASE WHEN {column} < {low} THEN {low} WHEN {column} > {high} THEN {high} ELSE {column} END"
     if kind.family == "date":
         return f"({inside} - {low})"
     wide = "BIGINT" if ticks[0] > -(2**62) and ticks[-1] < 2**62 else kind.text

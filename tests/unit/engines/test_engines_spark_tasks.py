@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from dpsyn_sql.engines.spark import engine, tasks, worker  # noqa: E402
-from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, counting, encoding, named_in  # noqa: E402
+from dpsyn_sql.engines.spark import failures, tasks, worker  # noqa: E402
+from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
 from dpsyn_sql.private.encode.codes import Bound, Carried, unit_bytes  # noqa: E402
 from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
@@ -73,18 +73,31 @@ def batches_of(rows, places, schema=SCHEMA):
     ]
 
 
+BUCKETS = 3
+
+
+def counted(reading, made, sums, configured):
+    return counting(reading, made, sums, configured, BUCKETS)
+
+
 def run(work, parts):
     """What Spark gets from the tasks of all parts."""
     return [batch for part in parts for batch in tasks.task_of(work)(iter(part))]
 
 
 def summed(found, sums):
-    """What Spark makes of it, as sets of rows per tally."""
+    """What tasks make of it, each of a bucket, as sets of rows per tally."""
     totals = [{} for _ in sums.tallies]
+    dealt = [[] for _ in range(BUCKETS)]
     for batch in found:
-        for number, *keys, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            key = tuple(keys)
-            totals[number][key] = totals[number].get(key, 0) + n
+        (bucket,) = batch.column("bucket").to_pylist()
+        dealt[bucket].append(batch.select(["packed"]))
+    for batch in run(adding(sums), dealt):
+        (data,) = batch.column("packed").to_pylist()
+        rows = tasks.unpacked(data)
+        for number, *keys, n in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            assert tuple(keys) not in totals[number], "a key is in two buckets, or there twice"
+            totals[number][tuple(keys)] = n
     return totals
 
 
@@ -114,7 +127,7 @@ def one_database(rows, statements, sums, schema=SCHEMA, columns=COLUMNS, source=
 @FEW
 @given(rows=rows_of, places=cuts, split=st.integers(0, 40), chunk=st.sampled_from([1, 3, 2**19]))
 def test_counts_of_the_source_do_not_depend_on_parts_and_batches(rows, places, split, chunk):
-    work = counting(READING, [], TOTAL, [])
+    work = counted(READING, [], TOTAL, [])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "CHUNK_ROWS", chunk)
         found = run(work, [batches_of(rows[:split], places), batches_of(rows[split:], places)])
@@ -135,7 +148,7 @@ def test_counts_of_codes_made_in_passing(rows, places, split, limit, deep):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "CHUNK_ROWS", 2)
         patch.setattr("dpsyn_sql.engines.spark.work._TOGETHER_ROWS", limit)
-        work = counting(READING, made, sums, [])
+        work = counted(READING, made, sums, [])
         found = run(work, [batches_of(rows[:split], places), batches_of(rows[split:], places)])
     assert summed(found, sums) == one_database(rows, [one for one, _ in made], sums)
 
@@ -149,10 +162,11 @@ def test_kept_codes_are_those_of_one_database(rows, places, deep, whole):
         patch.setattr(tasks, "CHUNK_ROWS", 3)
         found = run(work, [batches_of(rows, places)])
     sums = Sums(((BY_HALF, {"p0": "UTINYINT"}),)) if deep else Sums(((BY_CODES, TYPES),))
-    kept = Reading(made[-1][0].table, tuple(made[-1][1].items()))
-    again = run(counting(kept, [], sums, []), [found])
+    kept = Reading(made[-1][0].table, tuple(made[-1][1].items()), packed=True)
+    again = run(counted(kept, [], sums, []), [found])
     assert summed(again, sums) == one_database(rows, [one for one, _ in made], sums)
-    assert all(pa.types.is_signed_integer(kind) for batch in found for kind in batch.schema.types)
+    for batch in found:
+        assert batch.schema.names == ["packed"] and batch.num_rows == 1
 
 
 def bounded(key, most):
@@ -185,11 +199,11 @@ def test_units_that_stay_whole_keep_the_rows_that_one_database_keeps(rows, place
     parts = [[row for row in rows if row[0] in held] for held in (("u", "w'"), ("v",))]
     given_parts = [batches_of(part[::-1], places) for part in parts]
     if passing:
-        found = run(counting(OWNED, made, sums, []), given_parts)
+        found = run(counted(OWNED, made, sums, []), given_parts)
     else:
         kept = run(encoding(OWNED, made, []), given_parts)
-        reading = Reading(codes.table, (("p0", "UTINYINT"),))
-        found = run(counting(reading, [], sums, []), [kept])
+        reading = Reading(codes.table, (("p0", "UTINYINT"),), packed=True)
+        found = run(counted(reading, [], sums, []), [kept])
     assert summed(found, sums) == one_database(rows, [codes], sums)
 
 
@@ -226,7 +240,7 @@ def test_values_reach_the_task_as_they_are(kind, arrow, values):
     rows = [(value,) for value in values] * 2
     zone = F("SET TimeZone = 'Asia/Tokyo'")
     found = run(
-        counting(Reading(SOURCE, (("x", kind),)), [], sums, [zone]),
+        counted(Reading(SOURCE, (("x", kind),)), [], sums, [zone]),
         [batches_of(rows, [1, 4], schema)],
     )
     with duckdb.connect() as con:
@@ -242,7 +256,7 @@ def test_text_that_is_no_utf8_stays_a_value_of_its_own_row():
     batch = pa.RecordBatch.from_arrays([broken, pa.array([1, 2, 3, 4], pa.int32()), broken], schema=SCHEMA)
     tally = Tally(F(f"SELECT encode(upper(b)) AS b, count(*) AS n FROM {SOURCE} GROUP BY ALL"), ("b",))
     sums = Sums(((tally, {"b": "BLOB"}),))
-    found = run(counting(READING, [], sums, []), [[batch]])
+    found = run(counted(READING, [], sums, []), [[batch]])
     expected = {("OK",): 1, ("\ufffd\ufffdA",): 1, (None,): 1, ("Z",): 1}
     assert summed(found, sums) == [{(k[0] and k[0].encode(),): n for k, n in expected.items()}]
 
@@ -258,7 +272,7 @@ def test_bytes_that_are_no_utf8_are_no_unit():
         F(f"SELECT {unit} AS u, encode(b) AS b, count(*) AS n FROM {SOURCE} GROUP BY ALL"), ("u", "b")
     )
     sums = Sums(((tally, {"u": "BLOB", "b": "BLOB"}),))
-    found = run(counting(OWNED, [], sums, []), [[batch]])
+    found = run(counted(OWNED, [], sums, []), [[batch]])
     bad = "\ufffd".encode()
     assert summed(found, sums) == [{(None, bad): 2, (None, b"x"): 2, (bad, bad): 1, (b"u", bad): 1}]
 
@@ -267,14 +281,14 @@ def test_rows_without_any_column_are_counted():
     tally = Tally(F(f"SELECT 1 AS k, count(*) AS n FROM {SOURCE}"), ("k",))
     sums = Sums(((tally, {"k": "INTEGER"}),))
     batch = pa.RecordBatch.from_pydict({"c0": [True] * 5})
-    found = run(counting(Reading(SOURCE, ()), [], sums, []), [[batch, batch], [batch]])
+    found = run(counted(Reading(SOURCE, ()), [], sums, []), [[batch, batch], [batch]])
     assert summed(found, sums) == [{(1,): 15}]
 
 
 def test_a_part_without_rows_starts_no_database(monkeypatch):
     monkeypatch.setattr(duckdb, "connect", lambda *_, **__: pytest.fail("a database was opened"))
     for reading in (READING, OWNED):
-        assert run(counting(reading, [], TOTAL, []), [[], batches_of([], [1])]) == []
+        assert run(counted(reading, [], TOTAL, []), [[], batches_of([], [1])]) == []
 
 
 SECRET = "Zanzibar-77"
@@ -282,7 +296,7 @@ SECRET = "Zanzibar-77"
 
 def failing(where=SOURCE):
     tally = Tally(F(f"SELECT CAST(b AS INTEGER) AS k, count(*) AS n FROM {where} GROUP BY 1"), ("k",))
-    return counting(READING, [], Sums(((tally, {"k": "INTEGER"}),)), [])
+    return counted(READING, [], Sums(((tally, {"k": "INTEGER"}),)), [])
 
 
 @pytest.fixture
@@ -345,7 +359,7 @@ def test_what_does_not_fit_in_memory_is_spilled_into_the_folder_of_the_task(fold
     tally = Tally(F(f"SELECT CAST(count(DISTINCT unit) AS BIGINT) AS k, count(*) AS n FROM {SOURCE}"), ("k",))
     sums = Sums(((tally, {"k": "BIGINT"}),))
     found = run(
-        counting(OWNED, [], sums, []),
+        counted(OWNED, [], sums, []),
         [[batch.slice(i, 50_000) for i in range(0, 400_000, 50_000)]],
     )
     assert summed(found, sums) == [{(400_000,): 400_000}]
@@ -364,14 +378,14 @@ def test_what_does_not_fit_in_memory_is_spilled_into_the_folder_of_the_task(fold
     ],
 )
 def test_a_task_reads_nothing_but_its_rows(query):
-    work = counting(READING, [], Sums(((Tally(F(query), ("k",)), {"k": "INTEGER"}),)), [])
+    work = counted(READING, [], Sums(((Tally(F(query), ("k",)), {"k": "INTEGER"}),)), [])
     with pytest.raises(RuntimeError, match=worker.FAILED):
         run(work, [batches_of([("u", 1, "x")], [])])
 
 
 def test_the_settings_of_a_task_are_final():
     tally = Tally(F(f"SELECT 1 AS k, count(*) AS n FROM {SOURCE}"), ("k",))
-    work = counting(READING, [], Sums(((tally, {"k": "INTEGER"}),)), [])
+    work = counted(READING, [], Sums(((tally, {"k": "INTEGER"}),)), [])
     work = tasks.Work(**{**vars(work), "count": ("SET threads = 2",)})
     with pytest.raises(RuntimeError, match=f"{worker.FAILED}InvalidInputException"):
         run(work, [batches_of([("u", 1, "x")], [])])
@@ -389,11 +403,43 @@ def test_memory_follows_what_spark_allows(monkeypatch, allowed, expected):
     assert tasks._memory() == expected
 
 
-def test_rows_travel_to_the_driver_in_few_values():
-    batches = batches_of([("u", i, "x\0") for i in range(40)], range(0, 40, 2))
-    values = [row for batch in tasks.packed()(iter(batches)) for row in batch.column("packed").to_pylist()]
-    assert len(values) == 1
-    assert tasks.unpacked(bytearray(values[0])).equals(pa.Table.from_batches(batches))
+@FEW
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 5) | st.none(), st.integers(0, 3)), max_size=40),
+    piece=st.sampled_from([1, 2, 2**12]),
+    parts=st.integers(1, 3),
+    least=st.integers(1, 4),
+)
+def test_counts_are_added_up_and_small_ones_left_out_where_all_of_a_key_are(rows, piece, parts, least):
+    """In pieces of any size, of any number of tasks; no key without a value is lost."""
+    schema = pa.schema([("c0", pa.int32()), ("c1", pa.int32())])
+    tally = Tally(F(f"SELECT a, count(*) AS n FROM {SOURCE} GROUP BY a"), ("a",), least)
+    total = Tally(F(f"SELECT 7 AS k, sum(b) AS n FROM {SOURCE}"), ("k",))
+    sums = Sums(((tally, {"a": "INTEGER"}), (total, {"k": "INTEGER"})))
+    reading = Reading(SOURCE, (("a", "INTEGER"), ("b", "INTEGER")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "PIECE_ROWS", piece)
+        found = run(
+            counted(reading, [], sums, []), [batches_of(rows[i::parts], [3], schema) for i in range(parts)]
+        )
+    assert all(tasks.unpacked(batch.column("packed")[0].as_buffer()).num_rows <= piece for batch in found)
+    expected = {}
+    for key, _ in rows:
+        expected[(key,)] = expected.get((key,), 0) + 1
+    whole = {(7,): sum(b for _, b in rows)} if rows else {}
+    assert summed(found, sums) == [{key: n for key, n in expected.items() if n >= least}, whole]
+
+
+@FEW
+@given(rows=st.integers(0, 40), least=st.sampled_from([None, 1, 7]), values=st.integers(1, 5))
+def test_values_are_put_together_whole_and_each_once(rows, least, values):
+    given_rows = [("u", i, "x\0") for i in range(rows)]
+    sent = [
+        value for batch in batches_of(given_rows, range(0, 40, values)) for value in tasks._values(batch, [])
+    ]
+    found = list(tasks._unpacked(sent, least))
+    assert [row for one in found for row in one.to_pylist()] == table_of(given_rows).to_pylist()
+    assert all(one.num_rows >= (least or rows) for one in found[:-1])
 
 
 def test_keys_that_are_neither_integers_nor_bytes_are_refused():
@@ -401,7 +447,7 @@ def test_keys_that_are_neither_integers_nor_bytes_are_refused():
         with pytest.raises(InternalError, match="integers and bytes"):
             Sums(((BY_A, {'a"': kind}),)).table(ident("t"))
         with pytest.raises(InternalError, match="integers within BIGINT"):
-            _ = Codes({"p0": kind}).schema
+            Codes({"p0": kind})
     with pytest.raises(InternalError, match="keys"):
         Sums(((Tally(BY_A.query, ()), {}),)).table(ident("t"))
 
@@ -420,12 +466,10 @@ def test_workers_need_not_have_this_package(tmp_path):
 
     sent_along(tasks, worker)
     task = tmp_path / "task"
-    task.write_bytes(
-        cloudpickle.dumps((tasks.task_of(counting(READING, [], TOTAL, [])), tasks.packed(), tasks.versions))
-    )
+    task.write_bytes(cloudpickle.dumps((tasks.task_of(counted(READING, [], TOTAL, [])), tasks.versions)))
     code = (
         "import sys, pickle; sys.modules['dpsyn_sql'] = None; import pyarrow as pa\n"
-        f"task, packed, versions = pickle.load(open({str(task)!r}, 'rb'))\n"
+        f"task, versions = pickle.load(open({str(task)!r}, 'rb'))\n"
         "batch = pa.RecordBatch.from_pydict({'c0': ['u'], 'c1': pa.array([3], pa.int32()), 'c2': ['x']})\n"
         "print(sum(one.num_rows for one in task(iter([batch, batch]))), next(versions(()))[1])"
     )
@@ -454,14 +498,14 @@ def test_nothing_random_cached_or_counted_by_accumulators(path):
 
 def test_only_the_name_of_a_class_passes_from_an_error():
     quoted = RuntimeError(f"cannot cast '{worker.FAILED}Smith' to INT")
-    assert engine._kind(quoted) == "RuntimeError"
+    assert failures.kind_of(quoted) == "RuntimeError"
     of_task = RuntimeError(f"{worker.FAILED}Smith, {worker.FAILED}OutOfMemoryException")
-    assert engine._kind(of_task) == "OutOfMemoryException"
-    assert engine._kind(RuntimeError(f"{worker.FAILED}VersionDiffers")) == "VersionDiffers"
+    assert failures.kind_of(of_task) == "OutOfMemoryException"
+    assert failures.kind_of(RuntimeError(f"{worker.FAILED}VersionDiffers")) == "VersionDiffers"
 
 
 def test_a_setting_that_a_task_cannot_make_stops_it():
-    work = counting(READING, [], TOTAL, [F("SET TimeZone = 'Nowhere/At_all'")])
+    work = counted(READING, [], TOTAL, [F("SET TimeZone = 'Nowhere/At_all'")])
     with pytest.raises(RuntimeError) as raised:
         run(work, [batches_of([("u", 1, "x")], [])])
     assert "Nowhere" not in str(raised.value)

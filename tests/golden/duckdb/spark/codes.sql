@@ -1,5 +1,5 @@
 SELECT
-    CAST(p0 AS SMALLINT) AS c0
+    p0 AS c0
 FROM (
 SELECT 1 AS a
 ) AS made

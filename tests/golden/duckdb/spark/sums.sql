@@ -1,4 +1,5 @@
 SELECT
+    CAST(hash(tally, i0, b0) % 8 AS INTEGER) AS bucket,
     tally,
     i0,
     b0,
@@ -8,3 +9,4 @@ GROUP BY
     i0,
     b0,
     tally
+ORDER BY bucket
