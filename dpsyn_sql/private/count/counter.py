@@ -9,8 +9,7 @@ releases nothing: the door adds fresh noise to every answer.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +24,9 @@ from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import Axes, add_to, marginals, scatter
-from dpsyn_sql.private.count.planner import CountingPlan, Group, cells_of, groups_for, plan_counting
-from dpsyn_sql.private.count.products import PairSums
+from dpsyn_sql.private.count.marginalise import scatter
+from dpsyn_sql.private.count.passes import Tables, grouped, is_one_pass, multiplied
+from dpsyn_sql.private.count.planner import CountingPlan, cells_of, groups_for, plan_counting
 from dpsyn_sql.private.count.siblings import sibling_tables
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.families import encode_families
@@ -37,16 +36,10 @@ from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
-Tables = dict[MarginalQuery, NDArray[np.int64]]
-Pack = tuple[int, ...]
-
 _STEM = "dpsyn_codes"
 
 MAX_KEPT_CELLS = 3 * 2**24
 """Planned marginals are kept up to this number of cells: 400 MB."""
-
-_HELD_CELLS = 2**25
-# Counts that a pass over the rows adds up: 256 MiB.
 
 
 class SqlCounter:
@@ -246,75 +239,26 @@ class SqlCounter:
 
     def _group_planned(self, queries: Sequence[MarginalQuery]) -> Tables:
         """Planned marginals, from codes that are kept unless nothing more is asked of them."""
-        encoding = self._codes()
-        last = self._further is None and not self._siblings and self._planned.keys() <= set(queries)
-        keep = not self._encoded and not (last and encoding.part is not None)
+        encoding, plan = self._codes(), self._plan
+        if plan.strategy != "products":
+            plan = replace(plan, groups=groups_for(queries, plan.packs, self._domain))
+        once = self._further is None and not self._siblings and self._planned.keys() <= set(queries)
+        keep = not self._encoded and not (once and encoding.part is not None and is_one_pass(plan.groups))
         if keep and encoding.part is None:
             self._keep(encoding)
             keep = False
-        if self._plan.strategy == "products":
-            found = self._multiplied(encoding, self._plan, queries, keep=keep)
-        else:
-            groups = groups_for(queries, self._plan.packs, self._domain)
-            found = self._group(encoding, self._domain, self._plan.packs, groups, keep=keep)
+        found = self._counted(encoding, plan, queries, keep=keep)
         self._encoded |= keep
         return found
 
-    def _multiplied(
+    def _counted(
         self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery], *, keep: bool = False
     ) -> Tables:
-        """Marginals of a plan's domain from products of its codes."""
-        sums = PairSums(plan.domain, plan.packs)
-        columns = [statements.pack_column(pack) for pack in range(len(plan.packs))]
-        with phase("count", self._engine.parts(encoding)) as advance:
-            done = 0
-            chunks = self._engine.chunks(columns, over=encoding, step="reading codes", keep=keep)
-            for place, codes in chunks:
-                advance(place - done)
-                done = place
-                sums.add([codes[column] for column in columns])
-            return sums.tables(queries, plan.domain)
-
-    def _group(
-        self,
-        encoding: Encoding,
-        domain: Domain,
-        packs: Sequence[Pack],
-        groups: Sequence[Group],
-        *,
-        keep: bool = False,
-    ) -> Tables:
-        """Marginals of ``domain`` from GROUP BYs over its codes in ``packs``: as many in one pass over the
-        rows as memory holds; ``keep``: the codes are kept as well."""
-        found = Tables()
-        with phase("count", len(groups) * self._engine.parts(encoding)) as advance:
-            for batch in _passes(groups):
-                sums = self._summed(encoding, domain, packs, batch, advance, keep=keep and not found)
-                for group, counts in zip(batch, sums, strict=True):
-                    found.update(_from_group(counts, domain, packs, group))
-        return found
-
-    def _summed(
-        self,
-        encoding: Encoding,
-        domain: Domain,
-        packs: Sequence[Pack],
-        groups: Sequence[Group],
-        advance: Callable[[int], None],
-        *,
-        keep: bool,
-    ) -> list[NDArray[np.int64]]:
-        """The counts of each group over its packs, by one pass over the rows."""
-        weighted, step = self._families is not None, "counting marginals on the codes"
-        tallies = [statements.marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
-        sums = [
-            np.zeros([cells_of(domain, packs[pack]) for pack in group.packs], np.int64) for group in groups
-        ]
-        for number, result in self._engine.part_sums(tallies, over=encoding, step=step, keep=keep):
-            codes = [result[statements.pack_column(pack)] for pack in groups[number].packs]
-            add_to(sums[number], codes, result["n"])
-            advance(1)
-        return sums
+        """Marginals of a plan's domain over its codes; ``keep``: these are kept as well."""
+        if plan.strategy == "products":
+            return multiplied(self._engine, encoding, plan, queries, keep=keep)
+        weighted = self._families is not None
+        return grouped(self._engine, encoding, plan, weighted=weighted, keep=keep)
 
     def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
@@ -336,10 +280,7 @@ class SqlCounter:
             labels,
             self._carried,
         )
-        if plan.strategy == "products":
-            found = self._multiplied(repacked, plan, binned.queries)
-        else:
-            found = self._group(repacked, binned.domain, plan.packs, plan.groups)
+        found = self._counted(repacked, plan, binned.queries)
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
     def _check_further(
@@ -401,46 +342,3 @@ class SqlCounter:
         with phase("encode"):
             self._engine.keep(encoding, step="encoding the source")
         self._encoded = True
-
-
-def _passes(groups: Sequence[Group]) -> Iterator[list[Group]]:
-    """Groups whose counts are in memory together."""
-    held, cells = list[Group](), 0
-    for group in groups:
-        if held and cells + group.cells > _HELD_CELLS:
-            yield held
-            held, cells = [], 0
-        held.append(group)
-        cells += group.cells
-    if held:
-        yield held
-
-
-def _from_group(counts: NDArray[np.int64], domain: Domain, columns: Sequence[Pack], group: Group) -> Tables:
-    """All marginals of one GROUP BY, from its counts over its packs."""
-    packs = [columns[pack] for pack in group.packs]
-    sizes = [[domain.attributes[attribute].size for attribute in pack] for pack in packs]
-    asked = _asked(group.queries, domain, packs)
-    return {
-        query: array.transpose(axes).copy()
-        for kept, array in marginals(counts, sizes, asked)
-        for query, axes in asked[kept]
-    }
-
-
-def _asked(
-    queries: Sequence[MarginalQuery], domain: Domain, packs: Sequence[Pack]
-) -> dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]]:
-    """Queries by the places they keep in each pack, with the permutation from pack order to their own."""
-    home = {
-        domain.attributes[attribute].name: (pack, place)
-        for pack, held in enumerate(packs)
-        for place, attribute in enumerate(held)
-    }
-    asked: dict[Axes, list[tuple[MarginalQuery, tuple[int, ...]]]] = defaultdict(list)
-    for query in queries:
-        homes = [home[name] for name in query.attrs]
-        in_order = sorted(homes)
-        kept = tuple(tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs)))
-        asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
-    return asked
