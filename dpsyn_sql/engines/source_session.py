@@ -174,6 +174,7 @@ class SourceSession:
             instance.detach(self.engine, self.database)
             writable = True
         instance.attach(self.engine, self.database, read_only=True)
+        self.engine.watch(instance.files_of(self.database))  # a log may have been worked in
         return writable
 
     def close(self) -> None:
