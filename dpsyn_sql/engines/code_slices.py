@@ -90,7 +90,7 @@ class ParquetSlicing:
 
 @dataclass(frozen=True, slots=True)
 class TableSlicing:
-    """A table of a database, without a column called rowid; ``table`` is its quoted name."""
+    """A table of DuckDB's own, without a column called rowid; ``table`` is its quoted name."""
 
     engine: Engine
     table: Fragment

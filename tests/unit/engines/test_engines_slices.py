@@ -15,6 +15,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import code_slices, counting_engine
+from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.database_session import open_database
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
@@ -165,6 +166,18 @@ def test_names_that_a_slice_needs_are_read_whole(tmp_path):
         )
     with open_source(None, f"{tmp_path}/x.parquet") as session:
         check(session, 130, True)
+
+
+def test_tables_of_other_databases_are_read_whole(monkeypatch):
+    """The rowid of SQLite can be negative or as large as any integer, and MySQL has none."""
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 130)}")
+        known = DuckDBCatalog.databases.func
+        other = property(lambda self: {name: row | {"type": "sqlite"} for name, row in known(self).items()})
+        monkeypatch.setattr(DuckDBCatalog, "databases", other)
+        with open_source(con, "t") as session:
+            ran = check(session, 130, True)
+    assert not any('"t"' in sql and "rowid" in sql for sql in ran)
 
 
 def test_a_callers_table_is_one_state_in_all_slices():
