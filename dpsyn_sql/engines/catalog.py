@@ -109,8 +109,13 @@ class DuckDBCatalog:
 
     @cached_property
     def databases(self) -> dict[str, dict[str, Any]]:
-        """Attached databases by folded name: catalog, path, readonly, internal."""
+        """Attached databases by folded name: catalog, path, readonly, internal, type."""
         return {fold(str(row["catalog"])): row for row in self._read("databases")}
+
+    def numbers_rows(self, identity: Identity) -> bool:
+        """Whether a table is DuckDB's own, of which ``rowid`` counts the places of rows from 0 up. Of an
+        attached database of another kind it can be missing, negative, or as large as any integer."""
+        return str(self.databases[fold(identity[0])]["type"]) == "duckdb"
 
     @cached_property
     def schemas(self) -> dict[tuple[str, str], Namespace]:

@@ -77,20 +77,20 @@ class ParquetSlicing:
         counts = found["num_rows"].tolist()
         if len(counts) != len(self.paths):
             raise InternalError("not every file of the source was looked at")
-        ranges = [
-            (path, start, min(start + rows, count))
+        return [
+            # The end is no file's own number of rows: a statement that fails goes with its error.
+            Slice(
+                render("source/parquet_slice", path=path, start=start, stop=start + rows),
+                min(rows, count - start),
+            )
             for path, count in zip(self.paths, counts, strict=True)
             for start in range(0, count, rows)
-        ]
-        return [
-            Slice(render("source/parquet_slice", path=path, start=start, stop=stop), stop - start)
-            for path, start, stop in ranges
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class TableSlicing:
-    """A table of a database, without a column called rowid; ``table`` is its quoted name."""
+    """A table of DuckDB's own, without a column called rowid; ``table`` is its quoted name."""
 
     engine: Engine
     table: Fragment
@@ -154,9 +154,15 @@ class CodeSlices:
             return
         table = self._engine.dialect.temporary(_STEM)
         self._engine.make(table, encoding.query, step)
-        self._engine.unchanged()
-        self._show(encoding.table, _rows_of(table))
-        held = self._engine.fetch(render("count/extent", table=table), step=LOOKING)
+        try:
+            self._engine.unchanged()
+            self._show(encoding.table, _rows_of(table))
+            held = self._engine.fetch(render("count/extent", table=table), step=LOOKING)
+        except BaseException:
+            with contextlib.suppress(EngineFailure, InternalError):
+                self._hide(encoding.table)
+                self._let_go([table], step)
+            raise
         rows, last = _rows_of_slice(encoding.width, self._engine.memory), int(held["last"][0])
         slices = tuple(_rows_of(table, start, start + rows) for start in range(0, last + 1, rows))
         self._kept[encoding.table] = _Kept((table,), slices, whole=True)

@@ -32,10 +32,15 @@ _CHANGED = (
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:
-    """What changes with the content of a file; None if there is none."""
+    """What changes with the content of a file, and where a path leads; None if there is none.
+
+    The time of change of its entry tells of what the time of its content does not: files that were renamed
+    and renamed back, a link that led elsewhere for a while, a time that was set.
+    """
     with contextlib.suppress(OSError):
-        found = os.stat(path)  # noqa: PTH116 - as of find_files
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        found, link = os.stat(path), os.lstat(path)  # noqa: PTH116 - as of find_files
+        of_entry = (found.st_ctime_ns, link.st_dev, link.st_ino, link.st_ctime_ns)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, *of_entry
     return None
 
 
@@ -146,8 +151,8 @@ class CountingEngine(Engine):
             self.execute(render("count/drop", table=table), step=step)
 
     def watch(self, paths: Iterable[str]) -> None:
-        """From now on these files of the source stay as they are (``unchanged``)."""
-        self._watched = {path: _stamp(path) for path in paths}
+        """From now on these files stay as they are (``unchanged``), and those of earlier calls."""
+        self._watched |= {path: _stamp(path) for path in paths}
 
     def unchanged(self) -> None:
         """Check that the files of the source are what they were.

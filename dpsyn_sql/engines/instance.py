@@ -126,6 +126,11 @@ def attach(engine: Engine, path: Path, *, read_only: bool) -> None:
     use(engine, name)
 
 
+def files_of(path: Path) -> tuple[str, str]:
+    """The files that a database consists of."""
+    return str(path), f"{path}.wal"
+
+
 def detach(engine: Engine, path: Path) -> None:
     """Let an attached database file go."""
     use(engine, HOME)

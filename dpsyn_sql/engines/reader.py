@@ -74,9 +74,14 @@ class Reader:
                 )
 
     def lock(self, paths: Iterable[str]) -> None:
-        """Let an instance of ours open these files and its database alone; a connection stays as it is."""
+        """Let an instance of ours open these files and its database alone; a connection stays as it is.
+
+        The database is watched as files are: its lock is gone as soon as anything in this process opens and
+        closes the file once more, and then another process can write to it.
+        """
         if self.callers is None:
-            further = () if self.database is None else (str(self.database), f"{self.database}.wal")
+            further = () if self.database is None else instance.files_of(self.database)
+            self.engine.watch(further)
             instance.lock(self.engine, (*spellings(paths), *further))
 
 

@@ -174,6 +174,7 @@ class SourceSession:
             instance.detach(self.engine, self.database)
             writable = True
         instance.attach(self.engine, self.database, read_only=True)
+        self.engine.watch(instance.files_of(self.database))  # a log may have been worked in
         return writable
 
     def close(self) -> None:
@@ -290,7 +291,8 @@ def resolve(
     tables = _private_tables(catalog, (found.identity,), ())
     session = SourceSession(engine, relation, _beside(found.identity), (), (found.identity,), (), tables)
     session.conventions = catalog.conventions() if catalog.computes(found.identity) else {}
-    if "rowid" not in map(fold, (column.name for column in columns)):
+    unnamed = "rowid" not in map(fold, (column.name for column in columns))
+    if unnamed and catalog.numbers_rows(found.identity):
         engine.read_in_parts(relation.sql, TableSlicing(engine, relation.sql))
     return session
 

@@ -54,6 +54,9 @@ class SourceEngine(Engine, Protocol):
     plain_files: bool
     """Whether tables of codes in files are not encrypted."""
 
+    def watch(self, paths: Iterable[str]) -> None:
+        """From now on these files stay as they are: else the next count is an error."""
+
     @property
     def in_parts(self) -> bool:
         """Whether the rows lie in parts: then a pass over them costs more than many statements in one."""

@@ -1,9 +1,10 @@
 -- Attached databases.
 -- in:  nothing
--- out: catalog, path (NULL in memory), readonly, internal
+-- out: catalog, path (NULL in memory), readonly, internal, type (of what keeps its tables)
 SELECT
     database_name AS catalog,
     path,
     readonly,
-    internal
+    internal,
+    type
 FROM duckdb_databases()

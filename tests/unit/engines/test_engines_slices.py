@@ -15,6 +15,8 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import code_slices, counting_engine
+from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.database_session import open_database
 from dpsyn_sql.engines.source_session import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
 from dpsyn_sql.planning.plan import LaterMarginals
@@ -166,6 +168,18 @@ def test_names_that_a_slice_needs_are_read_whole(tmp_path):
         check(session, 130, True)
 
 
+def test_tables_of_other_databases_are_read_whole(monkeypatch):
+    """The rowid of SQLite can be negative or as large as any integer, and MySQL has none."""
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 130)}")
+        known = DuckDBCatalog.databases.func
+        other = property(lambda self: {name: row | {"type": "sqlite"} for name, row in known(self).items()})
+        monkeypatch.setattr(DuckDBCatalog, "databases", other)
+        with open_source(con, "t") as session:
+            ran = check(session, 130, True)
+    assert not any('"t"' in sql and "rowid" in sql for sql in ran)
+
+
 def test_a_callers_table_is_one_state_in_all_slices():
     """A row that is written anew between two slices would count twice."""
     with duckdb.connect() as con:
@@ -207,6 +221,122 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, further):
             counter.count(PAIRS)
         counter.close()
     assert rows == 300
+
+
+@pytest.mark.parametrize("how", ["renamed", "written"])
+def test_files_that_are_put_back_before_a_pass_ends_are_noticed(tmp_path, how):
+    """The first file is read under the second name as well: its rows would count twice."""
+    parquet(tmp_path, (300, 300))
+    first, second = tmp_path / "part-0.parquet", tmp_path / "part-1.parquet"
+    was, content = second.stat(), second.read_bytes()
+
+    def swap():
+        first.rename(tmp_path / "x")
+        second.rename(first)
+        (tmp_path / "x").rename(second)
+
+    def overwrite():
+        second.write_bytes(first.read_bytes() if second.read_bytes() == content else content)
+        os.utime(second, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+    change = swap if how == "renamed" else overwrite
+    with open_source(None, f"{tmp_path}/*.parquet") as session:
+        counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS)
+        execute, unchanged, done = session.engine.execute, session.engine.unchanged, []
+
+        def changing(sql, *, step):
+            if "part-1" in sql and not done:
+                done.append(change())
+            execute(sql, step=step)
+
+        def checking():
+            change()
+            unchanged()
+
+        session.engine.execute, session.engine.unchanged = changing, checking
+        with pytest.raises(SourceError, match="changed while they were counted"):
+            counter.count(PAIRS)
+        assert done and second.read_bytes() == content
+        counter.close()
+
+
+WRITING = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('UPDATE t SET a0 = 1')"
+
+
+def test_a_database_whose_lock_is_gone_is_watched(tmp_path):
+    """A lock of POSIX is gone once the process opens and closes the file again, as ``load`` does."""
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(path) as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 300)}")
+    with open_source(path, "t") as session:
+        counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS)
+        fetch, done = session.engine.fetch, []
+
+        def losing(sql, *, step):
+            if "GROUP BY" in sql and not done:
+                path.open("rb").close()
+                ran = subprocess.run([sys.executable, "-c", WRITING, path], check=False)
+                done.append(ran.returncode)
+            return fetch(sql, step=step)
+
+        session.engine.fetch = losing
+        if sys.platform == "linux":
+            with pytest.raises(SourceError, match=r"changed while they were counted.*t\.duckdb"):
+                counter.count(PAIRS)
+            assert done == [0]
+        counter.close()
+
+
+def test_a_log_that_is_worked_in_before_anything_is_read_is_no_change(tmp_path):
+    path = tmp_path / "t.duckdb"
+    script = f"import duckdb, os; con = duckdb.connect({str(path)!r}); con.execute({{!r}}); os._exit(0)"
+    statement = f"SET checkpoint_threshold = '1GB'; CREATE TABLE t AS {ROWS.format(0, 300)}"
+    subprocess.run([sys.executable, "-c", script.format(statement)], check=True)
+    assert Path(f"{path}.wal").exists()
+    with open_source(path, "t") as session:
+        assert session.probe_writing()
+        check(session, 300, False)
+
+
+def test_the_files_of_all_views_are_watched(tmp_path):
+    parquet(tmp_path, (300, 300))
+    first, second = tmp_path / "part-0.parquet", tmp_path / "part-1.parquet"
+    with duckdb.connect(tmp_path / "v.duckdb") as con:
+        con.execute(f"CREATE VIEW v AS SELECT * FROM '{first}'; CREATE VIEW w AS SELECT * FROM '{second}'")
+    for names in (["v", "w"], ["w", "v"]):
+        with open_database(tmp_path / "v.duckdb", names) as session:
+            session.engine.unchanged()
+            os.utime(first)
+            with pytest.raises(SourceError, match="part-0"):
+                session.engine.unchanged()
+
+
+def test_no_statement_has_the_number_of_rows_of_a_file(tmp_path):
+    """A statement that fails goes with its error, to wherever that is kept."""
+    parquet(tmp_path, (317,))
+    with open_source(None, f"{tmp_path}/*.parquet") as session:
+        assert not any("317" in sql for sql in check(session, 317, True))
+
+
+def test_codes_of_a_file_that_changed_are_not_left(tmp_path):
+    parquet(tmp_path, (300,))
+    path = tmp_path / "x.csv"
+    with duckdb.connect() as con:
+        con.execute(f"COPY (FROM '{tmp_path}/part-0.parquet') TO '{path}'")
+    with open_source(None, path) as session:
+        make = session.engine.make
+
+        def touching(table, query, step):
+            make(table, query, step)
+            os.utime(path, ns=(1, 1))
+
+        session.engine.make = touching
+        counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS, csv=True)
+        with pytest.raises(SourceError):
+            counter.count(PAIRS)
+        counter.close()
+        left = session.engine.fetch("FROM duckdb_tables() WHERE temporary", step="looking what is left")
+        assert left["table_name"].tolist() == []
 
 
 def test_a_release_of_a_changed_file_can_go_on(tmp_path, monkeypatch):

@@ -2,5 +2,6 @@ SELECT
     database_name AS catalog,
     path,
     readonly,
-    internal
+    internal,
+    type
 FROM duckdb_databases()
