@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from dpsyn_sql.engines.code_slices import LOOKING, ROW_GROUP, CodeSlices, Slicing
 from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
-from dpsyn_sql.planning.limits import memory_in_bytes
+from dpsyn_sql.planning.limits import bytes_written
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import listed
 from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
+
+_LEAST = 2**26
+# Bytes, if the database says its limit in words that we do not know.
 
 _OUT_OF_MEMORY = "OutOfMemoryException"
 _CHANGED = (
@@ -98,7 +101,7 @@ class CountingEngine(Engine):
     def memory(self) -> int:
         """Bytes that the database may use; a setting, which stays as it is."""
         found = self.fetch("SELECT current_setting('memory_limit') AS most", step="reading the memory limit")
-        return memory_in_bytes(str(found["most"][0])) or 0
+        return int(bytes_written(str(found["most"][0])) or _LEAST)
 
     def read_in_parts(self, relation: Fragment, slicing: Slicing) -> None:
         """From now on the rows of ``relation``, the text after FROM, can be read in parts."""

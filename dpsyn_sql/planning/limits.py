@@ -139,6 +139,15 @@ NO_TERMS = Terms()
 """No limit on memory or time, and all pairs alike."""
 
 
+def bytes_written(value: object) -> float | None:
+    """The number of bytes that a text or a number means; None if it means none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    unit = _UNITS.get(found[2].lower()) if found else None
+    return float(found[1]) * unit if found and unit else None
+
+
 def memory_in_bytes(value: object) -> int | None:
     """A limit as people write it: ``"4GB"``, ``"1.5 GiB"`` or a number of bytes; None for no limit.
 
@@ -147,13 +156,7 @@ def memory_in_bytes(value: object) -> int | None:
     """
     if value is None:
         return None
-    number: float | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, str):
-        found = _WRITTEN.fullmatch(value)
-        unit = _UNITS.get(found[2].lower()) if found else None
-        number = float(found[1]) * unit if found and unit else None
+    number = bytes_written(value)
     if number is None:
         raise InputError(
             f"memory_limit={said(value)} is not understood: write for example '4GB', or a number of bytes"

@@ -462,3 +462,11 @@ def test_a_callers_connection_has_no_files_of_ours():
             dpsyn_sql.release(con, "t", scratch="plain", ledger=":memory:")
         with pytest.raises(InputError, match="scratch='paper' is not known; use one of encrypted, plain"):
             dpsyn_sql.plan(con, "t", scratch="paper")
+
+
+def test_a_connection_with_little_memory_is_counted_in_smaller_slices():
+    with duckdb.connect(config={"memory_limit": "100MB"}) as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 300)}")
+        with open_source(con, "t") as session:
+            assert 2**26 < session.engine.memory < 2**27
+            check(session, 300, True)
