@@ -60,7 +60,8 @@ class Slicing(Protocol):
     """A source that can be read in parts."""
 
     def slices(self, rows: int) -> list[Slice]:
-        """Parts of at most ``rows`` rows, which together have every row once."""
+        """Parts of at most ``rows`` rows, which together have every row once. There is one without rows too,
+        so that the statements of small tables are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class ParquetSlicing:
                 min(rows, count - start),
             )
             for path, count in zip(self.paths, counts, strict=True)
-            for start in range(0, count, rows)
+            for start in range(0, max(count, 1), rows)
         ]
 
 
@@ -98,7 +99,7 @@ class TableSlicing:
     def slices(self, rows: int) -> list[Slice]:
         """As ``Slicing``: ranges of row numbers, some of which may have no row any more."""
         held = self.engine.fetch(render("count/extent", table=self.table), step=LOOKING)
-        starts = range(0, int(held["last"][0]) + 1, rows)
+        starts = range(0, max(int(held["last"][0]), 0) + 1, rows)
         return [Slice(_rows_of(self.table, start, start + rows), rows) for start in starts]
 
 
@@ -164,7 +165,7 @@ class CodeSlices:
                 self._let_go([table], step)
             raise
         rows, last = _rows_of_slice(encoding.width, self._engine.memory), int(held["last"][0])
-        slices = tuple(_rows_of(table, start, start + rows) for start in range(0, last + 1, rows))
+        slices = tuple(_rows_of(table, start, start + rows) for start in range(0, max(last, 0) + 1, rows))
         self._kept[encoding.table] = _Kept((table,), slices, whole=True)
 
     def slices(self, over: Encoding, step: str, *, keep: bool = False) -> Iterator[None]:

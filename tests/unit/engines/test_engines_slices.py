@@ -109,7 +109,7 @@ def test_files_are_read_in_ranges(tmp_path, counts, further):
     rows = parquet(tmp_path, counts)
     with open_source(None, f"{tmp_path}/*.parquet") as session:
         ran = check(session, rows, further)
-    slices = sum(-(-count // 64) for count in counts)
+    slices = sum(max(1, -(-count // 64)) for count in counts)
     assert sum("file_row_number >= " in sql for sql in ran) == slices  # each row is read once
 
 
