@@ -258,10 +258,10 @@ def test_a_callers_connection_is_as_before_however_it_ends(driver, monkeypatch, 
     if ending != "done":
         error = KeyboardInterrupt() if ending == "interrupted" else dpsyn_sql.EngineFailure("x", "y", "z")
 
-        def broken(*_):
+        def broken(*_, **__):
             raise error
 
-        monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter._group", broken)
+        monkeypatch.setattr("dpsyn_sql.private.count.passes.add_to", broken)  # in the middle of a pass
         monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter._scan", broken)
     try:
         dpsyn_sql.release(
