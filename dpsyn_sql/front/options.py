@@ -198,7 +198,7 @@ class Options:
         for name in _LABELS:
             _check_label(name, getattr(self, name))
         self.limits()
-        if self.scratch not in SCRATCH:
+        if not isinstance(self.scratch, str) or self.scratch not in SCRATCH:
             raise InputError(f"scratch={said(self.scratch)} is not known; use one of {', '.join(SCRATCH)}")
         if self.time_limit is not None and not is_duration(self.time_limit):
             raise InputError(
