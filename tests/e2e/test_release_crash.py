@@ -259,7 +259,7 @@ def test_a_source_that_vanished_after_the_last_answer_is_a_clear_error_that_cost
 def test_interrupted_while_the_database_counts(children, tmp_path):
     """Ctrl-C: it stays a KeyboardInterrupt, the debit stays, nothing is written, a retry goes on."""
     case = Case(children, tmp_path / "case", "connection", source_rows=6_000_000, rows=100)
-    outcome = case.run(signal="SIGINT", during="encoding the source")
+    outcome = case.run(signal="SIGINT", during="counting marginals on the codes")
     assert outcome.get("error") == "KeyboardInterrupt" and outcome["alone"], outcome.get("text", outcome)
     shown, stored = case.checked()
     assert [one.state in ("debited", "measured") for one in shown.releases] == [True]
