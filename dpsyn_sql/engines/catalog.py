@@ -27,6 +27,8 @@ from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
 from dpsyn_sql.source.names import (
+    Identity,
+    Namespace,
     display_name,
     fold,
     last_part,
@@ -36,7 +38,7 @@ from dpsyn_sql.source.names import (
     split_name,
     split_search_path,
 )
-from dpsyn_sql.source.query_check import CatalogRelation, Identity, Namespace
+from dpsyn_sql.source.query_check import CatalogRelation
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render

@@ -154,10 +154,12 @@ class CodeSlices:
                 pass
             return
         table = self._engine.dialect.temporary(_STEM)
-        self._engine.make(table, encoding.query, step)
         try:
+            with self._engine.one_read():
+                self._engine.make(table, encoding.query, step)
             self._engine.unchanged()
             self._show(encoding.table, _rows_of(table))
+            # Rows have their numbers when the transaction has ended, not before.
             held = self._engine.fetch(render("count/extent", table=table), step=LOOKING)
         except BaseException:
             with contextlib.suppress(EngineFailure, InternalError):

@@ -18,9 +18,9 @@ from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.planning.limits import bytes_written
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import Identity, display_name, listed
 from dpsyn_sql.source.parts import Encoding, Tally
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 
 _LEAST = 2**26
@@ -31,6 +31,11 @@ _CHANGED = (
     "Files of the source changed while they were counted: {}. Counts of them could be of no one state of the "
     "table, so nothing was made of them. What was charged stays charged; answers that were stored before are "
     "used again. Run the release again when nothing writes to the files."
+)
+_REDEFINED = (
+    "Tables of the source were altered or replaced while they were counted: {}. A view in the place of a "
+    "table could give a row twice, so nothing was counted. What was charged stays charged. Run the release "
+    "again when nobody changes the schema."
 )
 
 
@@ -64,6 +69,7 @@ class CountingEngine(Engine):
         self.plain_files = False
         """Whether tables in a file are not encrypted."""
         self._watched: dict[str, tuple[int, ...] | None] = {}
+        self._defined: dict[Identity, str | None] = {}
 
     @property
     def folder(self) -> Path | None:
@@ -86,14 +92,16 @@ class CountingEngine(Engine):
             SourceError: the source changed meanwhile.
         """
         for tally in tallies:
-            found = self.fetch(_reaching(tally), step=step)
-            self.unchanged()
+            with self.one_read() if over is None else contextlib.nullcontext():
+                found = self.fetch(_reaching(tally), step=step)
+                self.unchanged()
             yield found
 
     def gather(self, table: Fragment, tally: Tally, *, step: str, unit: str | None = None) -> None:
         """As ``SourceEngine``."""
-        self.make(table, _reaching(tally), step)
-        self.unchanged()
+        with self.one_read():
+            self.make(table, _reaching(tally), step)
+            self.unchanged()
 
     # -- codes, slice by slice ------------------------------------------------------------------
 
@@ -167,10 +175,47 @@ class CountingEngine(Engine):
         if changed:
             raise SourceError(_CHANGED.format(listed(changed)))
 
-    def snapshot(self) -> AbstractContextManager[None]:
+    def watch_tables(self, identities: Iterable[Identity]) -> None:
+        """From now on these tables of a caller's connection are defined as they are, and no views.
+
+        Raises:
+            SourceError: one is a table no more.
+        """
+        if not self.private:
+            self._defined |= {identity: self._definition(identity) for identity in identities}
+            self._refuse_redefined(identity for identity, was in self._defined.items() if was is None)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
         """All statements inside see the source at one moment: a caller's tables can change, what an instance
-        of ours reads is read-only or watched."""
-        return contextlib.nullcontext() if self.private else self.transaction()
+        of ours reads is read-only or watched.
+
+        Raises:
+            SourceError: a table was defined anew since ``watch_tables``.
+        """
+        with contextlib.nullcontext() if self.private else self.transaction():
+            self._refuse_redefined(one for one, was in self._defined.items() if self._definition(one) != was)
+            yield
+
+    def one_read(self) -> AbstractContextManager[None]:
+        """For one statement, which sees one moment in any case: ``snapshot`` where tables are watched.
+
+        Raises:
+            SourceError: as ``snapshot``.
+        """
+        return self.snapshot() if self._defined else contextlib.nullcontext()
+
+    def _definition(self, identity: Identity) -> str | None:
+        """The statement that makes a table, None if there is no table of this name."""
+        catalog, schema, name = map(literal, identity)
+        sql = render("source/table_sql", catalog=catalog, schema=schema, name=name)
+        found = self.fetch(sql, step="reading the catalog")["sql"].tolist()
+        return str(found[0]) if found else None
+
+    def _refuse_redefined(self, changed: Iterable[Identity]) -> None:
+        names = [display_name(*identity) for identity in changed]
+        if names:
+            raise SourceError(_REDEFINED.format(listed(names)))
 
     def make(self, table: Fragment, query: Fragment, step: str, *, filed: bool = False) -> None:
         """A temporary table; with ``filed``, and once one did not fit, a table in a file of our folder.

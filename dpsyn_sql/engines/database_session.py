@@ -23,8 +23,8 @@ from dpsyn_sql.planning.tying.given import TableFacts, split_column
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, fold, is_query, listed, shorten
-from dpsyn_sql.source.query_check import CatalogRelation, Identity
+from dpsyn_sql.source.names import Identity, display_name, fold, is_query, listed, shorten
+from dpsyn_sql.source.query_check import CatalogRelation
 from dpsyn_sql.source.query_words import TRUST_IT
 from dpsyn_sql.source.relation import Relation
 from dpsyn_sql.source.sessions import is_spark, is_spark_frame

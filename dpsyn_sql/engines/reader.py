@@ -18,9 +18,9 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.sql_calls import CallingConnection
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
-from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.source.names import Identity, fold, shorten
 from dpsyn_sql.source.paths import absolute_path
-from dpsyn_sql.source.query_check import CatalogRelation, Identity
+from dpsyn_sql.source.query_check import CatalogRelation
 from dpsyn_sql.sqltext.fragments import literal
 from dpsyn_sql.sqltext.render import render
 

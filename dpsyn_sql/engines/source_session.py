@@ -33,9 +33,9 @@ from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceErr
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, fold, is_query, shorten
+from dpsyn_sql.source.names import Identity, display_name, fold, is_query, shorten
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
-from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, Identity, check_query, check_view
+from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.source.sessions import SparkConnection
 from dpsyn_sql.sqltext.fragments import Fragment, literal, qualified
@@ -283,6 +283,7 @@ def resolve(
         public = public_identities(catalog, public_tables)
         checked = check_view(found, catalog, public, trusted=trusted, unit=unit)
         return _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
+    engine.watch_tables((found.identity,))
     columns = catalog.columns(found.identity)
     checks = catalog.checks(found.identity, columns)
     relation = Relation(
@@ -321,6 +322,7 @@ def _checked_session(
     reads = tuple(stored(catalog, identity) for identity in checked.relations)
     refuse_one_table_twice(reads)
     tables = _private_tables(catalog, checked.relations, checked.public)
+    engine.watch_tables(table.identity for table in _private_tables(catalog, checked.relations, ()))
     if not trusted:
         _refuse_generated(catalog, tables)
     if checked.ordered:

@@ -10,8 +10,7 @@ from pathlib import Path
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, fold, shorten
-from dpsyn_sql.source.query_check import Identity
+from dpsyn_sql.source.names import Identity, display_name, fold, shorten
 from dpsyn_sql.sqltext.fragments import ident, literal, qualified
 
 

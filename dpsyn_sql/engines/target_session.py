@@ -27,9 +27,8 @@ from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.rows.write.parts import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, fold, shorten, split_name
+from dpsyn_sql.source.names import Identity, display_name, fold, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path, real_pattern
-from dpsyn_sql.source.query_check import Identity
 from dpsyn_sql.source.sessions import is_spark
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old

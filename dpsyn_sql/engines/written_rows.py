@@ -19,7 +19,7 @@ from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.query_check import Identity
+from dpsyn_sql.source.names import Identity
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal, qualified
 from dpsyn_sql.sqltext.render import render
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from dpsyn_sql.engines.sql_calls import Call, CallingConnection
 from dpsyn_sql.engines.stored_releases import standing as standing_release
@@ -26,6 +26,8 @@ from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.report.database_certificate import id_of_table
+from dpsyn_sql.report.database_result import DatabaseRelease
+from dpsyn_sql.report.result import Release
 from dpsyn_sql.sqltext.fragments import qualified
 
 
@@ -58,6 +60,8 @@ class DatabaseStatus:
     replayed: bool
     notes: tuple[str, ...]
 
+
+_S = TypeVar("_S", Status, DatabaseStatus)
 
 _SQL_TYPES = {
     "str": "VARCHAR",
@@ -161,21 +165,9 @@ class ChargedQuery:
 
 
 def _made(con: CallingConnection, request: Request) -> Status:
-    """The release, and its account afterwards."""
     done = release(con, request)
     with prepared(con, request, explaining=True) as job:
-        account_state = job.preview.account_state
-    return Status(
-        release_id=done.id,
-        output=done.table,
-        rows=done.rows,
-        epsilon=done.epsilon,
-        delta=done.delta,
-        account=account_state.account,
-        spent=account_state.spent_epsilon,
-        replayed=done.replayed,
-        notes=done.notes,
-    )
+        return _of_made(Status, done, job, output=done.table, rows=done.rows)
 
 
 def _standing(job: Job) -> Status | None:
@@ -194,34 +186,14 @@ def _standing(job: Job) -> Status | None:
     sampling, guarantee = facts["sampling"], facts["guarantee"]
     if request.rows not in (None, sampling["rows"]) or request.seed not in (None, sampling["seed"]):
         return None
-    return Status(
-        release_id=stored.release_id,
-        output=target.name,
-        rows=sampling["rows"],
-        epsilon=float(guarantee["epsilon"]),
-        delta=float(guarantee["delta"]),
-        account=preview.account_state.account,
-        spent=preview.account_state.spent_epsilon,
-        replayed=True,
-        notes=_that_it_stands(job),
-    )
+    return _of_standing(Status, job, guarantee, release_id=stored.release_id, rows=sampling["rows"])
 
 
 def _made_database(con: CallingConnection, request: DatabaseRequest) -> DatabaseStatus:
     done = release_database(con, request)
     with prepared_database(con, request, explaining=True) as job:
-        account_state = job.preview.account_state
-    return DatabaseStatus(
-        release_id=done.id,
-        output=done.into,
-        tables=tuple({"table": name, "rows": table.rows} for name, table in done.tables.items()),
-        epsilon=done.epsilon,
-        delta=done.delta,
-        account=account_state.account,
-        spent=account_state.spent_epsilon,
-        replayed=done.replayed,
-        notes=done.notes,
-    )
+        rows = {name: table.rows for name, table in done.tables.items()}
+        return _of_made(DatabaseStatus, done, job, output=done.into, tables=_rows_of(rows))
 
 
 def _standing_database(job: DatabaseJob) -> DatabaseStatus | None:
@@ -240,25 +212,46 @@ def _standing_database(job: DatabaseJob) -> DatabaseStatus | None:
     sampling, guarantee = first["sampling"], first["guarantee"]
     if request.units not in (None, sampling["rows"]) or request.seed not in (None, sampling["seed"]):
         return None
-    return DatabaseStatus(
-        release_id=preview.published,
-        output=target.name,
-        tables=tuple({"table": name, "rows": one["sampling"]["rows"]} for name, one in facts.items()),
+    tables = _rows_of({name: one["sampling"]["rows"] for name, one in facts.items()})
+    return _of_standing(DatabaseStatus, job, guarantee, release_id=preview.published, tables=tables)
+
+
+def _rows_of(tables: dict[str, int]) -> tuple[dict[str, Any], ...]:
+    return tuple({"table": name, "rows": rows} for name, rows in tables.items())
+
+
+def _of_made(status: type[_S], done: Release | DatabaseRelease, after: Job | DatabaseJob, **own: Any) -> _S:
+    """The row of a release that was made; ``after`` tells the account as it is then."""
+    account_state = after.preview.account_state
+    return status(
+        release_id=done.id,
+        epsilon=done.epsilon,
+        delta=done.delta,
+        account=account_state.account,
+        spent=account_state.spent_epsilon,
+        replayed=done.replayed,
+        notes=done.notes,
+        **own,
+    )
+
+
+def _of_standing(status: type[_S], job: Job | DatabaseJob, guarantee: dict[str, Any], **own: Any) -> _S:
+    """The row of a release that stands, by the guarantee of its certificate."""
+    preview = job.preview
+    notes = (
+        f"{job.target.name} stands as {job.key.name!r} wrote it, measured on {preview.measured_on}. Nothing "
+        "was read, written or charged. To measure new data pass another version=.",
+        f"The account {preview.account_state}.",
+    )
+    return status(
+        output=job.target.name,
         epsilon=float(guarantee["epsilon"]),
         delta=float(guarantee["delta"]),
         account=preview.account_state.account,
         spent=preview.account_state.spent_epsilon,
         replayed=True,
-        notes=_that_it_stands(job),
-    )
-
-
-def _that_it_stands(job: Job | DatabaseJob) -> tuple[str, ...]:
-    preview = job.preview
-    return (
-        f"{job.target.name} stands as {job.key.name!r} wrote it, measured on {preview.measured_on}. Nothing "
-        "was read, written or charged. To measure new data pass another version=.",
-        f"The account {preview.account_state}.",
+        notes=notes,
+        **own,
     )
 
 

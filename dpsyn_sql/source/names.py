@@ -10,6 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+Identity = tuple[str, str, str]
+"""Catalog, schema and name of a relation."""
+
+Namespace = tuple[str, str]
+"""Catalog and schema."""
+
 _ASCII_LOWER = str.maketrans({chr(c): chr(c + 32) for c in range(ord("A"), ord("Z") + 1)})
 _QUERY = re.compile(r"\s*(select|from|with)\s", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

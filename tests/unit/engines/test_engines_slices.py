@@ -202,6 +202,57 @@ def test_a_callers_table_is_one_state_in_all_slices():
                 np.testing.assert_array_equal(table, expected(500, query))
 
 
+REPLACED = (
+    "ALTER TABLE t RENAME TO kept; CREATE VIEW t AS FROM kept UNION ALL FROM kept",
+    "CREATE OR REPLACE TABLE t AS SELECT *, 1 AS more FROM t",
+)
+SOURCES = {"table": "t", "query": "SELECT * FROM t", "view": "seen"}
+
+
+@pytest.mark.parametrize("change", REPLACED, ids=["a view of its name", "another table"])
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_a_callers_table_that_is_replaced_is_noticed(change, source):
+    """A view can give a row twice, and was never checked."""
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 500)}; CREATE VIEW seen AS FROM t")
+        with open_source(con, source) as session:
+            counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS)
+            execute, done = session.engine.execute, []
+
+            def replacing(sql, *, step):
+                if "BEGIN" in sql and not done:
+                    done.append(con.cursor().execute(change))
+                execute(sql, step=step)
+
+            session.engine.execute = replacing
+            with pytest.raises(SourceError, match=r"altered or replaced while they were counted.*\bt\b"):
+                counter.count(PAIRS)
+            assert done
+            counter.close()
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_a_table_that_is_replaced_within_a_pass_is_read_as_it_was(source):
+    """The transaction of the pass began before."""
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS {ROWS.format(0, 500)}; CREATE VIEW seen AS FROM t")
+        with open_source(con, source) as session:
+            counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS)
+            execute, done = session.engine.execute, []
+
+            def replacing(sql, *, step):
+                if "dpsyn_slice" in sql and not done:
+                    done.append(con.cursor().execute(REPLACED[0]))
+                execute(sql, step=step)
+
+            session.engine.execute = replacing
+            tables = counter.count(PAIRS)
+            assert done
+            for query, table in zip(PAIRS, tables, strict=True):
+                np.testing.assert_array_equal(table, expected(500, query))
+            counter.close()
+
+
 @FURTHER
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, further):
     rows = parquet(tmp_path, (300,))
