@@ -30,7 +30,7 @@ from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.outputs import NewFile, NewTable, write_files, write_tables
 from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
 from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
-from dpsyn_sql.rows.write.staging import room_statement, staged_rows
+from dpsyn_sql.rows.write.staging import rising_rows, room_statement
 from dpsyn_sql.rows.write.words import column_comments, comment_statements, readable_literal, statement_of
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import file_beside
@@ -97,10 +97,10 @@ def publish(
             written, or a key's type cannot hold so many values.
         EngineFailure: the database failed otherwise.
     """
-    rows = staged_rows(engine, staged)
+    rows, rising = rising_rows(engine, staged)
     shared = units_of(units, rows)
     check_capacity(shape, rows, shared.count)
-    query = output_statement(shape, staged, rows, shared, seed)
+    query = output_statement(shape, staged, rows, shared, seed, rising=rising)
     if target.kind == "table":
         _publish_table(engine, target, shape, query, kept)
     else:

@@ -164,6 +164,15 @@ def staged_rows(engine: Engine, table: Fragment, first: int = 0) -> int:
     return int(engine.fetch(sql, step="counting sampled rows")["staged_rows"][0])
 
 
+def rising_rows(engine: Engine, table: Fragment) -> tuple[int, bool]:
+    """How many rows are staged, and whether a query gives them in the order of their numbers without sorting.
+
+    That is measured, and not concluded from how rows were staged.
+    """
+    found = engine.fetch(render("write/rising", staged=table), step="counting sampled rows")
+    return int(found["staged_rows"][0]), bool(found["kept"][0]) and int(found["fallen"][0]) == 0
+
+
 def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
     """A narrowing cast would wrap a wrong code silently into another valid one."""
     if batch.ndim != 2 or batch.shape[1] != len(sizes):
