@@ -1,9 +1,8 @@
 -- Synthetic rows as values, with the source's column names, order and types.
--- Rows are ordered while they are still narrow codes, so that files are the same byte for byte. A table that lies in
--- order is read in order.
+-- Rows are ordered while they are still narrow codes, so that files are the same byte for byte.
 -- in:  staged (table with the columns row, a0, a1, ...),
 --      numbers (places of rows, for keys and unit ids: <place> AS n<i>; often none),
---      rising (1: the table lies in the order of row, and is read in its order; 0: it does not, or not surely),
+--      in_place (1: the table lies in the order of row, and is read as it lies; 0: it does not, or not surely),
 --      rounds (of a shuffle: in each the new places, <place> AS n<i>), last (how many they are),
 --      columns (<expression> AS <column name>),
 --      written (all columns in order, computed ones as <expression> AS <column name>; none: columns are all)
@@ -34,7 +33,7 @@ ordered AS (
     SELECT *
     FROM {% if last %}round{{ last }}{% else %}numbered{% endif %}
 
-{% if not rising %}
+{% if not in_place %}
     ORDER BY "row"
 {% endif %}
 )
@@ -42,7 +41,7 @@ ordered AS (
 WITH ordered AS (
     SELECT *
     FROM {{ staged }}
-{% if not rising %}
+{% if not in_place %}
     ORDER BY "row"
 {% endif %}
 )

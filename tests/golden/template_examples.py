@@ -696,6 +696,7 @@ EXAMPLES = {
         case: {"path": literal("it's"), "query": QUERY, "statement": statement}
         for case, statement in (("", F("")), ("statement", literal("it's {{ x }}")))
     },
+    "write/in_place": {"": {"staged": STAGED}},
     "write/in_order": {"": {"staged": STAGED}},
     "source/setting": {"": {"name": literal("TimeZone")}},
     "write/count_staged": {"": {"staged": STAGED, "first": 0}},
@@ -715,13 +716,12 @@ EXAMPLES = {
         "": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('CAST("a" AS DATE) AS "a"')]}
     },
     "write/public_text": {"": {"rows": F('"d"."t"'), "columns": [F('"a"'), F('"it\'s"')]}},
-    "write/rising": {"": {"staged": STAGED}},
     "write/room_for_text": {"": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('"a"')]}},
     "write/tied": {"": tied_rows(TIED, STAGED, TIES, {"g": F("a1"), "o": F("a2"), "s": F("a2")}, 9).rows},
     "write/decode": {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
-        "rising": output_statement(shape_of_domain(BINS), STAGED, 2, units_of(None, 2), 9, rising=True),
+        "in_place": output_statement(shape_of_domain(BINS), STAGED, 2, units_of(None, 2), 9, in_place=True),
         "together": output_statement(
             Shape(
                 (NUMBER, WIDE),

@@ -23,7 +23,7 @@ from dpsyn_sql.rows.sample.sql_sampler import (
     load_distributions,
 )
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write.staging import make_room, rising_rows
+from dpsyn_sql.rows.write.staging import make_room, rows_in_place
 from dpsyn_sql.sqltext.fragments import Fragment
 
 ROWS = 20_000
@@ -333,12 +333,12 @@ def test_rows_lie_in_the_order_of_their_numbers(monkeypatch):
             room(engine, network)
             with alias_lists(engine, network) as lists:
                 append_network(engine, network, lists, 1_000_000, 1, STAGED)
-            assert rising_rows(engine, STAGED) == (1_000_000, keeps)
+            assert rows_in_place(engine, STAGED) == (1_000_000, keeps)
             if keeps:
                 rows = con.execute(f"SELECT row FROM {STAGED}").fetchnumpy()["row"]
                 assert np.array_equal(rows, np.arange(1_000_000))
                 con.execute(f"INSERT INTO {STAGED} FROM {STAGED} WHERE row = 5")
-                assert rising_rows(engine, STAGED) == (1_000_001, False)
+                assert rows_in_place(engine, STAGED) == (1_000_001, False)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -75,7 +75,7 @@ def output_statement(
     *,
     numbered: bool = False,
     ids: Fragment | None = None,
-    rising: bool = False,
+    in_place: bool = False,
 ) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
 
@@ -96,7 +96,7 @@ def output_statement(
         ties: what keys of other rows come from; of a table that is tied to others.
         numbered: the first column is ``keys.ROW``, the number of the row.
         ids: of the unit of a row, from columns of staged rows; None: fresh ones.
-        rising: the table lies in the order of row, and is read in its order (``write.staging.rising_rows``).
+        in_place: rows lie in their order, and are read as they lie (``write.staging.rows_in_place``).
     """
     bits = _bits(shape, seed)
     measured = measured_columns(shape.domain, bits, shape.ticks)
@@ -137,7 +137,7 @@ def output_statement(
     return render(
         "write/decode",
         staged=rows_sql,
-        rising=int(rising and rows_sql == staged and not (gaps and numbers)),  # joins and windows lose order
+        in_place=int(in_place and rows_sql == staged),  # joins lose the order
         numbers=numbers,
         rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS if shuffles else 0)],
         last=_ROUNDS if shuffles else 0,

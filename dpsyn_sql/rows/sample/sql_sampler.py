@@ -58,7 +58,7 @@ def append_network(
     first: int = 0,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Draw independent rows of a network into a staged table (``write.staging``), in the order of their numbers.
+    """Draw independent rows of a network into a staged table (``write.staging``), in their order.
 
     Args:
         engine: the session that writes; it cannot reach the source.
@@ -82,7 +82,7 @@ def append_network(
     script = Script(network, Fragment(str(seed)))
     for start in range(first, first + rows, CHUNK_ROWS):
         count = min(first + rows - start, CHUNK_ROWS)
-        query = script.iid(Fragment(str(count)), Tables(lists, lists=lists), start, ordered=True)
+        query = script.iid(Fragment(str(count)), Tables(lists, lists=lists), start, ordered=1)
         engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
         advance(count)
     _check(engine, table, len(network.codes), first, rows)

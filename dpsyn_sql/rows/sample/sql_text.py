@@ -58,8 +58,7 @@ Layout = tuple[Place | None, ...]
 def layout(network: Network) -> Layout:
     """The place of every variable, None where there is only one value.
 
-    In drawing order, because parents are then often neighbours and can be read together; the variables of
-    one node are in one word.
+    In drawing order: parents are then often neighbours, read together. The variables of a node share a word.
 
     Raises:
         InternalError: those of a node do not fit a word.
@@ -209,8 +208,8 @@ class Step:
     """What a template needs to know about one node.
 
     ``relation`` holds its stretches by slot and ``lists`` its alias table, in lists of the names ``columns``:
-    one whose entries are words with values of ``packed_bits``, or three if that is 0. ``parent`` is the number of the parents' configuration and ``words`` are the packed words with the drawn
-    ``value`` in its place.
+    one of words that hold values of ``packed_bits``, or three if that is 0. ``parent`` is the number of the
+    parents' configuration and ``words`` are the packed words with the drawn ``value`` in its place.
     """
 
     name: Fragment
@@ -231,8 +230,7 @@ class Step:
 class Tables:
     """Where the distributions are: a table as ``sql_tables`` makes it, perhaps of several releases.
 
-    ``slots`` is a table of the slots of all nodes, and ``lists`` one of their lists; None: they are made in the
-    query.
+    ``slots`` is a table of the slots of all nodes, ``lists`` one of their lists; None: made in the query.
     """
 
     table: Fragment
@@ -256,9 +254,8 @@ class Script:
     @property
     def words(self) -> list[Fragment]:
         """Names of the packed words."""
-        return [
-            Fragment(f"w{word}") for word in range(1 + max((p.word for p in self.places if p), default=0))
-        ]
+        last = max((place.word for place in self.places if place), default=0)
+        return [Fragment(f"w{word}") for word in range(1 + last)]
 
     @property
     def codes(self) -> list[Fragment]:
@@ -314,8 +311,8 @@ class Script:
 
     def _lists(self, number: int, node: Node, tables: Tables, bits: int) -> tuple[Fragment, list[Fragment]]:
         """The alias table of a node in lists, and their names; ``bits``: of packed values."""
-        threshold_bits = UNIT.bit_length() - slot_bits_of(node)
-        packed = threshold_bits + 2 * bits <= WORD
+        threshold = UNIT.bit_length() - slot_bits_of(node)  # its bits
+        packed = threshold + 2 * bits <= WORD
         names = ["entries"] if packed else ["thresholds", "own", "aliases"]
         columns = [Fragment(f"{name}{number}") for name in names]
         if tables.lists is not None:
@@ -323,8 +320,8 @@ class Script:
         slots = self._slots_of(number, node, tables)
         if not packed:
             return render("sample/lists", type=_whole(bits), slots=slots, columns=columns), columns
-        sizes = {"threshold_bits": threshold_bits, "bits": bits}
-        return render("sample/entries", slots=slots, column=columns[0], **sizes), columns
+        words = render("sample/entries", slots=slots, column=columns[0], threshold_bits=threshold, bits=bits)
+        return words, columns
 
     def _slots_of(self, number: int, node: Node, tables: Tables) -> Fragment:
         if tables.slots is not None:
@@ -356,14 +353,9 @@ class Script:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
         return low_variance(nrows, self.words, self.steps(tables), self.codes)
 
-    def iid(
-        self, nrows: Fragment, tables: Tables, first: int | Fragment = 0, *, ordered: bool = False
-    ) -> Fragment:
-        """One query for rows independent of each other, numbered from ``first``: columns row, a0, a1, ...
-
-        ``ordered``: in the order of their numbers.
-        """
-        return independent(nrows, self.words, self.steps(tables), self.codes, first, ordered=ordered)
+    def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0, ordered: int = 0) -> Fragment:
+        """One query for rows independent of each other, as of ``independent``: columns row, a0, a1, ..."""
+        return independent(nrows, self.words, self.steps(tables), self.codes, first, ordered)
 
 
 def low_variance(
@@ -387,16 +379,14 @@ def independent(
     steps: Sequence[Step],
     codes: Sequence[Fragment],
     first: int | Fragment = 0,
-    *,
-    ordered: bool = False,
+    ordered: int = 0,
 ) -> Fragment:
-    """The query for independent rows, numbered from ``first``: the columns row and ``codes``."""
+    """The query for independent rows, numbered from ``first`` (and in this order if ``ordered`` is 1): the
+    columns row and ``codes``."""
     numbers = render("sample/numbers", first=first, rows=nrows, steps=steps)
     started = render("sample/start", numbers=numbers, words=words, steps=steps)
     last = last_of(steps)
-    return render(
-        "sample/iid", started=started, steps=steps, codes=codes, last=last, ordered=int(ordered)
-    )
+    return render("sample/iid", started=started, steps=steps, codes=codes, last=last, ordered=ordered)
 
 
 def last_of(steps: Sequence[Step]) -> Fragment:
