@@ -27,7 +27,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.rows.sample.sql_sampler import append_network
+from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist_beside
 from dpsyn_sql.rows.write.staging import append, make_room
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -96,7 +96,8 @@ def main() -> None:
 
     def independent(engine: DuckDBEngine) -> None:
         make_room(engine, model.domain, STAGED)
-        append_network(engine, network, arguments.rows, 1, STAGED)
+        with alias_lists(engine, network) as lists:
+            append_network(engine, network, lists, arguments.rows, 1, STAGED)
 
     line("SQL, independent rows", arguments.rows, independent)
 

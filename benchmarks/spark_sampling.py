@@ -24,7 +24,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.rows.decode.output import output_statement, units_of
-from dpsyn_sql.rows.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import make_room
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -55,7 +55,8 @@ def in_duckdb(shape: Shape, network: object, rows: int, path: Path) -> None:
     with duckdb.connect(config={"memory_limit": "4GB", "threads": 2}) as con:
         engine = DuckDBEngine(con)
         make_room(engine, shape.domain, STAGED)
-        append_network(engine, network, rows, 1, STAGED)
+        with alias_lists(engine, network) as lists:
+            append_network(engine, network, lists, rows, 1, STAGED)
         query = output_statement(shape, STAGED, rows, units_of(None, rows), 1)
         con.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,13 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.quotas import unit_sizes
-from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, append_network, independent_rows, load_slots
+from dpsyn_sql.rows.sample.sql_sampler import (
+    INDEPENDENTLY,
+    alias_lists,
+    append_network,
+    independent_rows,
+    load_slots,
+)
 from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
@@ -155,13 +162,15 @@ def _drawn(
             sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
         written = int(sizes @ np.arange(1, sizes.size + 1))
         return part_rows(fitted.shape, written, seed, staged=staged), sampler.drawn, sizes
-    with job.deadline.running(), phase("sample", rows) as advance:
+    made = nullcontext() if network is None else alias_lists(engine, network)
+    with job.deadline.running(), phase("sample", rows) as advance, made as lists:
 
         def draw(number: int, other: int, first: int) -> int:
-            if network is not None:
-                return append_network(engine, network, number, other, staged, first=first, advance=advance)
-            batches = _reported(sampler.batches(number, other), advance)
-            return append(engine, fitted.shape.domain, batches, staged, first)
+            if network is None or lists is None:
+                batches = _reported(sampler.batches(number, other), advance)
+                return append(engine, fitted.shape.domain, batches, staged, first)
+            drawn = network, lists, number, other, staged
+            return append_network(engine, *drawn, first=first, advance=advance)
 
         in_parts = network is not None
         written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)

@@ -1,5 +1,4 @@
--- The alias table of one node, to stand after FROM: entries of lists, because one is read by its position in a
--- fraction of the time of a join.
+-- The alias table of one node, to stand after FROM, as sample/entries: of values so wide that an entry is no word.
 -- in:  slots (to stand after FROM: position, threshold, value, alias), type (of packed values), columns (names of
 --      the lists of thresholds, own values and aliases)
 -- out: a subquery of one row with these columns: lists by position

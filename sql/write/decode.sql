@@ -2,6 +2,7 @@
 -- Rows are ordered while they are still narrow codes, so that files are the same byte for byte.
 -- in:  staged (table with the columns row, a0, a1, ...),
 --      numbers (places of rows, for keys and unit ids: <place> AS n<i>; often none),
+--      in_place (1: the table lies in the order of row, and is read as it lies; 0: it does not, or not surely),
 --      rounds (of a shuffle: in each the new places, <place> AS n<i>), last (how many they are),
 --      columns (<expression> AS <column name>),
 --      written (all columns in order, computed ones as <expression> AS <column name>; none: columns are all)
@@ -32,13 +33,17 @@ ordered AS (
     SELECT *
     FROM {% if last %}round{{ last }}{% else %}numbered{% endif %}
 
+{% if not in_place %}
     ORDER BY "row"
+{% endif %}
 )
 {%- else %}
 WITH ordered AS (
     SELECT *
     FROM {{ staged }}
+{% if not in_place %}
     ORDER BY "row"
+{% endif %}
 )
 {%- endif %}
 {% if written %}

@@ -10,7 +10,7 @@ from datetime import date
 from itertools import count
 
 import numpy as np
-from support.shapes import decode_statement
+from support.shapes import decode_statement, shape_of_domain
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
@@ -192,8 +192,9 @@ STEP = {
     "words": [F("w0 | (CAST(d.value AS UBIGINT) << 2) AS w0")],
     "relation": F("stretches"),
     "lists": F("lists"),
-    "columns": [F("thresholds0"), F("own0"), F("aliases0")],
+    "columns": [F("entries0")],
     "slot_bits": 2,
+    "packed_bits": 3,
     "rank_bits": F("hash('a|rank|7')"),
     "jitter_bits": F("hash('a|jitter|7')"),
     "value_bits": F("hash('a|value|7')"),
@@ -203,7 +204,9 @@ SAMPLER = {
     "steps": [STEP],
     "codes": [F("w0 AS a0"), F("0 AS a1")],
     "last": F("step0"),
+    "ordered": 0,
 }
+APART = {**STEP, "columns": [F("thresholds0"), F("own0"), F("aliases0")], "packed_bits": 0}
 QUERY = F("SELECT 1 AS a")
 UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
 BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
@@ -575,13 +578,17 @@ EXAMPLES = {
             "codes": [F("w0 AS a0"), F("0 AS a1")],
         }
     },
-    "sample/iid": {"": SAMPLER},
+    "sample/entries": {
+        "": {"slots": F("slots WHERE node = 1"), "threshold_bits": 31, "bits": 3, "column": F("entries0")}
+    },
+    "sample/iid": {"": SAMPLER, "ordered": {**SAMPLER, "steps": [APART], "ordered": 1}},
     "sample/insert": {"": {"staged": STAGED, "query": QUERY}},
     "sample/lines": {
         "": {"table": F("model"), "condition": F("TRUE AND node = 1"), "packed": F("value % 2")}
     },
+    "sample/list_table": {"": {"table": F("made"), "steps": [STEP]}},
     "sample/lists": {
-        "": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT"), "columns": STEP["columns"]}
+        "": {"slots": F("slots WHERE node = 1"), "type": F("UTINYINT"), "columns": APART["columns"]}
     },
     "sample/beside": {"": {"rows": QUERY, "steps": [STEP]}},
     "sample/low_variance": {"": {**SAMPLER, "chunk_bits": 20}},
@@ -689,6 +696,7 @@ EXAMPLES = {
         case: {"path": literal("it's"), "query": QUERY, "statement": statement}
         for case, statement in (("", F("")), ("statement", literal("it's {{ x }}")))
     },
+    "write/in_place": {"": {"staged": STAGED}},
     "write/in_order": {"": {"staged": STAGED}},
     "source/setting": {"": {"name": literal("TimeZone")}},
     "write/count_staged": {"": {"staged": STAGED, "first": 0}},
@@ -713,6 +721,7 @@ EXAMPLES = {
     "write/decode": {
         "": decode_statement(BINS, STAGED, 9),
         "roles": output_statement(WRITTEN, STAGED, 10, units_of(None, 10), 9),
+        "in_place": output_statement(shape_of_domain(BINS), STAGED, 2, units_of(None, 2), 9, in_place=True),
         "together": output_statement(
             Shape(
                 (NUMBER, WIDE),

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from dataclasses import replace as but
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,7 @@ import pytest
 from support.shapes import shape_of_domain
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.rows.write.publish import publish
@@ -145,6 +147,43 @@ def test_file_is_complete_and_deterministic(session, tmp_path, form):
     options = "" if form == "parquet" else ", allow_quoted_nulls = FALSE"
     assert rows(session, f"{reader}('{quoted}'{options})") == rows(session)
     assert sorted(path.name for path in folder.iterdir()) == [f"one.{form}", f"two.{form}"]
+
+
+def written(tmp_path, form, shape, threads, piece, *, moved=False, keeps=True):
+    """The bytes of a file of 400,000 rows that came in pieces, and whether they were sorted."""
+    codes = np.random.default_rng(1).integers(0, (3, 4), (400_000, 2))
+    target = Out("file", path=tmp_path / f"o.{form}", format=form, replace=True)
+    config = {"threads": threads, "preserve_insertion_order": keeps}
+    with duckdb.connect(str(tmp_path / "out.duckdb"), config=config) as con:
+        session = Session(con)
+        staged(session, (codes[first : first + piece] for first in range(0, len(codes), piece)))
+        if moved:
+            con.execute(f"CREATE TABLE moved AS FROM {STAGED} ORDER BY hash(row)")
+            con.execute(f"DELETE FROM {STAGED}")
+            con.execute(f"INSERT INTO {STAGED} FROM moved")
+            con.execute("DROP TABLE moved")
+        publish(session, target, shape, STAGED, 1)
+        (copy,) = (statement for statement in session.log if "\nCOPY (" in f"\n{statement}")
+    return target.path.read_bytes(), 'ORDER BY "row"' in copy
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_rows_that_lie_in_their_order_are_not_sorted(tmp_path, form):
+    """The same bytes at any number of threads, and of rows that have to be sorted."""
+    keyed = but(SHAPE, roles=(Key("id", "INTEGER"),), order=(*SHAPE.order, "id"))
+    for shape in (SHAPE, keyed):
+        whole, ordered = written(tmp_path, form, shape, 1, 400_000)
+        assert not ordered
+        for threads, piece in ((2, 50_000), (4, 262_144), (4, 399_999)):
+            assert written(tmp_path, form, shape, threads, piece) == (whole, False)
+        assert written(tmp_path, form, shape, 2, 50_000, moved=True) == (whole, True)
+        assert written(tmp_path, form, shape, 4, 100_000, keeps=False) == (whole, True)
+
+
+@pytest.mark.parametrize("kind", [{"never": (Fragment("age > 200"),)}, {"together": True}])
+def test_rows_of_pieces_of_any_size_are_sorted(tmp_path, kind):
+    """Row groups of a file would tell the pieces."""
+    assert written(tmp_path, "parquet", but(SHAPE, **kind), 2, 50_000)[1]
 
 
 CHANGES = [

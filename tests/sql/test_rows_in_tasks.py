@@ -21,7 +21,7 @@ from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample import rounds
-from dpsyn_sql.rows.sample.sql_sampler import append_network, load_slots
+from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
@@ -83,10 +83,12 @@ def shape_of(engine, roles=ROLES, never=()):
 def of_one_database(engine, shape, net, rows, seed, sizes=None):
     """What ``release`` writes into a table of DuckDB."""
 
-    def add(number, other, first):
-        return append_network(engine, net, number, other, STAGED, first=first)
+    with alias_lists(engine, net) as lists:
 
-    kept = stage_rows(engine, shape, add, rows, STAGED, seed, in_parts=True)
+        def add(number, other, first):
+            return append_network(engine, net, lists, number, other, STAGED, first=first)
+
+        kept = stage_rows(engine, shape, add, rows, STAGED, seed, in_parts=True)
     return decoded(engine, shape, kept, seed, sizes)
 
 

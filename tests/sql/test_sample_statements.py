@@ -16,9 +16,14 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
 from dpsyn_sql.rows.sample import sql_sampler, sql_text
-from dpsyn_sql.rows.sample.sql_sampler import append_network, independent_rows, load_distributions
+from dpsyn_sql.rows.sample.sql_sampler import (
+    alias_lists,
+    append_network,
+    independent_rows,
+    load_distributions,
+)
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write.staging import make_room
+from dpsyn_sql.rows.write.staging import make_room, rows_in_place
 from dpsyn_sql.sqltext.fragments import Fragment
 
 ROWS = 20_000
@@ -38,7 +43,8 @@ def sampled(network, rows, seed, mode, threads=2, **settings):
         engine = DuckDBEngine(con)
         if mode == "iid":
             room(engine, network)
-            append_network(engine, network, rows, seed, STAGED)
+            with alias_lists(engine, network) as lists:
+                append_network(engine, network, lists, rows, seed, STAGED)
             assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("staged",)]
             query = f"FROM {STAGED}"
         else:
@@ -286,9 +292,11 @@ def test_more_rows_go_on_with_the_numbers():
     with duckdb.connect() as con:
         engine = DuckDBEngine(con)
         room(engine, network)
-        append_network(engine, network, 1000, 1, STAGED)
-        first = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
-        assert append_network(engine, network, 500, 2, STAGED, first=1000, advance=told.append) == 500
+        with alias_lists(engine, network) as lists:
+            append_network(engine, network, lists, 1000, 1, STAGED)
+            first = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
+            args = network, lists, 500, 2, STAGED
+            assert append_network(engine, *args, first=1000, advance=told.append) == 500
         rows = con.execute(f"FROM {STAGED} ORDER BY row").fetchall()
     assert rows[:1000] == first and [row[0] for row in rows] == list(range(1500)) and told == [500]
 
@@ -305,6 +313,32 @@ def test_queries_of_many_variables_are_planned_in_time():
     for mode in ("low_variance", "iid"):
         assert sampled(network, 100, 1, mode).shape == (100, variables)
     assert time.process_time() - begun < 60
+
+
+def test_values_too_wide_for_an_entry_are_drawn_alike(monkeypatch):
+    network = model(SCOPES["chain"]).network()
+    one = sampled(network, 5000, 3, "iid")
+    monkeypatch.setattr(sql_text, "WORD", 40)
+    assert len(Script(network, Fragment("1")).steps(MODEL)[0].columns) == 3
+    assert np.array_equal(one, sampled(network, 5000, 3, "iid"))
+
+
+def test_rows_lie_in_the_order_of_their_numbers(monkeypatch):
+    """Statement by statement, at several threads; without the setting DuckDB may stage them in any order."""
+    monkeypatch.setattr(sql_sampler, "CHUNK_ROWS", 300_000)
+    network = model(SCOPES["chain"]).network()
+    for keeps in (True, False):
+        with duckdb.connect(config={"threads": 4, "preserve_insertion_order": keeps}) as con:
+            engine = DuckDBEngine(con)
+            room(engine, network)
+            with alias_lists(engine, network) as lists:
+                append_network(engine, network, lists, 1_000_000, 1, STAGED)
+            assert rows_in_place(engine, STAGED) == (1_000_000, keeps)
+            if keeps:
+                rows = con.execute(f"SELECT row FROM {STAGED}").fetchnumpy()["row"]
+                assert np.array_equal(rows, np.arange(1_000_000))
+                con.execute(f"INSERT INTO {STAGED} FROM {STAGED} WHERE row = 5")
+                assert rows_in_place(engine, STAGED) == (1_000_001, False)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -344,8 +378,15 @@ def test_slots_draw_every_value_as_often_as_its_stretch_is_long(seed):
     expected[weights.sum(axis=1) == 0, size] = 2**32
     assert np.array_equal(drawn, expected) and np.all(drawn.sum(axis=1) == 2**32)
     assert np.all(drawn[:, :-1][weights == 0] == 0)
-    assert lists[0] == threshold.tolist()
-    assert all(entry is None or entry < size for entry in (*lists[1], *lists[2]))
+    width = (size - 1).bit_length()
+    for place, entry in enumerate(*lists):
+        found = slots["value"][place], slots["alias"][place]
+        if entry is None:
+            assert np.all(np.ma.getmaskarray(np.ma.asarray(slots["alias"]))[place])
+            continue
+        assert entry & (2 ** (33 - bits) - 1) == threshold[place]
+        assert (entry >> (33 - bits)) & (2**width - 1) == (found[0] if threshold[place] else 0)
+        assert entry >> (33 - bits + width) == found[1]
     # Each slot lists what touches it.
     slot = touched.astype(np.int64) & (2**bits - 1)
     assert np.all((low >> (32 - bits) <= slot) & (slot <= high >> (32 - bits)))

@@ -75,6 +75,7 @@ def output_statement(
     *,
     numbered: bool = False,
     ids: Fragment | None = None,
+    in_place: bool = False,
 ) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
 
@@ -95,6 +96,7 @@ def output_statement(
         ties: what keys of other rows come from; of a table that is tied to others.
         numbered: the first column is ``keys.ROW``, the number of the row.
         ids: of the unit of a row, from columns of staged rows; None: fresh ones.
+        in_place: rows lie in their order, and are read as they lie (``write.staging.rows_in_place``).
     """
     bits = _bits(shape, seed)
     measured = measured_columns(shape.domain, bits, shape.ticks)
@@ -135,6 +137,7 @@ def output_statement(
     return render(
         "write/decode",
         staged=rows_sql,
+        in_place=int(in_place and rows_sql == staged),  # joins lose the order
         numbers=numbers,
         rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS if shuffles else 0)],
         last=_ROUNDS if shuffles else 0,

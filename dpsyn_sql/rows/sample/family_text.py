@@ -79,7 +79,8 @@ class FamilyScript(Script):
     @staticmethod
     def _independent(started: Fragment, steps: Sequence[Step], codes: Sequence[Fragment]) -> Fragment:
         beside = render("sample/beside", rows=started, steps=steps)
-        return render("sample/iid", started=beside, steps=steps, codes=codes, last=last_of(steps))
+        last = last_of(steps)
+        return render("sample/iid", started=beside, steps=steps, codes=codes, last=last, ordered=0)
 
     def _persons(self, units: Fragment, tables: Tables, *, low_variance: bool) -> Fragment:
         """The units: columns row, w0, w1, ..."""

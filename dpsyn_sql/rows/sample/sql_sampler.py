@@ -9,7 +9,8 @@ or the version of DuckDB. Memory is bounded by the size of a chunk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 from dpsyn_sql.errors import InternalError
@@ -22,15 +23,34 @@ from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
 
-CHUNK_ROWS = 2**24
-"""Rows of one statement, which makes the lists of the alias tables once: progress is told in between."""
+CHUNK_ROWS = 2**22
+"""Rows of one statement: they are put in order in memory, and progress is told in between."""
 
 _STEP = "sampling rows"
+_LOADING = "loading the model"
+_TIDYING = "tidying up after sampling"
+
+
+@contextlib.contextmanager
+def alias_lists(engine: Engine, network: Network) -> Iterator[Fragment]:
+    """A temporary table of one row, the alias tables of all nodes as lists; made once for all statements."""
+    slots, lists = _temporary(), _temporary()
+    try:
+        load_slots(engine, network, slots)
+        steps = Script(network, Fragment("0")).steps(Tables(slots, slots=slots))
+        engine.execute(render("sample/list_table", table=lists, steps=steps), step=_LOADING)
+    finally:
+        engine.execute(render("sample/drop", table=slots), step=_TIDYING)
+    try:
+        yield lists
+    finally:
+        engine.execute(render("sample/drop", table=lists), step=_TIDYING)
 
 
 def append_network(
     engine: Engine,
     network: Network,
+    lists: Fragment,
     rows: int,
     seed: int,
     table: Fragment,
@@ -38,11 +58,12 @@ def append_network(
     first: int = 0,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Draw independent rows of a network into a staged table (``write.staging``).
+    """Draw independent rows of a network into a staged table (``write.staging``), in their order.
 
     Args:
         engine: the session that writes; it cannot reach the source.
         network: what is drawn from.
+        lists: its alias tables (``alias_lists``).
         rows: how many; none if not positive.
         seed: 0 to 2^64 - 1; public. Another one than that of rows before.
         table: quoted name of the table, with the columns row, a0, a1, ...
@@ -58,18 +79,13 @@ def append_network(
     """
     if rows <= 0:
         return 0
-    slots = _temporary()
     script = Script(network, Fragment(str(seed)))
-    try:
-        load_slots(engine, network, slots)
-        for start in range(first, first + rows, CHUNK_ROWS):
-            count = min(first + rows - start, CHUNK_ROWS)
-            query = script.iid(Fragment(str(count)), Tables(slots, slots=slots), start)
-            engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
-            advance(count)
-        _check(engine, table, len(network.codes), first, rows)
-    finally:
-        engine.execute(render("sample/drop", table=slots), step="tidying up after sampling")
+    for start in range(first, first + rows, CHUNK_ROWS):
+        count = min(first + rows - start, CHUNK_ROWS)
+        query = script.iid(Fragment(str(count)), Tables(lists, lists=lists), start, ordered=1)
+        engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
+        advance(count)
+    _check(engine, table, len(network.codes), first, rows)
     return rows
 
 
@@ -78,11 +94,11 @@ def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
     model = _temporary()
     try:
         load_distributions(engine, network, model)
-        engine.execute(render("sample/slot_table", table=table), step="loading the model")
+        engine.execute(render("sample/slot_table", table=table), step=_LOADING)
         for query in Script(network, Fragment("0")).slots(Tables(model)):
-            engine.execute(render("sample/insert", staged=table, query=query), step="loading the model")
+            engine.execute(render("sample/insert", staged=table, query=query), step=_LOADING)
     finally:
-        engine.execute(render("sample/drop", table=model), step="tidying up after sampling")
+        engine.execute(render("sample/drop", table=model), step=_TIDYING)
 
 
 def load_distributions(engine: Engine, network: Network, table: Fragment) -> None:
@@ -90,7 +106,7 @@ def load_distributions(engine: Engine, network: Network, table: Fragment) -> Non
     engine.execute(render("sample/table", table=table), step=_STEP)
     columns = share_table(network)
     if columns:
-        engine.load(table, columns, step="loading the model")
+        engine.load(table, columns, step=_LOADING)
 
 
 def _temporary() -> Fragment:

@@ -23,7 +23,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, comma, string_literal
 from dpsyn_sql.sqltext.render import render
 
 UNIT = 2**32
@@ -58,8 +58,7 @@ Layout = tuple[Place | None, ...]
 def layout(network: Network) -> Layout:
     """The place of every variable, None where there is only one value.
 
-    In drawing order, because parents are then often neighbours and can be read together; the variables of
-    one node are in one word.
+    In drawing order: parents are then often neighbours, read together. The variables of a node share a word.
 
     Raises:
         InternalError: those of a node do not fit a word.
@@ -208,9 +207,9 @@ _ALL = Fragment("TRUE")
 class Step:
     """What a template needs to know about one node.
 
-    ``relation`` holds its stretches by slot and ``lists`` its alias table, in lists of the names ``columns``.
-    ``parent`` is the number of the parents' configuration and ``words`` are the packed words with the drawn
-    ``value`` in its place.
+    ``relation`` holds its stretches by slot and ``lists`` its alias table, in lists of the names ``columns``:
+    one of words that hold values of ``packed_bits``, or three if that is 0. ``parent`` is the number of the
+    parents' configuration and ``words`` are the packed words with the drawn ``value`` in its place.
     """
 
     name: Fragment
@@ -221,6 +220,7 @@ class Step:
     lists: Fragment
     columns: tuple[Fragment, ...]
     slot_bits: int
+    packed_bits: int
     rank_bits: Fragment
     jitter_bits: Fragment
     value_bits: Fragment
@@ -230,12 +230,13 @@ class Step:
 class Tables:
     """Where the distributions are: a table as ``sql_tables`` makes it, perhaps of several releases.
 
-    ``slots`` is a table of the slots of all nodes; None: they are made in the query.
+    ``slots`` is a table of the slots of all nodes, ``lists`` one of their lists; None: made in the query.
     """
 
     table: Fragment
     condition: Fragment = _ALL
     slots: Fragment | None = None
+    lists: Fragment | None = None
 
 
 @dataclass(frozen=True)
@@ -253,9 +254,8 @@ class Script:
     @property
     def words(self) -> list[Fragment]:
         """Names of the packed words."""
-        return [
-            Fragment(f"w{word}") for word in range(1 + max((p.word for p in self.places if p), default=0))
-        ]
+        last = max((place.word for place in self.places if place), default=0)
+        return [Fragment(f"w{word}") for word in range(1 + last)]
 
     @property
     def codes(self) -> list[Fragment]:
@@ -279,8 +279,7 @@ class Script:
         """The step of a node; that of node ``first`` comes first in its query."""
         place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
         bits = sum(place_of(variable, self.places).bits for variable in node.variables)
-        columns = [Fragment(f"{what}{number}") for what in ("thresholds", "own", "aliases")]
-        slots = self._slots_of(number, node, tables)
+        lists, columns = self._lists(number, node, tables, bits)
         return Step(
             Fragment(f"step{number}"),
             Fragment(f"step{number - 1}" if number > first else "started"),
@@ -292,9 +291,10 @@ class Script:
                 for index, word in enumerate(self.words)
             ),
             render("sample/stretches", slot_bits=slot_bits, lines=self._lines(number, node, tables)),
-            render("sample/lists", type=_whole(bits), slots=slots, columns=columns),
+            lists,
             tuple(columns),
             slot_bits,
+            bits if len(columns) == 1 else 0,
             *(
                 Fragment(f"hash({string_literal(f'{node.label}|{purpose}|')} || {self.seed})")
                 for purpose in ("rank", "jitter", "value")
@@ -308,6 +308,20 @@ class Script:
             condition=Fragment(f"{tables.condition} AND node = {number}"),
             packed=Fragment(packed(node, self.network.sizes, self.places)),
         )
+
+    def _lists(self, number: int, node: Node, tables: Tables, bits: int) -> tuple[Fragment, list[Fragment]]:
+        """The alias table of a node in lists, and their names; ``bits``: of packed values."""
+        threshold = UNIT.bit_length() - slot_bits_of(node)  # its bits
+        packed = threshold + 2 * bits <= WORD
+        names = ["entries"] if packed else ["thresholds", "own", "aliases"]
+        columns = [Fragment(f"{name}{number}") for name in names]
+        if tables.lists is not None:
+            return Fragment(f"(SELECT {comma(columns)} FROM {tables.lists})"), columns
+        slots = self._slots_of(number, node, tables)
+        if not packed:
+            return render("sample/lists", type=_whole(bits), slots=slots, columns=columns), columns
+        words = render("sample/entries", slots=slots, column=columns[0], threshold_bits=threshold, bits=bits)
+        return words, columns
 
     def _slots_of(self, number: int, node: Node, tables: Tables) -> Fragment:
         if tables.slots is not None:
@@ -339,9 +353,9 @@ class Script:
         """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
         return low_variance(nrows, self.words, self.steps(tables), self.codes)
 
-    def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0) -> Fragment:
-        """One query for rows independent of each other, numbered from ``first``: columns row, a0, a1, ..."""
-        return independent(nrows, self.words, self.steps(tables), self.codes, first)
+    def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0, ordered: int = 0) -> Fragment:
+        """One query for rows independent of each other, as of ``independent``: columns row, a0, a1, ..."""
+        return independent(nrows, self.words, self.steps(tables), self.codes, first, ordered)
 
 
 def low_variance(
@@ -365,11 +379,14 @@ def independent(
     steps: Sequence[Step],
     codes: Sequence[Fragment],
     first: int | Fragment = 0,
+    ordered: int = 0,
 ) -> Fragment:
-    """The query for independent rows, numbered from ``first``: the columns row and ``codes``."""
+    """The query for independent rows, numbered from ``first`` (and in this order if ``ordered`` is 1): the
+    columns row and ``codes``."""
     numbers = render("sample/numbers", first=first, rows=nrows, steps=steps)
     started = render("sample/start", numbers=numbers, words=words, steps=steps)
-    return render("sample/iid", started=started, steps=steps, codes=codes, last=last_of(steps))
+    last = last_of(steps)
+    return render("sample/iid", started=started, steps=steps, codes=codes, last=last, ordered=ordered)
 
 
 def last_of(steps: Sequence[Step]) -> Fragment:

@@ -30,7 +30,7 @@ from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.outputs import NewFile, NewTable, write_files, write_tables
 from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
 from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
-from dpsyn_sql.rows.write.staging import room_statement, staged_rows
+from dpsyn_sql.rows.write.staging import room_statement, rows_in_place
 from dpsyn_sql.rows.write.words import column_comments, comment_statements, readable_literal, statement_of
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import file_beside
@@ -97,10 +97,13 @@ def publish(
             written, or a key's type cannot hold so many values.
         EngineFailure: the database failed otherwise.
     """
-    rows = staged_rows(engine, staged)
+    rows, in_place = rows_in_place(engine, staged)
+    # Rows of conditions and of units are staged in pieces of any size. Row groups of a file would follow the
+    # pieces, which DuckDB puts together as time will have it.
+    in_place = in_place and not shape.never and not shape.together
     shared = units_of(units, rows)
     check_capacity(shape, rows, shared.count)
-    query = output_statement(shape, staged, rows, shared, seed)
+    query = output_statement(shape, staged, rows, shared, seed, in_place=in_place)
     if target.kind == "table":
         _publish_table(engine, target, shape, query, kept)
     else:

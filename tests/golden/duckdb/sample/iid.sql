@@ -16,10 +16,16 @@ step0 AS (
         SELECT
             *,
             CASE
-                WHEN (bits & 1073741823) < thresholds0[slot] THEN own0[slot]
-                ELSE aliases0[slot]
+                WHEN (bits & 1073741823) < (entry & 2147483647)
+                    THEN (entry >> 31) & 7
+                ELSE entry >> 34
             END AS value
-        FROM step0_bits
+        FROM (
+            SELECT
+                *,
+                entries0[slot] AS entry
+            FROM step0_bits
+        )
     ) AS d
 )
 SELECT

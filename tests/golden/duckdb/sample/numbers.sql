@@ -1,8 +1,6 @@
 (
     SELECT
-        thresholds0,
-        own0,
-        aliases0,
+        entries0,
         unnest(range(
             9 + block * 256,
             9 + least((block + 1) * 256, 5)

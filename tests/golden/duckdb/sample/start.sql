@@ -1,8 +1,6 @@
 SELECT
     CAST(0 AS UBIGINT) AS w0,
     CAST(0 AS UBIGINT) AS w1,
-    thresholds0,
-    own0,
-    aliases0,
+    entries0,
     CAST(range AS UBIGINT) AS "row"
 FROM range(0, 5)
