@@ -48,12 +48,20 @@ class JunctionTree:
     def home(self, scope: Scope) -> int | None:
         """The smallest clique that holds all of ``scope``, or None (remembered: a fit asks often)."""
         if scope not in self._homes:
-            wanted = set(scope)
-            holding = [index for index, clique in enumerate(self.cliques) if wanted <= set(clique)]
+            holding = set(range(len(self.cliques))).intersection(*(self._holding[v] for v in scope))
             self._homes[scope] = min(
-                holding, key=lambda index: cells_of([self.cliques[index]], self.sizes), default=None
+                holding, key=lambda index: (cells_of([self.cliques[index]], self.sizes), index), default=None
             )
         return self._homes[scope]
+
+    @cached_property
+    def _holding(self) -> list[set[int]]:
+        """Of each variable the cliques with it."""
+        found: list[set[int]] = [set() for _ in self.sizes]
+        for index, clique in enumerate(self.cliques):
+            for variable in clique:
+                found[variable].add(index)
+        return found
 
     @cached_property
     def children(self) -> list[list[int]]:

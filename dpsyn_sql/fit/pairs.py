@@ -29,14 +29,23 @@ _MOST_CELLS = 2**22
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
     """Joint distributions of pairs of variables (ascending), each with ascending axes."""
-    tree, found = beliefs.tree, dict[Scope, FloatArray]()
-    if not pairs:
-        return found
-    place = tree.places
-    partners: dict[int, list[int]] = {}
+    tree, place = beliefs.tree, beliefs.tree.places
+    beside = {
+        variable: set(tree.cliques[index])
+        for index in tree.order
+        for variable in tree.cliques[index]
+        if variable not in tree.separators[index]
+    }
+    inside, partners = list[Scope](), dict[int, list[int]]()
     for one, other in pairs:
         first, second = (one, other) if place[one] < place[other] else (other, one)
-        partners.setdefault(first, []).append(second)
+        if first in beside[second]:  # else no clique holds both
+            inside.append((one, other))
+        else:
+            partners.setdefault(first, []).append(second)
+    found = marginals(beliefs, inside)
+    if not partners:
+        return found
     own = marginals(beliefs, [(variable,) for variable in sorted(partners)])
     steps = _Steps(beliefs)
     for block in _blocks(tree, sorted(partners, key=place.__getitem__)):
@@ -181,26 +190,12 @@ def _tables(
             arrived[index] = _Sources({separator: _Source(tables, 0, tables.shape[1])})
             for variable in tree.cliques[index]:
                 if variable in wanted and variable not in separator:
-                    yield from _told(steps, block, index, tables, variable, wanted[variable])
+                    across = steps.carried(index, separator, tables, (variable,))
+                    for other in wanted[variable]:
+                        yield variable, other, across[:, block.columns[other]]
         if index in upward and above in arrived:
             source = upward[index]
             arrived[above].add(separator, source.tables, source.first, source.last, block.width)
-
-
-def _told(
-    steps: _Steps, block: _Block, index: int, tables: FloatArray, variable: int, others: Sequence[int]
-) -> Iterator[tuple[int, int, FloatArray]]:
-    """Tables of a variable that a clique brings in with ``others`` of the block."""
-    tree = steps.tree
-    inside = set(tree.cliques[index])
-    across = None
-    for other in others:
-        if other in inside:
-            yield variable, other, steps.within(index, (variable,), other)
-        else:
-            if across is None:
-                across = steps.carried(index, tree.separators[index], tables, (variable,))
-            yield variable, other, across[:, block.columns[other]]
 
 
 def _downward(steps: _Steps, block: _Block, index: int, above: _Sources | None) -> FloatArray:
