@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from types import MappingProxyType
@@ -125,7 +125,7 @@ class Triangulation:
     @property
     def cliques(self) -> list[Scope]:
         """The maximal cliques."""
-        return [tuple(_members(clique)) for clique in self._masks]
+        return [_members(clique) for clique in self._masks]
 
     def holds(self, scope: Scope) -> bool:
         """Whether a clique holds all of ``scope``: whether all are neighbours in the chordal graph."""
@@ -303,11 +303,15 @@ def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
     return adjacent
 
 
-def _members(mask: int) -> Iterator[int]:
+@lru_cache(maxsize=2**16)
+def _members(mask: int) -> tuple[int, ...]:
+    """Remembered: one trial after the other meets the same neighbours."""
+    found = list[int]()
     while mask:
         lowest = mask & -mask
-        yield lowest.bit_length() - 1
+        found.append(lowest.bit_length() - 1)
         mask ^= lowest
+    return tuple(found)
 
 
 def junction_tree(
