@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dpsyn_sql.fit.arrays import FloatArray
-from dpsyn_sql.fit.belief import Beliefs, arranged, marginals
+from dpsyn_sql.fit.belief import Beliefs, arranged, marginals, summed
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 
 _WIDEST = 1_024
@@ -97,7 +97,9 @@ class _Steps:
         """The tables with ``target`` of variables whose tables with a separator of this clique are known."""
         if target == separator or not tables:
             return tables
-        columns = self._carried(index, separator, np.concatenate([*tables.values()], axis=1), target)
+        first, *others = tables.values()
+        columns = np.concatenate([first, *others], axis=1) if others else first
+        columns = self._carried(index, separator, columns, target)
         ends = itertools.accumulate(table.shape[1] for table in tables.values())
         return {v: columns[:, end - tables[v].shape[1] : end] for v, end in zip(tables, ends, strict=True)}
 
@@ -106,12 +108,12 @@ class _Steps:
         kept = tuple(v for v in separator if v in target)
         gone = tuple(v for v in separator if v not in target)
         new = tuple(v for v in target if v not in separator)
-        if gone or kept != separator:
-            axes = [separator.index(v) for v in (*kept, *gone)]
-            tables = tables.reshape([*(self.tree.sizes[v] for v in separator), -1])
-            tables = tables.transpose([*axes, len(axes)])
+        tables = tables.reshape([*(self.tree.sizes[v] for v in separator), -1])
+        if not new:
+            return summed(tables, [separator.index(v) for v in gone]).reshape(self.rows(target), -1)
+        tables = tables.transpose([*(separator.index(v) for v in (*kept, *gone)), len(separator)])
         tables = tables.reshape(self.rows(kept), self.rows(gone), -1)
-        mixed = tables.sum(axis=1) if not new else self._conditional(index, kept, gone, new) @ tables
+        mixed = self._conditional(index, kept, gone, new) @ tables
         names = (*kept, *new)
         if names != target:
             mixed = mixed.reshape([*(self.tree.sizes[v] for v in names), -1])
