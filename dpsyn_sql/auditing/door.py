@@ -96,6 +96,15 @@ class Witness:
         self._noted.append(self._seen(question, answer, budget))
         return answer
 
+    def ask_all(self, asked: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+        """As the curator answers."""
+        answers = self._curator.ask_all(asked)
+        self._noted += [
+            self._seen(question, answer, budget)
+            for (question, budget), answer in zip(asked, answers, strict=True)
+        ]
+        return answers
+
     def _seen(self, question: object, answer: Any, budget: Budget) -> _Noted:
         """The exact values without the unit and with it, and what was answered."""
         if isinstance(question, Marginals):

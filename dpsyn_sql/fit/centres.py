@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import wrightomega
 
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
@@ -200,9 +201,8 @@ def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> F
     )
 
 
-_STEPS = 60
 _FARTHEST = 30.0
-# Bisection of a log-ratio in [-30, 30].
+# Log-ratios are in [-30, 30].
 
 _LEAST_ROWS = 1e-6
 
@@ -213,6 +213,8 @@ def target(table: Observation, expected: FloatArray, ordered: Sequence[bool]) ->
 
     Each cell is m e^theta with m e^theta + sigma (theta - c) = y: the penalised likelihood of
     ``fit/estimate.py`` for one table alone, c the centre that the table makes likely (``fit/centres.py``).
+    With w = m e^theta / sigma that is w + log w = c + y / sigma + log(m / sigma), whose solution is Wright's
+    omega function (Corless and Jeffrey 2002).
 
     Args:
         table: noisy counts y of standard deviation sigma.
@@ -220,12 +222,10 @@ def target(table: Observation, expected: FloatArray, ordered: Sequence[bool]) ->
         ordered: of each axis, whether neighbouring codes are alike.
     """
     means = np.maximum(expected, _LEAST_ROWS)
-    sigma = np.broadcast_to(table.sigma, means.shape)
+    sigma = np.maximum(np.broadcast_to(table.sigma, means.shape), _LEAST_ROWS)
     centre = np.log(np.maximum(denoised_pair(table, means, ordered), _LEAST_ROWS**2) / means)
-    low, high = np.full_like(means, -_FARTHEST), np.full_like(means, _FARTHEST)
-    for _ in range(_STEPS):
-        theta = (low + high) / 2
-        above = means * np.exp(theta) + sigma * (theta - centre) > table.values
-        low, high = np.where(above, low, theta), np.where(above, theta, high)
-    found, total = means * np.exp((low + high) / 2), float(expected.sum())
+    along = centre + table.values / sigma
+    omega = np.maximum(wrightomega(along + np.log(means / sigma)), _SMALLEST)
+    theta = np.where(omega > 1, np.log(omega * sigma / means), along - omega)
+    found, total = means * np.exp(np.clip(theta, -_FARTHEST, _FARTHEST)), float(expected.sum())
     return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from types import MappingProxyType
@@ -48,12 +48,20 @@ class JunctionTree:
     def home(self, scope: Scope) -> int | None:
         """The smallest clique that holds all of ``scope``, or None (remembered: a fit asks often)."""
         if scope not in self._homes:
-            wanted = set(scope)
-            holding = [index for index, clique in enumerate(self.cliques) if wanted <= set(clique)]
+            holding = set(range(len(self.cliques))).intersection(*(self._holding[v] for v in scope))
             self._homes[scope] = min(
-                holding, key=lambda index: cells_of([self.cliques[index]], self.sizes), default=None
+                holding, key=lambda index: (cells_of([self.cliques[index]], self.sizes), index), default=None
             )
         return self._homes[scope]
+
+    @cached_property
+    def _holding(self) -> list[set[int]]:
+        """Of each variable the cliques with it."""
+        found: list[set[int]] = [set() for _ in self.sizes]
+        for index, clique in enumerate(self.cliques):
+            for variable in clique:
+                found[variable].add(index)
+        return found
 
     @cached_property
     def children(self) -> list[list[int]]:
@@ -117,7 +125,7 @@ class Triangulation:
     @property
     def cliques(self) -> list[Scope]:
         """The maximal cliques."""
-        return [tuple(_members(clique)) for clique in self._masks]
+        return [_members(clique) for clique in self._masks]
 
     def holds(self, scope: Scope) -> bool:
         """Whether a clique holds all of ``scope``: whether all are neighbours in the chordal graph."""
@@ -295,11 +303,15 @@ def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
     return adjacent
 
 
-def _members(mask: int) -> Iterator[int]:
+@lru_cache(maxsize=2**16)
+def _members(mask: int) -> tuple[int, ...]:
+    """Remembered: one trial after the other meets the same neighbours."""
+    found = list[int]()
     while mask:
         lowest = mask & -mask
-        yield lowest.bit_length() - 1
+        found.append(lowest.bit_length() - 1)
         mask ^= lowest
+    return tuple(found)
 
 
 def junction_tree(

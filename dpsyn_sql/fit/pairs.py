@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from dpsyn_sql.fit.arrays import FloatArray
-from dpsyn_sql.fit.belief import Beliefs, arranged, marginals
+from dpsyn_sql.fit.belief import Beliefs, arranged, marginals, summed
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 
 _WIDEST = 1_024
@@ -29,23 +27,32 @@ _MOST_CELLS = 2**22
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
     """Joint distributions of pairs of variables (ascending), each with ascending axes."""
-    tree, found = beliefs.tree, dict[Scope, FloatArray]()
-    if not pairs:
-        return found
-    place = tree.places
-    partners: dict[int, list[int]] = {}
+    tree, place = beliefs.tree, beliefs.tree.places
+    beside = {
+        variable: set(tree.cliques[index])
+        for index in tree.order
+        for variable in tree.cliques[index]
+        if variable not in tree.separators[index]
+    }
+    inside, partners = list[Scope](), dict[int, list[int]]()
     for one, other in pairs:
         first, second = (one, other) if place[one] < place[other] else (other, one)
-        partners.setdefault(first, []).append(second)
+        if first in beside[second]:  # else no clique holds both
+            inside.append((one, other))
+        else:
+            partners.setdefault(first, []).append(second)
+    found = marginals(beliefs, inside)
+    if not partners:
+        return found
     own = marginals(beliefs, [(variable,) for variable in sorted(partners)])
     steps = _Steps(beliefs)
     for block in _blocks(tree, sorted(partners, key=place.__getitem__)):
-        carried = _Block(block, [own[variable,] for variable in block], place)
         wanted: dict[int, list[int]] = {}
         for variable in block:
             for other in partners[variable]:
                 wanted.setdefault(other, []).append(variable)
-        for other, variable, table in _tables(steps, carried, wanted):
+        tables = {variable: own[variable,][None] for variable in block}
+        for other, variable, table in _tables(steps, tables, wanted):
             if variable < other:
                 found[variable, other] = table.T
             else:
@@ -66,56 +73,8 @@ def _blocks(tree: JunctionTree, variables: Sequence[int]) -> Iterator[list[int]]
     yield block
 
 
-class _Block:
-    """Variables in the order in which they come in, and the columns of each."""
-
-    def __init__(
-        self, variables: Sequence[int], own: Sequence[FloatArray], places: Mapping[int, int]
-    ) -> None:
-        ends = list(itertools.accumulate(table.size for table in own))
-        self._places, self._ends = [places[variable] for variable in variables], [0, *ends]
-        self.columns = {
-            variable: slice(end - table.size, end)
-            for variable, table, end in zip(variables, own, ends, strict=True)
-        }
-        self.own, self.width = np.concatenate(own), ends[-1]
-
-    def before(self, place: int) -> int:
-        """How many columns are of variables that come in before this place."""
-        return self._ends[bisect_left(self._places, place)]
-
-    def inside(self, variables: Sequence[int]) -> list[int]:
-        """Those of ``variables`` that are in the block."""
-        return [variable for variable in variables if variable in self.columns]
-
-
-@dataclass(slots=True)
-class _Source:
-    """Joint tables (configurations of a separator, columns): zeros but for columns ``first`` to ``last``."""
-
-    tables: FloatArray
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class _Sources:
-    """What arrived at a clique, by separator."""
-
-    by_separator: dict[Scope, _Source] = field(default_factory=dict)
-
-    def add(self, separator: Scope, tables: FloatArray, first: int, last: int, width: int) -> None:
-        """Tables of further columns."""
-        known = self.by_separator.get(separator)
-        if known is None:
-            self.by_separator[separator] = _Source(tables, first, last)
-            return
-        if known.tables.shape[1] < width:
-            whole = np.zeros((len(tables), width))
-            whole[:, : known.tables.shape[1]] = known.tables
-            known.tables = whole
-        known.tables[:, first:last] = tables[:, first:last]
-        known.first, known.last = min(known.first, first), max(known.last, last)
+Tables = dict[int, FloatArray]
+"""Of variables their joint tables (configurations of a separator, codes) with it."""
 
 
 class _Steps:
@@ -134,19 +93,27 @@ class _Steps:
         table = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*target, variable))
         return table.reshape(-1, self.tree.sizes[variable])
 
-    def carried(self, index: int, separator: Scope, tables: FloatArray, target: Scope) -> FloatArray:
-        """P(T, v) = sum over S without T of P(T without S | S) P(S, v), S the separator; of each column."""
-        if target == separator:
+    def carried(self, index: int, separator: Scope, tables: Tables, target: Scope) -> Tables:
+        """The tables with ``target`` of variables whose tables with a separator of this clique are known."""
+        if target == separator or not tables:
             return tables
+        first, *others = tables.values()
+        columns = np.concatenate([first, *others], axis=1) if others else first
+        columns = self._carried(index, separator, columns, target)
+        ends = itertools.accumulate(table.shape[1] for table in tables.values())
+        return {v: columns[:, end - tables[v].shape[1] : end] for v, end in zip(tables, ends, strict=True)}
+
+    def _carried(self, index: int, separator: Scope, tables: FloatArray, target: Scope) -> FloatArray:
+        """P(T, v) = sum over S without T of P(T without S | S) P(S, v), S the separator; of each column."""
         kept = tuple(v for v in separator if v in target)
         gone = tuple(v for v in separator if v not in target)
         new = tuple(v for v in target if v not in separator)
-        if gone or kept != separator:
-            axes = [separator.index(v) for v in (*kept, *gone)]
-            tables = tables.reshape([*(self.tree.sizes[v] for v in separator), -1])
-            tables = tables.transpose([*axes, len(axes)])
+        tables = tables.reshape([*(self.tree.sizes[v] for v in separator), -1])
+        if not new:
+            return summed(tables, [separator.index(v) for v in gone]).reshape(self.rows(target), -1)
+        tables = tables.transpose([*(separator.index(v) for v in (*kept, *gone)), len(separator)])
         tables = tables.reshape(self.rows(kept), self.rows(gone), -1)
-        mixed = tables.sum(axis=1) if not new else self._conditional(index, kept, gone, new) @ tables
+        mixed = self._conditional(index, kept, gone, new) @ tables
         names = (*kept, *new)
         if names != target:
             mixed = mixed.reshape([*(self.tree.sizes[v] for v in names), -1])
@@ -165,86 +132,65 @@ class _Steps:
 
 
 def _tables(
-    steps: _Steps, block: _Block, wanted: Mapping[int, Sequence[int]]
+    steps: _Steps, own: Tables, wanted: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, int, FloatArray]]:
     """(later variable, variable of the block, their joint table with the later one first) of what is
-    ``wanted``: by the later variable those of the block."""
-    tree, later = steps.tree, sorted(steps.tree.places[variable] for variable in wanted)
-    upward, arrived = _upward(steps, block, later[-1]), dict[int, _Sources]()
+    ``wanted``: by the later variable those of the block, whose ``own`` tables are (1, codes)."""
+    tree, places = steps.tree, steps.tree.places
+    partners = dict.fromkeys(own, 0)  # the places of each one's as bits
+    for later, variables in wanted.items():
+        for variable in variables:
+            partners[variable] |= 1 << places[later]
+    last = max(places[later] for later in wanted)
+    upward, arrived = _upward(steps, own, partners, last), dict[int, dict[Scope, Tables]]()
     for index in tree.order:
         start, end = tree.spans[index]
-        if start > later[-1]:
+        if start > last:
             break
-        above, separator = tree.parents[index], tree.separators[index]
-        if bisect_left(later, start) < bisect_left(later, end):
-            tables = _downward(steps, block, index, arrived.get(above))
-            arrived[index] = _Sources({separator: _Source(tables, 0, tables.shape[1])})
-            for variable in tree.cliques[index]:
-                if variable in wanted and variable not in separator:
-                    yield from _told(steps, block, index, tables, variable, wanted[variable])
-        if index in upward and above in arrived:
-            source = upward[index]
-            arrived[above].add(separator, source.tables, source.first, source.last, block.width)
+        above, separator, below = tree.parents[index], tree.separators[index], (1 << end) - (1 << start)
+        needed = [v for v in own if partners[v] & below and places[v] < start and v not in separator]
+        if needed:
+            tables = _downward(steps, index, needed, arrived.get(above, {})) if separator else own
+            arrived[index] = {separator: dict(tables)}
+            for later in tree.cliques[index]:
+                if later in wanted and later not in separator:
+                    told = {variable: tables[variable] for variable in wanted[later]}
+                    for variable, table in steps.carried(index, separator, told, (later,)).items():
+                        yield later, variable, table
+        if index in upward:
+            arrived.setdefault(above, {}).setdefault(separator, {}).update(upward[index])
 
 
-def _told(
-    steps: _Steps, block: _Block, index: int, tables: FloatArray, variable: int, others: Sequence[int]
-) -> Iterator[tuple[int, int, FloatArray]]:
-    """Tables of a variable that a clique brings in with ``others`` of the block."""
-    tree = steps.tree
-    inside = set(tree.cliques[index])
-    across = None
-    for other in others:
-        if other in inside:
-            yield variable, other, steps.within(index, (variable,), other)
-        else:
-            if across is None:
-                across = steps.carried(index, tree.separators[index], tables, (variable,))
-            yield variable, other, across[:, block.columns[other]]
-
-
-def _downward(steps: _Steps, block: _Block, index: int, above: _Sources | None) -> FloatArray:
-    """The separator of a clique with all variables of the block that came in before and are not in it."""
-    tree, separator = steps.tree, steps.tree.separators[index]
-    start, _ = tree.spans[index]
-    width = block.before(start)
-    if not separator:  # another tree of the forest: independent
-        return block.own[None, :width]
-    parent = tree.parents[index]
-    inside = [v for v in block.inside(tree.cliques[parent]) if v not in separator and tree.places[v] < start]
-    sources = above.by_separator if above is not None else {}
-    if len(sources) == 1 and separator in sources and not inside:
-        return sources[separator].tables[:, :width]
-    found = np.zeros((steps.rows(separator), width))
-    for own, source in sources.items():
-        columns = slice(source.first, min(source.last, width))
-        if columns.start < columns.stop:
-            found[:, columns] += steps.carried(parent, own, source.tables[:, columns], separator)
-    for variable in inside:
-        found[:, block.columns[variable]] = steps.within(parent, separator, variable)
+def _downward(steps: _Steps, index: int, needed: Sequence[int], arrived: Mapping[Scope, Tables]) -> Tables:
+    """Tables with the separator of a clique of what is ``needed`` below it: of variables of its parent, and
+    of those whose tables ``arrived`` there."""
+    tree, separator, parent = steps.tree, steps.tree.separators[index], steps.tree.parents[index]
+    inside, asked = set(tree.cliques[parent]), set(needed)
+    found = {v: steps.within(parent, separator, v) for v in needed if v in inside}
+    for own, tables in arrived.items():
+        wanted = {variable: table for variable, table in tables.items() if variable in asked}
+        found |= steps.carried(parent, own, wanted, separator)
     return found
 
 
-def _upward(steps: _Steps, block: _Block, last: int) -> dict[int, _Source]:
-    """Of cliques with variables of the block below the separator with these; of those alone after which
-    there are variables up to the place ``last``."""
-    tree, found, below = steps.tree, dict[int, _Source](), dict[int, list[int]]()
+def _upward(steps: _Steps, own: Tables, partners: Mapping[int, int], last: int) -> dict[int, Tables]:
+    """Of cliques with variables of the block below the separator their tables with it; of those alone that
+    have a partner after them, up to the place ``last``."""
+    tree, found, below = steps.tree, dict[int, Tables](), dict[int, list[int]]()
     for index in reversed(tree.order):
-        separator = tree.separators[index]
-        fresh = [v for v in block.inside(tree.cliques[index]) if v not in separator]
+        separator, end = tree.separators[index], tree.spans[index][1]
         children = below.pop(index, [])
-        if not separator or tree.spans[index][1] > last or not (fresh or children):
+        if not separator or end > last:
             continue
-        columns = [block.columns[variable] for variable in fresh]
-        first = min([one.start for one in columns] + [found[child].first for child in children])
-        end = max([one.stop for one in columns] + [found[child].last for child in children])
-        tables = np.zeros((steps.rows(separator), end))
+        tables = {
+            variable: steps.within(index, separator, variable)
+            for variable in tree.cliques[index]
+            if variable in own and variable not in separator and partners[variable] >> end
+        }
         for child in children:
-            source = found[child]
-            part = slice(source.first, source.last)
-            tables[:, part] = steps.carried(index, tree.separators[child], source.tables[:, part], separator)
-        for variable, part in zip(fresh, columns, strict=True):
-            tables[:, part] = steps.within(index, separator, variable)
-        found[index] = _Source(tables, first, end)
-        below.setdefault(tree.parents[index], []).append(index)
+            further = {v: table for v, table in found[child].items() if partners[v] >> end}
+            tables |= steps.carried(index, tree.separators[child], further, separator)
+        if tables:
+            found[index] = tables
+            below.setdefault(tree.parents[index], []).append(index)
     return found

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.accounting.budget import Budget
@@ -35,6 +35,10 @@ from dpsyn_sql.ledger.preview import AccountState, ReleasePreview
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.planning.plan import ReleaseKey
+
+if TYPE_CHECKING:  # as in ``ledger/questions.py``
+    import numpy as np
+    from numpy.typing import NDArray
 
 Row = Mapping[str, Any]
 
@@ -120,6 +124,31 @@ class SqliteEntry:
         """
         number, self._asked = self._asked, self._asked + 1
         return StoredQuestion(self._debit, number, question)
+
+    @translate_errors
+    def charge(self, questions: Sequence[tuple[StoredQuestion, Sequence[PrivacyEvent]]]) -> None:
+        """Reserve the events of questions, of all or of none: one wait for the disk.
+
+        Raises:
+            PrivacyBudgetExceeded: together they would exceed what was debited.
+            ReleaseChanged, InternalError: as ``StoredQuestion.charge``.
+        """
+        with self._store.writing():
+            for question, events in questions:
+                for event in events:
+                    question.charge(event)
+
+    @translate_errors
+    def store(
+        self, answers: Sequence[tuple[StoredQuestion, Sequence[NDArray[np.int64]]]]
+    ) -> list[list[NDArray[np.int64]]]:
+        """Store the noisy answers of questions, all or none; of each the first one wins and is returned.
+
+        Raises:
+            ReleaseChanged, InternalError: as ``StoredQuestion.store``.
+        """
+        with self._store.writing():
+            return [question.store(answer) for question, answer in answers]
 
     @translate_errors
     def close_questions(self) -> None:

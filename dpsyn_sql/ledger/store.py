@@ -194,7 +194,8 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One IMMEDIATE transaction: all of it is committed, or nothing."""
+        """One IMMEDIATE transaction: all of it is committed, or nothing. Within another one it is a part of
+        that, whose end decides."""
         with phase("ledger"), self._transaction("BEGIN IMMEDIATE"):
             yield
 
@@ -233,6 +234,9 @@ class Store:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
         with self._one_at_a_time:
+            if self._connection.in_transaction:
+                yield
+                return
             self._connection.execute(begin)
             try:
                 yield

@@ -77,10 +77,11 @@ def in_words(mean: Fraction) -> str:
 
 def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
     """The one-way tables that the steps ask for, in domain order."""
+    answers = curator.ask_all([(Marginals(step.queries), step.budget) for step in steps])
     measured = {
         table.attrs: Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
-        for step in steps
-        for table in curator.ask(Marginals(step.queries), step.budget)
+        for answer in answers
+        for table in answer
     }
     return [measured[name,] for name in domain.names]
 

@@ -383,3 +383,7 @@ class Curator(Protocol):
             BudgetError: the budget cannot pay for such a question; nothing was charged.
             PrivacyBudgetExceeded: the ledger does not hold the cost; nothing was counted.
         """
+
+    def ask_all(self, asked: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+        """The noisy answers to questions that do not depend on each other's, in order: as ``ask``, but all
+        are charged before the first is counted, which waits for the disk once."""

@@ -53,11 +53,10 @@ FAULTS = (
         f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
         (
             DOOR,
-            "            for event in (question_parts.event, *question_parts.further):\n                asked.charge(event)\n"
-            "            stored = asked.store(question_parts.noisy())\n",
-            "            noisy = question_parts.noisy()\n"
-            "            for event in (question_parts.event, *question_parts.further):\n                asked.charge(event)\n"
-            "            stored = asked.store(noisy)\n",
+            "            self._entry.charge([(questions[place], parts[place].events) for place in fresh])\n"
+            "            noisy = [(questions[place], parts[place].noisy()) for place in fresh]\n",
+            "            noisy = [(questions[place], parts[place].noisy()) for place in fresh]\n"
+            "            self._entry.charge([(questions[place], parts[place].events) for place in fresh])\n",
         ),
     ),
     fault(
@@ -115,7 +114,25 @@ FAULTS = (
     fault(
         "a replay measures again",
         f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
-        (DOOR, "        if stored is None:\n", "        if True:\n"),
+        (DOOR, "enumerate(stored) if answer is None]", "enumerate(stored)]"),
+    ),
+    fault(
+        "of questions asked together the first is charged",
+        f"{CURATOR}::test_questions_asked_together_are_all_charged_before_one_is_counted",
+        (
+            DOOR,
+            "self._entry.charge([(questions[place], parts[place].events) for place in fresh])",
+            "self._entry.charge([(questions[place], parts[place].events) for place in fresh[:1]])",
+        ),
+    ),
+    fault(
+        "what fails together is charged in part",
+        f"{CURATOR}::test_of_questions_asked_together_that_cost_too_much_none_is_charged_or_counted",
+        (
+            "dpsyn_sql/ledger/store.py",
+            "            if self._connection.in_transaction:\n                yield\n",
+            '            if self._connection.in_transaction:\n                yield\n                self._connection.execute("COMMIT")\n                self._connection.execute(begin)\n',
+        ),
     ),
     fault(
         "another letter case is another account",

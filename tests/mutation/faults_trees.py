@@ -85,9 +85,9 @@ FAULTS = (
         "choices of parts are not charged",
         f"{TREES_ASKED}::test_a_tree_of_several_parts_charges_its_tests_and_its_choices[gdp]",
         (
-            DOOR,
-            "for event in (question_parts.event, *question_parts.further):",
-            "for event in (question_parts.event,):",
+            "dpsyn_sql/private/measure/question_parts.py",
+            "return self.event, *self.further",
+            "return (self.event,)",
         ),
     ),
     fault(

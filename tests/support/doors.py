@@ -17,7 +17,14 @@ from dpsyn_sql.planning.row_labels import check_labels
 from dpsyn_sql.private.measure.scores import scored
 
 
-class FakeCurator:
+class OneByOne:
+    """Answers questions that are asked together as if they were not."""
+
+    def ask_all(self, asked):
+        return [self.ask(question, budget) for question, budget in asked]
+
+
+class FakeCurator(OneByOne):
     """A curator without ledger and noise: ``table`` says what a marginal holds, and all answers follow.
 
     ``asked``: of each question its kind as ledgers have it, its marginals and its budget. What no method may

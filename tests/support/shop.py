@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from support.domains import attribute
+from support.doors import OneByOne
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -89,7 +90,7 @@ def shop(customers, seed=0):
     return {"customers": top, "orders": middle, "items": leaf}
 
 
-class Door:
+class Door(OneByOne):
     """A curator of the rows of one table, in weights, with the Gaussian noise that budgets buy (none if
     ``exact``). ``asked``: the attributes of all tables that were asked about."""
 

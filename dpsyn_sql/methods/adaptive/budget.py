@@ -191,8 +191,8 @@ class Settings:
     """Budget of a pair grows with cells^0.6 (2/3 is the optimum for raw L1 noise)."""
 
     iterations: int = 200
-    tolerance: float = 0.5
-    """The most steps of a fit, and the misfit that ends it. Few fits need all of the steps."""
+    tolerance: float = 1.0
+    """The most steps of a fit that forms questions, and the misfit that ends it. Few need all of them."""
 
     tolerance_first: float = 4.0
     tolerance_last: float = 0.5

@@ -137,13 +137,14 @@ def first_tables(
     """The one-way tables that the steps tell, in domain order; ``rows``: the total, if nobody asks for it."""
     if not any(step.residuals for step in steps):
         return one_way_tables(domain, curator, steps)
-    residuals, total = dict[str, NoisyResidual](), rows or Observation(np.zeros(()), np.zeros(()))
+    total = rows or Observation(np.zeros(()), np.zeros(()))
+    beyond = [step for step in steps if step.residuals]
     for step in steps:
-        if step.residuals:
-            residuals |= {r.attrs[0]: r for r in curator.ask(Residuals(step.queries), step.budget)}
-        else:
+        if not step.residuals:
             (table,) = curator.ask(Marginals(step.queries), step.budget)
             total = Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
+    answers = curator.ask_all([(Residuals(step.queries), step.budget) for step in beyond])
+    residuals = {residual.attrs[0]: residual for answer in answers for residual in answer}
     return [_table(total, attribute.size, residuals.get(attribute.name)) for attribute in domain.attributes]
 
 
@@ -166,9 +167,8 @@ def tables_measured(
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     together = _asked_together(weights, task.working.sizes)
     shares = budget.split([math.fsum(weights[scope] for scope in scopes) for scopes in together])
-    ask, found = _residuals if budget.gaussian else _whole, dict[Scope, Observation]()
-    for scopes, share in zip(together, shares, strict=True):
-        found |= ask(task, known, scopes, share)
+    ask = _residuals if budget.gaussian else _whole
+    found = ask(task, known, list(zip(together, shares, strict=True)))
     tables = {**known.tables, **known.beside}
     for scope in weights:
         tables[scope] = pooled(tables[scope], found[scope]) if scope in tables else found[scope]
@@ -193,29 +193,35 @@ _CELLS_TOGETHER = 2**20
 
 def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[Scope, Observation]:
     """All known tables and one more, with all its margins."""
-    return {**known.tables, **known.beside, **_whole(task, known, [scope], budget)}
+    return {**known.tables, **known.beside, **_whole(task, known, [([scope], budget)])}
 
 
-def _whole(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
-    queries = task.working.queries(scopes)
+Shares = Sequence[tuple[Sequence[Scope], Budget]]
+# Tables that a question asks for, and its part of the budget.
+
+
+def _whole(task: Task, known: Known, shares: Shares) -> dict[Scope, Observation]:
+    asked = [(Marginals(task.working.queries(scopes)), share) for scopes, share in shares]
     return {
         scope: Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
-        for scope, table in zip(scopes, task.curator.ask(Marginals(queries), share), strict=True)
+        for (scopes, _), answer in zip(shares, task.curator.ask_all(asked), strict=True)
+        for scope, table in zip(scopes, answer, strict=True)
     }
 
 
-def _residuals(task: Task, known: Known, scopes: Sequence[Scope], share: Budget) -> dict[Scope, Observation]:
+def _residuals(task: Task, known: Known, shares: Shares) -> dict[Scope, Observation]:
     """Measured residuals on the margins of the present model, which are made of the one-way tables."""
-    queries = task.working.queries(scopes)
+    asked = [(Residuals(task.working.queries(scopes)), share) for scopes, share in shares]
     with phase("model"):
-        model = joints_of(known.beliefs, scopes)
+        model = joints_of(known.beliefs, [scope for scopes, _ in shares for scope in scopes])
     return {
         scope: Observation(
             filled(known.total * model[scope], task.working.turned(scope, interaction(table))),
             np.asarray(noise(table)),
             filled=True,
         )
-        for scope, table in zip(scopes, task.curator.ask(Residuals(queries), share), strict=True)
+        for (scopes, _), answer in zip(shares, task.curator.ask_all(asked), strict=True)
+        for scope, table in zip(scopes, answer, strict=True)
     }
 
 

@@ -6,6 +6,7 @@ store the noisy answer, hand out what is stored. No room outside ``private`` see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsyn_sql.accounting.budget import Budget
@@ -69,29 +70,46 @@ class LocalCurator:
     def ask(self, question: Question[Answer], budget: Budget) -> Answer:
         """The noisy answer, at a cost of at most ``budget``; in a replay the stored answer.
 
-        The file of each question in ``measure/questions`` states its claim. docs/privacy.md ("One door,
-        charged first", "The ledger") says why the order of the steps matters.
+        Raises:
+            As ``ask_all``.
+        """
+        (answer,) = self.ask_all([(question, budget)])
+        return answer
+
+    def ask_all(self, asked: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+        """The noisy answers to questions, each at a cost of at most its budget, as if asked one by one.
+
+        All are charged before the first is counted. The file of each question in ``measure/questions`` states
+        its claim. docs/privacy.md ("One door, charged first", "The ledger") says why the order of the steps
+        matters.
 
         Raises:
-            BudgetError: the budget cannot pay for such a question; nothing was charged.
-            InternalError: the door does not know the question or may not answer it now, or the budget is of
+            BudgetError: a budget cannot pay for its question; nothing was charged.
+            InternalError: the door does not know a question or may not answer it now, or a budget is of
                 another kind than the entry's.
-            PrivacyBudgetExceeded: the entry does not hold the cost; nothing was counted.
-            ReleaseChanged: the stored question of this number differs.
+            PrivacyBudgetExceeded: the entry does not hold the cost of all; nothing was charged or counted.
+            ReleaseChanged: the stored question of a number differs.
         """
-        if budget.kind != self._entry.budget.kind:  # the kind chooses the noise, the entry's sets its price
-            raise InternalError(f"a release of {self._entry.budget.kind} budgets was asked for {budget.kind}")
-        question_parts = parts_of_question(question, budget, self._private_side)
-        self._asked += 1
-        self._events += 1 + len(question_parts.further)
-        asked = self._entry.ask({**question_parts.named, **event_to_dict(question_parts.event)})
-        stored = asked.stored
-        if stored is None:
-            for event in (question_parts.event, *question_parts.further):
-                asked.charge(event)
-            stored = asked.store(question_parts.noisy())
-        self._measured += question_parts.shown(stored)
-        return question_parts.read(stored)
+        asked = tuple(asked)
+        for _, budget in asked:
+            if budget.kind != self._entry.budget.kind:  # it chooses the noise, the entry's sets its price
+                own = self._entry.budget.kind
+                raise InternalError(f"a release of {own} budgets was asked for {budget.kind}")
+        parts = [parts_of_question(question, budget, self._private_side) for question, budget in asked]
+        self._asked += len(parts)
+        self._events += sum(1 + len(own.further) for own in parts)
+        questions = [self._entry.ask({**own.named, **event_to_dict(own.event)}) for own in parts]
+        stored = [question.stored for question in questions]
+        fresh = [place for place, answer in enumerate(stored) if answer is None]
+        if fresh:
+            self._entry.charge([(questions[place], parts[place].events) for place in fresh])
+            noisy = [(questions[place], parts[place].noisy()) for place in fresh]
+            for place, answer in zip(fresh, self._entry.store(noisy), strict=True):
+                stored[place] = answer
+        kept = [(own, answer) for own, answer in zip(parts, stored, strict=True) if answer is not None]
+        for own, answer in kept:
+            self._measured += own.shown(answer)
+        return [own.read(answer) for own, answer in kept]
 
     @property
     def questions(self) -> int:

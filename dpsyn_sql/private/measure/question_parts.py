@@ -36,6 +36,11 @@ class QuestionParts(Generic[Answer]):
     shown: Callable[[Arrays], Sequence[NoisyMarginal | NoisyResidual]] = lambda arrays: ()
     further: tuple[PrivacyEvent, ...] = ()
 
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """All of them."""
+        return self.event, *self.further
+
 
 def tables_named(
     ask: str, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()

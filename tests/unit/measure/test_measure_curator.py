@@ -4,7 +4,7 @@ import typing
 
 import numpy as np
 import pytest
-from support.doors import FakeCounter, NoNoise, OneRelease
+from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
@@ -70,6 +70,47 @@ def test_an_overdrawn_question_is_not_counted(log):
     with pytest.raises(PrivacyBudgetExceeded):
         curator.ask(Marginals([A]), Budget("gdp", 6 * 10**12))
     assert log == [] and len(entry.events) == 1
+
+
+def test_questions_asked_together_are_all_charged_before_one_is_counted(log):
+    """They are the questions that one by one would be: equal numbers, events and answers, and each replays the other."""
+    release, share = OneRelease(Budget("gdp", 10**13)), Budget("gdp", 4 * 10**12)
+    asked = [(Marginals([A]), share), (Marginals([AB]), share)]
+    entry = NotedEntry(release.open(), log)
+    together = curator_of(log, entry)
+    answers = together.ask_all(asked)
+    assert [step if isinstance(step, str) else "noise" for step in log] == ["charge"] * 2 + [
+        "count",
+        "noise",
+    ] * 2 + ["store"] * 2
+    alone = OneRelease(Budget("gdp", 10**13))
+    one_by_one = curator_of([], alone.open())
+    expected = [one_by_one.ask(question, budget) for question, budget in asked]
+    assert entry.events == alone.open().events and len(entry.events) == together.events == 2
+    assert [table.values.tolist() for answer in answers for table in answer] == [
+        table.values.tolist() for answer in expected for table in answer
+    ]
+    log.clear()
+    replayed, again = curator_of(log, release.open()), curator_of(log, alone.open())
+    assert [replayed.ask(*one)[0].values.tolist() for one in asked] == [
+        answer[0].values.tolist() for answer in answers
+    ]
+    assert len(again.ask_all(asked)) == 2 and log == []
+
+
+def test_a_run_that_ended_between_two_questions_goes_on_with_the_second(log):
+    release, share = OneRelease(Budget("gdp", 10**13)), Budget("gdp", 4 * 10**12)
+    first = curator_of([], release.open(), table=lambda query: 5 * tens(query)).ask(Marginals([A]), share)
+    answers = curator_of(log, release.open()).ask_all([(Marginals([A]), share), (Marginals([AB]), share)])
+    assert (answers[0][0].values == first[0].values).all() and answers[1][0].values.max() < 20
+    assert len(log) == 2 and len(release.open().events) == 2
+
+
+def test_of_questions_asked_together_that_cost_too_much_none_is_charged_or_counted(log):
+    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    with pytest.raises(PrivacyBudgetExceeded):
+        curator.ask_all([(Marginals([A]), Budget("gdp", 6 * 10**12))] * 2)
+    assert log == [] and entry.events == ()
 
 
 def test_a_repeated_marginal_counts_each_time(log):
