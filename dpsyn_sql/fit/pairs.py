@@ -3,7 +3,7 @@
 Out-of-clique queries (Koller and Friedman 2009, 10.3.3.2) of many variables at once. Of a pair the variable
 that comes in earlier, from the roots on, is carried to the clique that brings in the later one: its joint
 table with a separator becomes that with the next one by the conditional distribution of the next given the
-last. The tables of a block of variables are columns of one matrix, so that a step is one product for all.
+last. The tables of a block of variables are rows of one matrix, so that a step is one product for all.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dpsyn_sql.fit.belief import Beliefs, arranged, marginals, summed
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 
 _WIDEST = 1_024
-# Columns of a block: wider ones are multiplied no faster.
+# Rows of a block: longer ones are multiplied no faster.
 
 _MOST_CELLS = 2**22
-# About the most cells of a matrix: separators times columns.
+# About the most cells of a matrix: rows times separators.
 
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
@@ -51,17 +51,17 @@ def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArra
         for variable in block:
             for other in partners[variable]:
                 wanted.setdefault(other, []).append(variable)
-        tables = {variable: own[variable,][None] for variable in block}
+        tables = {variable: own[variable,][:, None] for variable in block}
         for other, variable, table in _tables(steps, tables, wanted):
             if variable < other:
-                found[variable, other] = table.T
+                found[variable, other] = table
             else:
-                found[other, variable] = table
+                found[other, variable] = table.T
     return found
 
 
 def _blocks(tree: JunctionTree, variables: Sequence[int]) -> Iterator[list[int]]:
-    """Runs of variables whose codes together are the columns of a matrix."""
+    """Runs of variables whose codes together are the rows of a matrix."""
     rows = max((math.prod(tree.sizes[v] for v in separator) for separator in tree.separators), default=1)
     most, block, held = min(_WIDEST, _MOST_CELLS // rows), list[int](), 0
     for variable in variables:
@@ -74,7 +74,7 @@ def _blocks(tree: JunctionTree, variables: Sequence[int]) -> Iterator[list[int]]
 
 
 Tables = dict[int, FloatArray]
-"""Of variables their joint tables (configurations of a separator, codes) with it."""
+"""Of variables their joint tables (codes, configurations of a separator) with it."""
 
 
 class _Steps:
@@ -89,44 +89,43 @@ class _Steps:
         return math.prod(self.tree.sizes[variable] for variable in scope)
 
     def within(self, index: int, target: Scope, variable: int) -> FloatArray:
-        """(Configurations of ``target``, codes of ``variable``), all in one clique."""
-        table = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*target, variable))
-        return table.reshape(-1, self.tree.sizes[variable])
+        """(Codes of ``variable``, configurations of ``target``), all in one clique."""
+        table = arranged(self.beliefs.tables[index], self.tree.cliques[index], (variable, *target))
+        return table.reshape(self.tree.sizes[variable], -1)
 
     def carried(self, index: int, separator: Scope, tables: Tables, target: Scope) -> Tables:
         """The tables with ``target`` of variables whose tables with a separator of this clique are known."""
         if target == separator or not tables:
             return tables
         first, *others = tables.values()
-        columns = np.concatenate([first, *others], axis=1) if others else first
-        columns = self._carried(index, separator, columns, target)
-        ends = itertools.accumulate(table.shape[1] for table in tables.values())
-        return {v: columns[:, end - tables[v].shape[1] : end] for v, end in zip(tables, ends, strict=True)}
+        rows = np.concatenate([first, *others]) if others else first
+        rows = self._carried(index, separator, rows, target)
+        ends = itertools.accumulate(len(table) for table in tables.values())
+        return {v: rows[end - len(tables[v]) : end] for v, end in zip(tables, ends, strict=True)}
 
     def _carried(self, index: int, separator: Scope, tables: FloatArray, target: Scope) -> FloatArray:
-        """P(T, v) = sum over S without T of P(T without S | S) P(S, v), S the separator; of each column."""
+        """P(v, T) = sum over S without T of P(v, S) P(T without S | S), S the separator; of each row."""
         kept = tuple(v for v in separator if v in target)
         gone = tuple(v for v in separator if v not in target)
         new = tuple(v for v in target if v not in separator)
-        tables = tables.reshape([*(self.tree.sizes[v] for v in separator), -1])
+        tables = tables.reshape([-1, *(self.tree.sizes[v] for v in separator)])
         if not new:
-            return summed(tables, [separator.index(v) for v in gone]).reshape(self.rows(target), -1)
-        tables = tables.transpose([*(separator.index(v) for v in (*kept, *gone)), len(separator)])
-        tables = tables.reshape(self.rows(kept), self.rows(gone), -1)
-        mixed = self._conditional(index, kept, gone, new) @ tables
+            return summed(tables, [1 + separator.index(v) for v in gone]).reshape(-1, self.rows(target))
+        tables = tables.transpose([0, *(1 + separator.index(v) for v in (*kept, *gone))])
+        tables = tables.reshape(-1, self.rows(kept), self.rows(gone)).transpose(1, 0, 2)
+        mixed = (tables @ self._conditional(index, kept, gone, new)).transpose(1, 0, 2)
         names = (*kept, *new)
-        if names != target:
-            mixed = mixed.reshape([*(self.tree.sizes[v] for v in names), -1])
-            mixed = mixed.transpose([*(names.index(v) for v in target), len(names)])
-        return mixed.reshape(self.rows(target), -1)
+        mixed = mixed.reshape([-1, *(self.tree.sizes[v] for v in names)])
+        mixed = mixed.transpose([0, *(1 + names.index(v) for v in target)])
+        return mixed.reshape(-1, self.rows(target))
 
     def _conditional(self, index: int, kept: Scope, gone: Scope, new: Scope) -> FloatArray:
-        """P(new | kept, gone) in a clique, three axes: configurations of kept, new and gone."""
+        """P(new | kept, gone) in a clique, three axes: configurations of kept, gone and new."""
         place = index, kept, gone, new
         if place not in self._known:
-            local = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*kept, *new, *gone))
-            local = local.reshape(self.rows(kept), self.rows(new), self.rows(gone))
-            weight = local.sum(axis=1, keepdims=True)
+            local = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*kept, *gone, *new))
+            local = local.reshape(self.rows(kept), self.rows(gone), self.rows(new))
+            weight = local.sum(axis=2, keepdims=True)
             self._known[place] = np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
         return self._known[place]
 
@@ -134,8 +133,8 @@ class _Steps:
 def _tables(
     steps: _Steps, own: Tables, wanted: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, int, FloatArray]]:
-    """(later variable, variable of the block, their joint table with the later one first) of what is
-    ``wanted``: by the later variable those of the block, whose ``own`` tables are (1, codes)."""
+    """(later variable, variable of the block, their joint table with the later one last) of what is
+    ``wanted``: by the later variable those of the block, whose ``own`` tables are (codes, 1)."""
     tree, places = steps.tree, steps.tree.places
     partners = dict.fromkeys(own, 0)  # the places of each one's as bits
     for later, variables in wanted.items():
