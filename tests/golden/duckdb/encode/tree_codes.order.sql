@@ -59,3 +59,5 @@ SELECT
     n,
     w
 FROM family
+ORDER BY
+    u
