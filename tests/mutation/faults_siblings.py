@@ -99,7 +99,7 @@ FAULTS = (
     fault(
         "the class looks at rows of other units",
         f"{CLASSES}::test_neither_other_units_nor_the_order_of_rows_have_a_say",
-        (DRAW, "sum(CAST({row} AS BIGINT))", "sum(sum(CAST({row} AS BIGINT))) OVER ()"),
+        (DRAW, "sum(CAST({row} AS BIGINT)) AS BIGINT)", "sum(sum(CAST({row} AS BIGINT))) OVER () AS BIGINT)"),
     ),
     fault(
         "classes depend on how many rows there are",
@@ -119,6 +119,11 @@ FAULTS = (
         "all classes of a unit draw one number",
         f"{CLASSES}::test_a_class_is_drawn_with_its_probability",
         (DRAW, "CAST({first + j} AS BIGINT)", "CAST({first} AS BIGINT)"),
+    ),
+    fault(
+        "sums of classes run into each other",
+        f"{CLASSES}::test_sums_of_classes_that_share_a_number_keep_apart",
+        (DRAW, "(rows * sum(", "(sum("),
     ),
     fault(
         "sums of a class may overflow",
