@@ -9,7 +9,7 @@
 --      packed (mixed-radix codes: <expression> AS p<i>), weight (of all rows of a unit together),
 --      numbered (whether the number of the unit and of its rows are kept too)
 -- out: p0, p1, ..., w BIGINT (the weight of the row) and, if numbered, u BIGINT (the same for all rows of a unit)
---      and n BIGINT (its rows)
+--      and n BIGINT (its rows), in the order of u
 WITH kept AS (
 {{ kept }}
 ),
@@ -68,3 +68,7 @@ SELECT
 {% endif %}
     CAST({{ weight }} // n AS BIGINT) AS w
 FROM family
+{% if numbered %}
+ORDER BY
+    u
+{% endif %}

@@ -4,8 +4,8 @@
 --      order (columns: rows of one parent that tie in them are equal in all codes),
 --      packed (mixed-radix codes: <expression> AS p<i>),
 --      numbered (whether the number of the family and of its rows are kept too)
--- out: p0, p1, ..., w BIGINT (the weight of the row) and, if numbered, u BIGINT (the same for the rows of one parent)
---      and n BIGINT (how many these are)
+-- out: p0, p1, ..., w INTEGER (the weight of the row) and, if numbered, u BIGINT (the same for the rows of one parent)
+--      and n INTEGER (how many these are), in the order of u
 WITH family AS (
     SELECT
 {% for column in before %}
@@ -38,3 +38,7 @@ SELECT
 {% endif %}
     w
 FROM family
+{% if numbered %}
+ORDER BY
+    u
+{% endif %}

@@ -10,12 +10,11 @@ WITH coded AS (
 ),
 met AS MATERIALIZED (
     SELECT
-        up.rowid AS parent{% if codes %},{% endif %}
-
+        up.rowid AS parent,
 {% for code in codes %}
-        coded.{{ code }} AS {{ code }}{% if not loop.last %},{% endif %}
-
+        coded.{{ code }} AS {{ code }},
 {% endfor %}
+        up.w AS parent_weight
     FROM coded
     JOIN {{ parent }} AS up
         ON coded.owner = up.key
@@ -24,7 +23,7 @@ families AS MATERIALIZED (
     SELECT
         parent,
         count(*) AS met,
-        LEAST(count(*), {{ most }}) AS kept
+        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS kept
     FROM met
     GROUP BY
         parent
@@ -33,10 +32,8 @@ families AS MATERIALIZED (
 -- difference. Where all rows are kept there is nothing to draw.
 numbered AS (
     SELECT
-        met.parent AS parent,
-{% for code in codes %}
-        met.{{ code }} AS {{ code }},
-{% endfor %}
+        met.*,
+        families.kept AS kept,
         up.h AS parent_lot,
         row_number() OVER (
             PARTITION BY
@@ -79,36 +76,23 @@ ranked AS (
 ),
 bounded AS (
     SELECT
-        met.parent AS parent{% if codes %},{% endif %}
-
-{% for code in codes %}
-        met.{{ code }} AS {{ code }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
+        met.*,
+        families.kept AS kept
     FROM met
     JOIN families
         ON met.parent = families.parent
         AND families.met = families.kept
-    UNION ALL
+    UNION ALL BY NAME
     SELECT
-        parent{% if codes %},{% endif %}
-
-{% for code in codes %}
-        {{ code }}{% if not loop.last %},{% endif %}
-
-{% endfor %}
+        * EXCLUDE (parent_lot, copy, lot, place)
     FROM ranked
     WHERE place <= {{ most }}
 )
 SELECT
-    bounded.parent AS parent,
+    parent,
 {% for code in codes %}
-    bounded.{{ code }} AS {{ code }},
+    {{ code }},
 {% endfor %}
-    CAST(families.kept AS INTEGER) AS n,
-    CAST(up.w // families.kept AS INTEGER) AS w
+    kept AS n,
+    parent_weight // kept AS w
 FROM bounded
-JOIN families
-    ON bounded.parent = families.parent
-JOIN {{ parent }} AS up
-    ON bounded.parent = up.rowid

@@ -3,77 +3,121 @@
 -- in:  coded (a query: owner, the key of the parent's row, and key, the row's own, as bytes, and codes),
 --      codes (names of codes, and of the moment if rows have an order),
 --      parent (the kept rows of the parent), unit (the number of a unit, in a row of the parent called up),
---      secret (the key of the draw), most (rows that are kept of one row of the parent)
--- out: unit BIGINT (the same for all rows of a unit), parent BIGINT (the place of the parent's row), key, the codes,
+--      secret (the key of the draw), most (rows that are kept of one row of the parent),
+--      carried (whether the unit stays: a table below has tables below it)
+-- out: unit BIGINT (the same for all rows of a unit; if it stays), parent BIGINT (the place of the parent's row), key, the codes,
 --      h UBIGINT (the lot of the row), n INTEGER (kept rows of the same parent), w INTEGER (its weight)
 WITH coded AS (
 {{ coded }}
 ),
-met AS (
+met AS MATERIALIZED (
     SELECT
         {{ unit }} AS unit,
         up.rowid AS parent,
-        up.key AS parent_key,
-        up.h AS parent_lot,
-        up.w AS parent_weight,
-        coded.key AS key{% if codes %},{% endif %}
-
+        coded.key AS key,
 {% for code in codes %}
-        coded.{{ code }} AS {{ code }}{% if not loop.last %},{% endif %}
-
+        coded.{{ code }} AS {{ code }},
 {% endfor %}
+        {{ dialect.lot(["coded.key"], "up.h", secret) }} AS h,
+        up.w AS parent_weight
     FROM coded
     JOIN {{ parent }} AS up
         ON coded.owner = up.key
     WHERE coded.key IS NOT NULL
 ),
--- Of rows with one key in one unit one stays. Those that tie are equal.
-single AS (
+repeated AS MATERIALIZED (
     SELECT
-        *,
+        unit,
+        key
+    FROM met
+    GROUP BY
+        unit,
+        key
+    HAVING count(*) > 1
+),
+-- Of rows with one key in one unit one stays. Those that tie are equal.
+numbered AS (
+    SELECT
+        met.*,
         row_number() OVER (
             PARTITION BY
-                unit,
-                key
+                met.unit,
+                met.key
             ORDER BY
-                parent_key{% if codes %},{% endif %}
+                up.key{% if codes %},{% endif %}
 
 {% for code in codes %}
-                {{ code }}{% if not loop.last %},{% endif %}
+                met.{{ code }}{% if not loop.last %},{% endif %}
 
 {% endfor %}
         ) AS copy
     FROM met
+    JOIN repeated
+        ON met.unit = repeated.unit
+        AND met.key = repeated.key
+    JOIN {{ parent }} AS up
+        ON met.parent = up.rowid
 ),
-drawn AS (
-    SELECT
-        *,
-        {{ dialect.lot(["key"], "parent_lot", secret) }} AS h
-    FROM single
+single AS MATERIALIZED (
+    SELECT met.*
+    FROM met
+    ANTI JOIN repeated
+        ON met.unit = repeated.unit
+        AND met.key = repeated.key
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (copy)
+    FROM numbered
     WHERE copy = 1
 ),
+families AS MATERIALIZED (
+    SELECT
+        parent,
+        count(*) AS met,
+        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS kept
+    FROM single
+    GROUP BY
+        parent
+),
+-- Where all rows are kept there is nothing to draw.
 ranked AS (
     SELECT
-        *,
+        single.*,
+        families.kept AS kept,
         row_number() OVER (
             PARTITION BY
-                parent
+                single.parent
             ORDER BY
-                h,
-                key
-        ) AS place,
-        LEAST(count(*) OVER (PARTITION BY parent), {{ most }}) AS kept
-    FROM drawn
+                single.h,
+                single.key
+        ) AS place
+    FROM single
+    JOIN families
+        ON single.parent = families.parent
+        AND families.met > families.kept
+),
+bounded AS (
+    SELECT
+        single.*,
+        families.kept AS kept
+    FROM single
+    JOIN families
+        ON single.parent = families.parent
+        AND families.met = families.kept
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (place)
+    FROM ranked
+    WHERE place <= {{ most }}
 )
 SELECT
+{% if carried %}
     unit,
+{% endif %}
     parent,
     key,
 {% for code in codes %}
     {{ code }},
 {% endfor %}
     h,
-    CAST(kept AS INTEGER) AS n,
-    CAST(parent_weight // kept AS INTEGER) AS w
-FROM ranked
-WHERE place <= {{ most }}
+    kept AS n,
+    parent_weight // kept AS w
+FROM bounded

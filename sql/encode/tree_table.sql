@@ -6,8 +6,8 @@
 --      numbers (of each child table whose number of rows is used: its kept rows, and its number),
 --      classes (of each child table whose classes are used: their table, and its number),
 --      above (a query like this of the parent; none: nothing above is used)
--- out: r BIGINT (the place of the row), unit BIGINT (the same for rows of one parent), n BIGINT (how many these are),
---      w BIGINT (the weight of the row), the columns and the order
+-- out: r BIGINT (the place of the row), unit BIGINT (the same for rows of one parent), n INTEGER (how many these are),
+--      w INTEGER (the weight of the row), the columns and the order
 SELECT
     own.rowid AS r,
     {{ unit }} AS unit,
@@ -17,8 +17,8 @@ SELECT
 {% for column in order %}
     own.{{ column }} AS {{ column }},
 {% endfor %}
-    CAST(own.n AS BIGINT) AS n,
-    CAST(own.w AS BIGINT) AS w
+    own.n AS n,
+    own.w AS w
 FROM {{ kept }} AS own
 {% for child in numbers %}
 LEFT JOIN (

@@ -7,6 +7,8 @@ DOOR = "tests/unit/measure/test_measure_siblings.py"
 CLASSES = "tests/unit/count/test_family_classes.py"
 ENCODED = "tests/unit/count/test_encoded_classes.py"
 SQL = "sql/count/siblings.sql"
+SUMS = "dpsyn_sql/private/count/sibling_sums.py"
+CHUNKS = f"{PAIRS}::test_a_chunk_may_end_in_a_family_and_have_its_rows_in_any_order"
 DRAW = "dpsyn_sql/private/encode/family_classes.py"
 ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
 SHARE = "w // (n - 1)"
@@ -31,6 +33,41 @@ FAULTS = (
         "pairs of rows of different units",
         ADDS,
         (SQL, "    GROUP BY\n        u,\n        v", "    GROUP BY\n        v"),
+    ),
+    fault(
+        "a product pairs a row with itself",
+        f"{PAIRS}::test_a_row_is_no_sibling_of_itself",
+        (SUMS, " - _summed(themselves, sums.shape, weights)", ""),
+    ),
+    fault(
+        "weights of products round up",
+        ADDS,
+        (SUMS, "rows[2] // (rows[1] - 1)", "(rows[2] + rows[1] - 2) // (rows[1] - 1)"),
+    ),
+    fault(
+        "a product is of rows of different units",
+        ADDS,
+        (SUMS, "family = np.repeat(np.arange(len(sizes)), sizes)", "family = np.repeat(0 * sizes, sizes)"),
+    ),
+    fault(
+        "the last family of a chunk is forgotten",
+        CHUNKS,
+        (SUMS, "self._open = rows[:, starts[-1] :] if len(starts) else rows", "pass"),
+    ),
+    fault(
+        "rows of a chunk are taken in their order",
+        CHUNKS,
+        (SUMS, 'np.argsort(rows[0], kind="stable")', "np.arange(rows.shape[1])"),
+    ),
+    fault(
+        "torn families are counted as several",
+        f"{PAIRS}::test_families_that_are_torn_and_wrong_codes_are_refused",
+        (SUMS, "np.array_equal(np.repeat(sizes, sizes), rows[1])", "True"),
+    ),
+    fault(
+        "kept codes are in no order",
+        f"{PAIRS}::test_families_of_several_chunks_follow_one_another",
+        ("sql/encode/families.sql", "ORDER BY\n    u\n", ""),
     ),
     fault(
         "parts of kept codes tear units",
@@ -62,7 +99,7 @@ FAULTS = (
     fault(
         "the class looks at rows of other units",
         f"{CLASSES}::test_neither_other_units_nor_the_order_of_rows_have_a_say",
-        (DRAW, "sum(CAST({row} AS BIGINT))", "sum(sum(CAST({row} AS BIGINT))) OVER ()"),
+        (DRAW, "sum(CAST({row} AS BIGINT)) AS BIGINT)", "sum(sum(CAST({row} AS BIGINT))) OVER () AS BIGINT)"),
     ),
     fault(
         "classes depend on how many rows there are",
@@ -82,6 +119,11 @@ FAULTS = (
         "all classes of a unit draw one number",
         f"{CLASSES}::test_a_class_is_drawn_with_its_probability",
         (DRAW, "CAST({first + j} AS BIGINT)", "CAST({first} AS BIGINT)"),
+    ),
+    fault(
+        "sums of classes run into each other",
+        f"{CLASSES}::test_sums_of_classes_that_share_a_number_keep_apart",
+        (DRAW, "(rows * sum(", "(sum("),
     ),
     fault(
         "sums of a class may overflow",

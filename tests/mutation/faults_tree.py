@@ -16,15 +16,15 @@ FAULTS = (
         f"{COUNTS}::test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys",
         (
             ROWS,
-            '{{ dialect.lot(["key"], "parent_lot", secret) }}',
-            '{{ dialect.lot(["p0"], "parent_lot", secret) }}',
+            '{{ dialect.lot(["coded.key"], "up.h", secret) }}',
+            '{{ dialect.lot(["coded.p0"], "up.h", secret) }}',
         ),
-        (ROWS, "                h,\n                key\n", "                h\n"),
+        (ROWS, "                single.h,\n                single.key\n", "                single.h\n"),
     ),
     fault(
         "weights of rows below round up",
         f"{COUNTS}::test_many_children_of_one_parent",
-        (LEAVES, "up.w // families.kept", "(up.w + families.kept - 1) // families.kept"),
+        (LEAVES, "parent_weight // kept", "(parent_weight + kept - 1) // kept"),
     ),
     fault(
         "weights of inner rows round up",
@@ -36,14 +36,14 @@ FAULTS = (
         FULL,
         (
             ROWS,
-            "LEAST(count(*) OVER (PARTITION BY parent), {{ most }}) AS kept",
-            "count(*) OVER (PARTITION BY parent) AS kept",
+            "        families.kept AS kept,\n        row_number()",
+            "        families.met AS kept,\n        row_number()",
         ),
     ),
     fault(
         "a leaf weighs as if its parent had no siblings",
         ADDS,
-        (LEAVES, "up.w // families.kept", "1048576 // families.kept"),
+        (LEAVES, "parent_weight // kept", "1048576 // kept"),
     ),
     fault(
         "a row joins with every row below that it has",
@@ -67,26 +67,17 @@ FAULTS = (
     fault(
         "the rows of a family are those of a key, of any unit",
         ADDS,
-        (
-            ROWS,
-            "            PARTITION BY\n                parent\n            ORDER BY\n                h,",
-            "            PARTITION BY\n                parent_key\n            ORDER BY\n                h,",
-        ),
-        (ROWS, "count(*) OVER (PARTITION BY parent)", "count(*) OVER (PARTITION BY parent_key)"),
+        (ROWS, "up.rowid AS parent", "min(up.rowid) OVER (PARTITION BY up.key) AS parent"),
     ),
     fault(
         "of a key one row is kept, whatever its unit",
         SHARED,
-        (
-            ROWS,
-            "            PARTITION BY\n                unit,\n                key",
-            "            PARTITION BY\n                key",
-        ),
+        (ROWS, "{{ unit }} AS unit", "0 AS unit"),
     ),
     fault(
         "duplicates of a key are kept twice",
         f"{COUNTS}::test_a_row_that_is_there_twice_is_kept_once_if_rows_hang_on_it",
-        (ROWS, "    WHERE copy = 1", "    WHERE copy <= 2"),
+        (ROWS, "WHERE copy = 1", "WHERE copy <= 2"),
     ),
     fault(
         "a unit that is there twice is kept twice",
@@ -119,7 +110,7 @@ FAULTS = (
     fault(
         "the rows of a parent count by what all of a unit's rows weigh",
         f"{COUNTS}::test_many_children_of_one_parent",
-        ("sql/count/siblings.sql", "w // (n - 1)", "1048576 // (n - 1)"),
+        ("dpsyn_sql/private/count/sibling_sums.py", "rows[2] // (rows[1] - 1)", "1048576 // (rows[1] - 1)"),
     ),
     fault(
         "a table is discovered after another was opened",

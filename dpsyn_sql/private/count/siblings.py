@@ -1,7 +1,8 @@
-"""PRIVATE: exact tables of pairs of rows of one family, by generated SQL over the encoded source.
+"""PRIVATE: exact tables of pairs of rows of one family, over the encoded source.
 
 A family is the rows of one unit, or in a tree of tables those of one row of the parent. Its rows are counted
-by bin first, so that a family of many rows costs as much as its bins.
+by bin first, so that a family of many rows costs as much as its bins. One database hands on codes, family by
+family; where rows lie in parts, generated SQL counts them there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.private.count.marginalise import scatter
+from dpsyn_sql.private.count.sibling_sums import SiblingSums
 from dpsyn_sql.private.count.statements import digit
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding, Tally
@@ -46,16 +48,18 @@ def sibling_tables(
 
     Args:
         engine: holds the codes.
-        encoding: with the columns p0, p1, ... of ``packs``, u, n and w, of the kept rows; all rows of a unit
-            are in one part.
+        encoding: with the columns p0, p1, ... of ``packs``, u, n and w, of the kept rows. It was kept, in the
+            order of u; where rows lie in parts, all rows of a unit are in one.
         domain: the public domain.
         packs: positions of attributes, each pack from the most significant digit down.
         queries: two attributes each, which may be the same, of few bins; they were checked.
 
     Raises:
         EngineFailure: a statement failed.
-        InternalError: a code is wrong.
+        InternalError: a code is wrong, or kept rows have another order.
     """
+    if not engine.in_parts:
+        return _multiplied(engine, encoding, SiblingSums(domain, packs, queries))
     tallies = [sibling_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
     found = []
     with phase("count", len(queries)) as advance:
@@ -64,6 +68,17 @@ def sibling_tables(
             found.append(scatter([result[key] for key in _KEYS], result["n"], query.shape(domain)))
             advance(1)
     return found
+
+
+def _multiplied(engine: SourceEngine, encoding: Encoding, sums: SiblingSums) -> list[NDArray[np.int64]]:
+    """The tables of codes that were kept."""
+    with phase("count", engine.parts(encoding)) as advance:
+        done = 0
+        for place, codes in engine.chunks(sums.columns, over=encoding, step="reading codes"):
+            advance(place - done)
+            done = place
+            sums.add(codes)
+        return sums.tables()
 
 
 def sibling_tally(

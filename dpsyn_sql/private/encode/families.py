@@ -51,7 +51,7 @@ def encode_families(
     used = {place for pack in packs for place in pack}
     for group in families.groups:
         group.check(Domain(families.domain.attributes[: families.written]), bound.max_rows)
-    columns = _Columns(families, dialect, bound.key)
+    columns = _Columns(families, dialect, bound.key, bound.max_rows)
     codes = {place: columns.code(place) for place in sorted(used)}
     return render(
         "encode/families",
@@ -77,6 +77,7 @@ class _Columns:
     families: Families
     dialect: Dialect
     key: int
+    most: int
 
     def code(self, place: int) -> Fragment:
         """The code of an attribute, from the columns of the template."""
@@ -106,5 +107,7 @@ class _Columns:
         for number, group in enumerate(self.families.groups):
             if index(group.attribute.name) in used:
                 codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
-                drawn = class_expression(group, codes, Fragment("unit"), self.key, self.dialect, number)
+                drawn = class_expression(
+                    group, codes, Fragment("unit"), self.key, self.dialect, rows=self.most, number=number
+                )
                 yield Fragment(f"{drawn} AS z{number}")

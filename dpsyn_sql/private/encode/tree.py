@@ -143,7 +143,8 @@ class TreeCodes:
             return render("encode/tree_leaves", dialect=self._dialect, **values)
         above = self._tree[table.parent].parent is None
         unit = Fragment("up.rowid" if above else "up.unit")
-        return render("encode/tree_rows", dialect=self._dialect, unit=unit, **values)
+        carried = any(self._tree.children(child.name) for child in self._tree.children(table.name))
+        return render("encode/tree_rows", dialect=self._dialect, unit=unit, carried=carried, **values)
 
     def attach(self, name: str, groups: Sequence[FamilyClass]) -> None:
         """Draw classes of the rows that each kept row of the parent has in the table ``name``: attributes of
@@ -183,7 +184,9 @@ class TreeCodes:
                 name: Fragment(f"CAST(child.p{index(name)} AS BIGINT)") for name in group.costs.attributes
             }
             lot = Fragment("up.h")
-            code = class_expression(group, codes, lot, self._key, self._dialect, first + number)
+            code = class_expression(
+                group, codes, lot, self._key, self._dialect, rows=table.most, number=first + number
+            )
             drawn.append(Fragment(f"{code} AS z{number}"))
         parent = self._kept[table.parent or ""]
         return render("encode/tree_classes", parent=parent, rows=self._rows(table.name, used), classes=drawn)
@@ -194,9 +197,9 @@ class TreeCodes:
         """The query that gives the codes and the weight of the kept rows of one table.
 
         Column ``p<i>`` is the mixed-radix code of the attributes of ``families.domain`` in ``packs[i]``, the
-        first the most significant, in the smallest unsigned type. ``w`` is the weight of a row, BIGINT: that
+        first the most significant, in the smallest unsigned type. ``w`` is the weight of a row, INTEGER: that
         of its parent's row // n. ``numbered``: there are also ``u``, BIGINT, the same for the rows of one
-        parent, and ``n``, BIGINT, how many these are.
+        parent, and ``n``, INTEGER, how many these are.
 
         Raises:
             InternalError: other attributes than those of ``self.families``.
@@ -264,7 +267,9 @@ class TreeCodes:
                 number = self._number(one.table)
                 if one.group is None:
                     rows = Fragment(f"COALESCE(number{number}.n, 0)")
-                    code = encode_expression(families.domain.attributes[place], rows, dialect=self._dialect)
+                    attribute = families.domain.attributes[place]
+                    found = encode_expression(attribute, rows, dialect=self._dialect)
+                    code = Fragment(f"CAST({found} AS {self._dialect.code_type(attribute.size)})")
                 else:
                     code = Fragment(f"classes{number}.z{self._groups[one.table].index(one.group)}")
             yield Fragment(f"{code} AS p{place}")

@@ -1,7 +1,7 @@
 """Tables of pairs of rows of one unit: brute force agrees, and a unit changes them by at most its weight."""
 
 from collections import defaultdict
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import duckdb
 import numpy as np
@@ -16,6 +16,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.sibling_sums import SiblingSums
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -61,11 +62,15 @@ def filled(con, rows):
 
 
 def tables(rows, most=MOST, asked=ASKED):
+    """Of one database, which hands on codes; where rows lie in parts, statements count the same."""
     with duckdb.connect() as con:
         filled(con, rows)
         counter = counter_over(DuckDBEngine(con), most)
         found = counter.siblings(asked)
         counter.close()
+        parts = PartedEngine(con, "visits", 3, unit="who")
+        for table, other in zip(found, counter_over(parts, most).siblings(asked), strict=True):
+            np.testing.assert_array_equal(table, other)
     return found
 
 
@@ -155,6 +160,64 @@ def test_rows_in_parts_are_paired_as_in_one_database():
         found = counter_over(engine).siblings(ASKED)
     for query, table in zip(ASKED, found, strict=True):
         np.testing.assert_array_equal(table, by_hand(rows, query))
+
+
+def codes_of_rows(rows):
+    """Columns of codes as the counter reads them, in the order of the rows."""
+    units = sorted({row[0] for row in rows})
+    sizes = [sum(row[0] == unit for row in rows) for unit in units]
+    numbers = np.array([units.index(row[0]) for row in rows])
+    n = np.array(sizes)[numbers]
+    codes = np.array([row[1:] for row in rows])
+    packed = codes[:, 0] * SIZES[1] + codes[:, 1]
+    return {"u": numbers, "n": n, "w": WEIGHT // n, "p0": packed, "p1": codes[:, 2]}
+
+
+def summed(columns, cuts):
+    sums = SiblingSums(DOMAIN, [(0, 1), (2,)], ASKED)
+    assert set(sums.columns) == set(columns)
+    edges = [0, *cuts, len(columns["u"])]
+    for start, stop in pairwise(edges):
+        sums.add({name: column[start:stop] for name, column in columns.items()})
+    return sums.tables()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.lists(st.integers(0, 40), max_size=5))
+def test_a_chunk_may_end_in_a_family_and_have_its_rows_in_any_order(seed, cuts):
+    rows = sorted(some_rows(seed))
+    cuts = sorted(min(cut, len(rows)) for cut in cuts)
+    columns, shuffle = codes_of_rows(rows), np.random.default_rng(seed)
+    edges = [0, *cuts, len(rows)]
+    inside = [shuffle.permutation(np.arange(*ends)) for ends in pairwise(edges)]
+    moved = {name: column[np.concatenate(inside)] for name, column in columns.items()}
+    for query, table in zip(ASKED, summed(moved, cuts), strict=True):
+        np.testing.assert_array_equal(table, by_hand(rows, query))
+
+
+def test_families_that_are_torn_and_wrong_codes_are_refused():
+    columns = codes_of_rows([["a", 0, 1, 2], ["b", 1, 1, 1], ["a", 1, 2, 3], ["b", 0, 0, 0]])
+    with pytest.raises(InternalError, match="do not follow one another"):
+        summed(columns, [2])
+    with pytest.raises(InternalError, match="outside"):
+        summed(columns | {"p1": columns["p1"] + 4}, [])
+
+
+@pytest.mark.parametrize("setting", ["true", "false"])
+def test_families_of_several_chunks_follow_one_another(setting):
+    """Their rows are far apart in the source, and more than a database hands on at once."""
+    units, rows = 100_000, 3
+    with duckdb.connect() as con:
+        con.execute(f"SET threads = 2; SET preserve_insertion_order = {setting}")
+        con.execute(
+            "CREATE TABLE visits AS SELECT CAST(i % 100000 AS VARCHAR) AS who, CAST(i % 2 AS INTEGER) AS x0, "
+            f"CAST(i // 100000 AS INTEGER) AS x1, 0 AS x2 FROM range({units * rows}) AS r(i)"
+        )
+        pairs = [MarginalQuery(("x0", "x0")), MarginalQuery(("x1", "x1"))]
+        own, different = counter_over(DuckDBEngine(con)).siblings(pairs)
+    weight = units * (WEIGHT // (rows * (rows - 1)))
+    assert own.tolist() == [[3 * weight, 0], [0, 3 * weight]]
+    assert different.tolist() == [[0, weight, weight], [weight, 0, weight], [weight, weight, 0]]
 
 
 def test_a_unit_of_many_rows_counts_nothing_and_costs_nothing():

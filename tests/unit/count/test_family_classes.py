@@ -36,14 +36,14 @@ def mixture(random, classes, names=("x0", "x2")):
     return class_costs("group", random.dirichlet(np.ones(classes) * 5), laws)
 
 
-def by_sql(family, rows, key=KEY):
-    """``rows``: (unit, codes ...). The class of each unit, and its draws."""
+def by_sql(family, rows, key=KEY, most=1_000):
+    """``rows``: (unit, codes ...), at most ``most`` of a unit. The class of each unit, and its draws."""
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t (who INTEGER, x0 BIGINT, x1 BIGINT, x2 BIGINT)")
         con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         con.execute("CREATE VIEW k AS SELECT *, encode(CAST(who AS VARCHAR)) AS unit FROM t")
         codes = {name: Fragment(name) for name in DOMAIN.names}
-        text = class_expression(family, codes, Fragment("unit"), key, DUCKDB)
+        text = class_expression(family, codes, Fragment("unit"), key, DUCKDB, rows=most)
         found = con.execute(
             f"SELECT min(who) AS who, {text} AS z FROM k GROUP BY unit ORDER BY who"
         ).fetchall()
@@ -79,7 +79,7 @@ def test_sql_numpy_and_the_definition_agree(seed, classes):
     random = np.random.default_rng(seed)
     family, rows = mixture(random, classes), rows_of(random)
     family.check(DOMAIN, 10**6)
-    found, draws = by_sql(family, rows)
+    found, draws = by_sql(family, rows, most=6)
     assert len(found) == 40
     for who, code in found.items():
         assert code == defined(family, [row[1:] for row in rows if row[0] == who], draws[who])
@@ -133,10 +133,22 @@ def test_many_rows_of_largest_costs_do_not_overflow():
     wide = tuple(tuple(2**40 * (code == j) for code in range(2)) for j in range(2))
     family = FamilyClass(NearestLabel("group", (0, 0), (("x0", wide),)))
     family.check(DOMAIN, 2**20)
-    found, _ = by_sql(family, [[1, 1, 0, 0]] * 3_000 + [[2, 0, 0, 0]] * 3_000)
+    found, _ = by_sql(family, [[1, 1, 0, 0]] * 3_000 + [[2, 0, 0, 0]] * 3_000, most=2**20)
     assert found == {1: 0, 2: 1}
     with pytest.raises(InternalError, match="2\\^62"):
         family.check(DOMAIN, 2**22)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5, 100])
+def test_sums_of_classes_that_share_a_number_keep_apart(rows):
+    """All rows of a unit have the largest cost in some classes and none in the others: the sums fill their bits."""
+    costs = np.random.default_rng(9).integers(0, 2, (7, 9)) * (2**9 - 1)
+    table = tuple(tuple(map(int, row)) for row in costs)
+    family = FamilyClass(NearestLabel("group", (0,) * 7, (("x2", table),)))
+    told = [[code, 0, 0, code] for code in range(9) for _ in range(rows)]
+    found, draws = by_sql(family, told, most=rows)
+    for code in range(9):
+        assert found[code] == defined(family, [[0, 0, code]] * rows, draws[code])
 
 
 def test_what_is_no_plain_total_function_is_refused():

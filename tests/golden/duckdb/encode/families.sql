@@ -88,3 +88,5 @@ SELECT
     CAST(n AS BIGINT) AS n,
     CAST(1048576 // n AS BIGINT) AS w
 FROM family
+ORDER BY
+    u

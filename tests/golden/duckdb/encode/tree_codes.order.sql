@@ -10,14 +10,14 @@ SELECT
     own.parent AS unit,
     own.p0 AS p0,
     own.p1 AS p1,
-    CASE WHEN COALESCE(number2.n, 0) IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN COALESCE(number2.n, 0) < 0 THEN 0 WHEN COALESCE(number2.n, 0) > 2 THEN 2 ELSE COALESCE(number2.n, 0) END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS p2,
+    CAST(CASE WHEN COALESCE(number2.n, 0) IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN COALESCE(number2.n, 0) < 0 THEN 0 WHEN COALESCE(number2.n, 0) > 2 THEN 2 ELSE COALESCE(number2.n, 0) END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS UTINYINT) AS p2,
     classes2.z0 AS p3,
     up.p0 AS p4,
     own.o AS o,
     own.h AS h,
     own.key AS key,
-    CAST(own.n AS BIGINT) AS n,
-    CAST(own.w AS BIGINT) AS w
+    own.n AS n,
+    own.w AS w
 FROM temp.main.dpsyn_kept_1 AS own
 LEFT JOIN (
     SELECT
@@ -35,8 +35,8 @@ SELECT
     own.rowid AS r,
     own.rowid AS unit,
     own.p0 AS p0,
-    CAST(own.n AS BIGINT) AS n,
-    CAST(own.w AS BIGINT) AS w
+    own.n AS n,
+    own.w AS w
 FROM temp.main.dpsyn_kept_0 AS own
 ) AS up
     ON up.r = own.parent
@@ -59,3 +59,5 @@ SELECT
     n,
     w
 FROM family
+ORDER BY
+    u

@@ -7,16 +7,16 @@ SELECT
     own.parent AS unit,
     own.p0 AS p0,
     up.p0 AS p1,
-    CAST(own.n AS BIGINT) AS n,
-    CAST(own.w AS BIGINT) AS w
+    own.n AS n,
+    own.w AS w
 FROM temp.main.dpsyn_kept_2 AS own
 JOIN (
 SELECT
     own.rowid AS r,
     own.parent AS unit,
     own.p0 AS p0,
-    CAST(own.n AS BIGINT) AS n,
-    CAST(own.w AS BIGINT) AS w
+    own.n AS n,
+    own.w AS w
 FROM temp.main.dpsyn_kept_1 AS own
 ) AS up
     ON up.r = own.parent

@@ -19,7 +19,8 @@ FROM coded
 met AS MATERIALIZED (
     SELECT
         up.rowid AS parent,
-        coded.p0 AS p0
+        coded.p0 AS p0,
+        up.w AS parent_weight
     FROM coded
     JOIN temp.main.dpsyn_kept_1 AS up
         ON coded.owner = up.key
@@ -28,15 +29,15 @@ families AS MATERIALIZED (
     SELECT
         parent,
         count(*) AS met,
-        LEAST(count(*), 2) AS kept
+        CAST(LEAST(count(*), 2) AS INTEGER) AS kept
     FROM met
     GROUP BY
         parent
 ),
 numbered AS (
     SELECT
-        met.parent AS parent,
-        met.p0 AS p0,
+        met.*,
+        families.kept AS kept,
         up.h AS parent_lot,
         row_number() OVER (
             PARTITION BY
@@ -76,26 +77,21 @@ ranked AS (
 ),
 bounded AS (
     SELECT
-        met.parent AS parent,
-        met.p0 AS p0
+        met.*,
+        families.kept AS kept
     FROM met
     JOIN families
         ON met.parent = families.parent
         AND families.met = families.kept
-    UNION ALL
+    UNION ALL BY NAME
     SELECT
-        parent,
-        p0
+        * EXCLUDE (parent_lot, copy, lot, place)
     FROM ranked
     WHERE place <= 2
 )
 SELECT
-    bounded.parent AS parent,
-    bounded.p0 AS p0,
-    CAST(families.kept AS INTEGER) AS n,
-    CAST(up.w // families.kept AS INTEGER) AS w
+    parent,
+    p0,
+    kept AS n,
+    parent_weight // kept AS w
 FROM bounded
-JOIN families
-    ON bounded.parent = families.parent
-JOIN temp.main.dpsyn_kept_1 AS up
-    ON bounded.parent = up.rowid

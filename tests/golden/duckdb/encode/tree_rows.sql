@@ -24,69 +24,110 @@ SELECT
     o
 FROM coded
 ),
-met AS (
+met AS MATERIALIZED (
     SELECT
         up.rowid AS unit,
         up.rowid AS parent,
-        up.key AS parent_key,
-        up.h AS parent_lot,
-        up.w AS parent_weight,
         coded.key AS key,
         coded.p0 AS p0,
         coded.p1 AS p1,
-        coded.o AS o
+        coded.o AS o,
+        hash(xor(
+            hash(coded.key),
+            hash(xor(hash(up.h), CAST(7 AS UBIGINT)))
+        )) AS h,
+        up.w AS parent_weight
     FROM coded
     JOIN temp.main.dpsyn_kept_0 AS up
         ON coded.owner = up.key
     WHERE coded.key IS NOT NULL
 ),
-single AS (
+repeated AS MATERIALIZED (
     SELECT
-        *,
+        unit,
+        key
+    FROM met
+    GROUP BY
+        unit,
+        key
+    HAVING count(*) > 1
+),
+numbered AS (
+    SELECT
+        met.*,
         row_number() OVER (
             PARTITION BY
-                unit,
-                key
+                met.unit,
+                met.key
             ORDER BY
-                parent_key,
-                p0,
-                p1,
-                o
+                up.key,
+                met.p0,
+                met.p1,
+                met.o
         ) AS copy
     FROM met
+    JOIN repeated
+        ON met.unit = repeated.unit
+        AND met.key = repeated.key
+    JOIN temp.main.dpsyn_kept_0 AS up
+        ON met.parent = up.rowid
 ),
-drawn AS (
-    SELECT
-        *,
-        hash(xor(
-            hash(key),
-            hash(xor(hash(parent_lot), CAST(7 AS UBIGINT)))
-        )) AS h
-    FROM single
+single AS MATERIALIZED (
+    SELECT met.*
+    FROM met
+    ANTI JOIN repeated
+        ON met.unit = repeated.unit
+        AND met.key = repeated.key
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (copy)
+    FROM numbered
     WHERE copy = 1
+),
+families AS MATERIALIZED (
+    SELECT
+        parent,
+        count(*) AS met,
+        CAST(LEAST(count(*), 3) AS INTEGER) AS kept
+    FROM single
+    GROUP BY
+        parent
 ),
 ranked AS (
     SELECT
-        *,
+        single.*,
+        families.kept AS kept,
         row_number() OVER (
             PARTITION BY
-                parent
+                single.parent
             ORDER BY
-                h,
-                key
-        ) AS place,
-        LEAST(count(*) OVER (PARTITION BY parent), 3) AS kept
-    FROM drawn
+                single.h,
+                single.key
+        ) AS place
+    FROM single
+    JOIN families
+        ON single.parent = families.parent
+        AND families.met > families.kept
+),
+bounded AS (
+    SELECT
+        single.*,
+        families.kept AS kept
+    FROM single
+    JOIN families
+        ON single.parent = families.parent
+        AND families.met = families.kept
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (place)
+    FROM ranked
+    WHERE place <= 3
 )
 SELECT
-    unit,
     parent,
     key,
     p0,
     p1,
     o,
     h,
-    CAST(kept AS INTEGER) AS n,
-    CAST(parent_weight // kept AS INTEGER) AS w
-FROM ranked
-WHERE place <= 3
+    kept AS n,
+    parent_weight // kept AS w
+FROM bounded
