@@ -192,7 +192,7 @@ def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     elif looks_like_path(plain):
         if ending_of(plain) is None:
             faults.at(place, "output: a file must end in .parquet, .csv or .csv.gz", "output")
-    elif source.database is None:
+    elif source.database is None and not spec.panel:
         told = f"output: must be a file, because the source {spec.source!r} has no database:"
         faults.at(place, told, "output")
     elif split_name(plain) is None:
@@ -226,13 +226,12 @@ def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None
         if "period" in found:
             faults.at(place, f"{{period}} in {key}: of the source needs periods", "cadence")
         return
-    if source.window is None and "period" not in found:
+    if source.window is None and "period" not in found and not spec.panel:
         column = "" if source.tables else f"window: with a column of dates in the source {spec.source!r}, or "
         told = f"which rows belong to a period? Write {column}{{period}} in its {key}:"
         faults.at(place, told, "source")
-    for key in ("cumulative", "panel"):
-        if getattr(spec, key) and (problem := _undivided(spec, source)):
-            faults.at(place, f"{key}: {problem}", key)
+    if spec.cumulative and not spec.panel and (problem := _undivided(spec, source)):
+        faults.at(place, f"cumulative: {problem}", "cumulative")
     if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
         told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
         faults.at(place, told, "windows_per_unit")
@@ -255,6 +254,10 @@ def _undivided(spec: Any, source: Any) -> str:
 
 def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     """A panel is a table that grows in the database of its source, with a row for each person and period."""
+    if source is not None and (source.tables or source.database is None):
+        told = "panel: is a table that grows in the database of its source: give the source database: and "
+        faults.at(place, f"{told}table: or query:", "source")
+        return
     for key in NOT_OF_A_PANEL:
         value = getattr(spec, key, None)
         if value is not None and value is not False:
@@ -271,14 +274,11 @@ def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     if spec.max_rows_per_unit not in (None, 1):
         told = "max_rows_per_unit: leave it out: a person has one row in each period of a panel"
         faults.at(place, told, "max_rows_per_unit")
-    if source is None:
-        return
-    if source.tables or source.database is None:
-        told = "panel: is a table that grows in the database of its source: give the source database: and "
-        faults.at(place, f"{told}table: or query:", "source")
-    elif looks_like_path(PLACEHOLDERS.sub("x", spec.output)):
+    if looks_like_path(PLACEHOLDERS.sub("x", spec.output)):
         told = "output: a panel is a table of the database of its source: write the name of a table, no path"
         faults.at(place, told, "output")
+    if source is not None and spec.cadence != "once" and (problem := _undivided(spec, source)):
+        faults.at(place, f"panel: {problem}", "panel")
 
 
 def _check_braces(place: Place, key: str, text: str, known: set[str], faults: Faults) -> None:
