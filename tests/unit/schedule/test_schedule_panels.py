@@ -138,7 +138,7 @@ def test_listed_windows_without_gaps_and_queries_are_panels(read):
         ("privacy_unit: person\n    ", "", 13, "write privacy_unit: with the column"),
         ("privacy_unit: person", "privacy_unit: Row", 12, "write privacy_unit: with the column"),
         ("    end: 2026-04-01\n", "", 13, "panel: needs end:, where the last period ends"),
-        (", window: month", "", 13, "panel: needs window: in the source"),
+        (", window: month", "", 14, "panel: needs window: in the source"),
         ("output: year", "output: year.parquet", 8, "write the name of a table, no path"),
         ("output: year", 'output: "year_{period}"', 8, "one table that grows: leave out {period}"),
         ("output: year", "output: activity", 7, "it feeds itself"),
