@@ -64,7 +64,9 @@ def status_command(file: File = Path("dpsyn.yml"), as_json: Json = False, quiet:
         from dpsyn_sql.schedule import status
 
         found = [state.facts() for state in status(file)]
-        out.table(_COLUMNS, [tuple(facts.values()) for facts in _in_lines(found)])
+        out.table(_COLUMNS, [tuple(facts.values())[: len(_COLUMNS)] for facts in _in_lines(found)])
+        for name, told in dict.fromkeys((one["release"], one["panel"]) for one in found if one["panel"]):
+            out.show(f"{name}: {told}")
         out.document({"periods": found})
 
 

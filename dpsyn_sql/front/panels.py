@@ -160,7 +160,8 @@ def _check_before(job: Job, ledger: SqliteLedger) -> None:
                 raise InputError(
                     f"The rows of period {own.labels[period - 1]!r} in {job.target.name} are not those that "
                     "were written: the table was changed or removed. Restore it; or drop it and call panel() "
-                    "for each period again, in order, which costs nothing. Nothing was read or charged."
+                    "for each period again, in order (of a schedule: dpsyn run --select NAME:PERIOD), which "
+                    "costs nothing. Nothing was read or charged."
                 )
 
 

@@ -31,8 +31,8 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job
-from dpsyn_sql.front.ledger_lookup import describe_ledger
-from dpsyn_sql.front.prepare import con_and_source, prepared
+from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
+from dpsyn_sql.front.prepare import at_period, con_and_source, prepared
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.database_template import database_template
 from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
@@ -185,12 +185,21 @@ def plan(con: Connection, request: Request) -> Explanation:
             ledger=describe_ledger(job.place),
             account=f"{job.preview.account_state} {job.preview.account_state.warning}".strip(),
             preview=str(job.preview),
-            obstacle=job.obstacle,
+            obstacle=job.obstacle or _of_another_panel(job),
             engine=job.session.told,
             cost=job.preview.cost or job.plan.budget,
             delta=job.request.delta,
             foresight=_foresight(job),
         )
+
+
+def _of_another_panel(job: Job) -> str:
+    """Why the period before was released as another panel; empty if not, or if it was not released yet."""
+    if job.panel is None or not job.panel.follows:
+        return ""
+    before = at_period(job, job.panel.period - 1)
+    refusal = LedgerLookup.of(job.con, job.place, before, before.plan).look(job.target.output).refusal
+    return f"the period before was released with other settings. {refusal}" if refusal else ""
 
 
 def _foresight(job: Job) -> tuple[str, ...]:

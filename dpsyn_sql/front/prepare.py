@@ -122,7 +122,7 @@ def _opened_source(
 
 def _designed(request: Request, session: SourceSession, total: Total | None) -> Design:
     """What is protected, what is public of its columns, and the method for such a table."""
-    method = _method(request, total)
+    method = asked_method(request)
     for text in session.warnings:
         warn(text)
     source, shape = _resolved(request, session)
@@ -147,14 +147,14 @@ def _designed(request: Request, session: SourceSession, total: Total | None) -> 
     return Design(request, session, source, shape, method, terms, total, panel)
 
 
-def _method(request: Request, total: Total | None) -> Recipe:
-    """The method that is asked for.
+def asked_method(request: Request) -> Recipe:
+    """The method that a request asks for.
 
     Raises:
         InputError: it cannot do what is asked for.
     """
     if not request.asks_panel:
-        return method_of(request.method) if total is None else static_of(request.method)
+        return (static_of if request.asks_total else method_of)(request.method)
     named = method_of(request.method)
     if named.name not in ("auto", PANEL_METHOD):
         raise InputError(

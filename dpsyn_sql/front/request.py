@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # the command shows its help without what these load
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
 
-_NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "together", "cumulative")
+NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "together", "cumulative")
+"""Options that no panel takes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -316,7 +317,7 @@ class Request(Options):
         """
         if not self.asks_panel:
             return None
-        values = {name: getattr(self, name) for name in _NOT_OF_A_PANEL}
+        values = {name: getattr(self, name) for name in NOT_OF_A_PANEL}
         given = [name for name, value in values.items() if value not in (None, ()) and value is not False]
         if given:
             raise InputError(f"A panel takes no {given[0]}=: a period follows from those before it.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
 from dpsyn_sql.front.database_request import is_output_path
+from dpsyn_sql.front.request import NOT_OF_A_PANEL
 from dpsyn_sql.schedule.calendar import MOST_PERIODS, unaligned
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
@@ -40,6 +41,8 @@ def check_document(document: Any, faults: Faults) -> None:
         _check_output(place, spec, source, faults)
         if source is not None:
             _check_reading(place, spec, source, faults)
+        if spec.panel:
+            _check_panel(place, spec, source, faults)
 
 
 def _wrong_name(name: str, kind: str) -> str:
@@ -109,12 +112,12 @@ def _check_series(place: Place, spec: Any, faults: Faults) -> None:
         return
     kind = spec.cadence if kinds == ["cadence"] else kinds[0]
     takes = {
-        "windows": ("wait", "windows_per_unit", "cumulative"),
+        "windows": ("wait", "windows_per_unit", "cumulative", "panel"),
         "partitions": ("partition_by",),
         "once": ("start",),
     }
-    allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit", "cumulative"))
-    for key in ("start", "end", "wait", "windows_per_unit", "partition_by", "cumulative"):
+    allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit", "cumulative", "panel"))
+    for key in ("start", "end", "wait", "windows_per_unit", "partition_by", "cumulative", "panel"):
         if getattr(spec, key) is not None and key not in allowed:
             faults.at(place, f"{key}: has no meaning with {kind}", key)
     if kind == "windows":
@@ -174,7 +177,11 @@ def _check_labels(place: Place, key: str, labels: list[str], faults: Faults) -> 
 def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     own = "period" if spec.partitions is None else "partition"
     _check_braces(place, "output", spec.output, {"release", own}, faults)
-    if spec.cadence != "once" and own not in PLACEHOLDERS.findall(spec.output):
+    found = PLACEHOLDERS.findall(spec.output)
+    if spec.panel and own in found:
+        told = f"output: a panel is one table that grows: leave out {{{own}}}"
+        faults.at(place, told, "output")
+    elif spec.cadence != "once" and not spec.panel and own not in found:
         told = f"output: needs {{{own}}}, or each release would overwrite the one before"
         faults.at(place, told, "output")
     plain = PLACEHOLDERS.sub("x", spec.output)
@@ -185,7 +192,7 @@ def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
     elif looks_like_path(plain):
         if ending_of(plain) is None:
             faults.at(place, "output: a file must end in .parquet, .csv or .csv.gz", "output")
-    elif source.database is None:
+    elif source.database is None and not spec.panel:
         told = f"output: must be a file, because the source {spec.source!r} has no database:"
         faults.at(place, told, "output")
     elif split_name(plain) is None:
@@ -219,11 +226,11 @@ def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None
         if "period" in found:
             faults.at(place, f"{{period}} in {key}: of the source needs periods", "cadence")
         return
-    if source.window is None and "period" not in found:
+    if source.window is None and "period" not in found and not spec.panel:
         column = "" if source.tables else f"window: with a column of dates in the source {spec.source!r}, or "
         told = f"which rows belong to a period? Write {column}{{period}} in its {key}:"
         faults.at(place, told, "source")
-    if spec.cumulative and (problem := _no_totals(spec, source)):
+    if spec.cumulative and not spec.panel and (problem := _undivided(spec, source)):
         faults.at(place, f"cumulative: {problem}", "cumulative")
     if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
         told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
@@ -233,16 +240,45 @@ def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None
         faults.at(place, told, "windows_per_unit")
 
 
-def _no_totals(spec: Any, source: Any) -> str:
-    """Why there are no running totals: the whole calendar decides what a period costs."""
+def _undivided(spec: Any, source: Any) -> str:
+    """Why a budget is not divided among periods: the whole calendar decides what a period costs."""
     if source.window is None:
-        return "needs window: in the source; tables of different files are not added up"
+        return "needs window: in the source; periods of different files are not one calendar"
     if spec.windows is None:
         last = "needs end:, where the last period ends; epsilon is for all periods together"
         return "" if spec.end else last
     ascending = sorted(spec.windows, key=lambda one: one.begins)
     gaps = any(one.ends != other.begins for one, other in pairwise(ascending))
     return "needs windows: without gaps" if gaps else ""
+
+
+def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
+    """A panel is a table that grows in the database of its source, with a row for each person and period."""
+    if source is not None and (source.tables or source.database is None):
+        told = "panel: is a table that grows in the database of its source: give the source database: and "
+        faults.at(place, f"{told}table: or query:", "source")
+        return
+    for key in NOT_OF_A_PANEL:
+        value = getattr(spec, key, None)
+        if value is not None and value is not False:
+            told = f"{key}: has no meaning with panel: a period follows from those before it; leave it out"
+            faults.at(place, told, key)
+    if spec.windows_per_unit is not None:
+        told = (
+            "windows_per_unit: leave it out: a person can be in all periods of a panel, and all are charged"
+        )
+        faults.at(place, told, "windows_per_unit")
+    if (spec.privacy_unit or "row").lower() == "row":
+        told = "panel: follows persons: write privacy_unit: with the column that identifies them"
+        faults.at(place, told, "privacy_unit" if spec.privacy_unit else "panel")
+    if spec.max_rows_per_unit not in (None, 1):
+        told = "max_rows_per_unit: leave it out: a person has one row in each period of a panel"
+        faults.at(place, told, "max_rows_per_unit")
+    if looks_like_path(PLACEHOLDERS.sub("x", spec.output)):
+        told = "output: a panel is a table of the database of its source: write the name of a table, no path"
+        faults.at(place, told, "output")
+    if source is not None and spec.cadence != "once" and (problem := _undivided(spec, source)):
+        faults.at(place, f"panel: {problem}", "panel")
 
 
 def _check_braces(place: Place, key: str, text: str, known: set[str], faults: Faults) -> None:

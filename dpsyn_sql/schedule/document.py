@@ -220,6 +220,13 @@ class _Release(_Spec):
         StrictBool | None,
         Field(description="Running totals: epsilon and delta are for all periods up to end together."),
     ] = None
+    panel: Annotated[
+        StrictBool | None,
+        Field(
+            description="The same synthetic persons in one table that grows: epsilon and delta are for all "
+            "periods up to end together."
+        ),
+    ] = None
     partition_by: Annotated[StrictStr | None, Field(description="A column: one release for each value.")] = (
         None
     )

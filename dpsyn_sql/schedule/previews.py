@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dpsyn_sql.accounting.account import shown
@@ -13,7 +13,14 @@ from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
-from dpsyn_sql.schedule.records import Records, ScheduleSpending, check_clock, epsilon_of, read_records
+from dpsyn_sql.schedule.records import (
+    Records,
+    ScheduleSpending,
+    check_clock,
+    epsilon_of,
+    of_panel,
+    read_records,
+)
 from dpsyn_sql.schedule.running import check_due, other_limits, planned, wanted
 from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
 from dpsyn_sql.schedule.status import states, utc_now
@@ -69,7 +76,8 @@ def _previewed(
 ) -> Preview:
     """One period; what it would debit is added to ``spent`` for the next ones."""
     source = item.releases.source
-    request, reads, bound = schedule.request(item), _reading(schedule, item), participation(item.releases)
+    request, reads = schedule.request(item), _reading(schedule, item)
+    bound = participation(item.releases, records)
     try:
         explained = planned(item, request)
     except DpsynError as error:
@@ -98,18 +106,23 @@ def _reading(schedule: Schedule, item: Item) -> str:
         node = total.node(request.slice)
         return f"{reads}, {source.window} from {moment_text(node.start)} until before {moment_text(node.end)}"
     if period.begins is not None and period.ends is not None and source.window is not None:
-        span = f"from {moment_text(period.begins)} until before {moment_text(period.ends)}"
+        begins = period.begins
+        if item.releases.panel and isinstance(request.slice, Window):
+            begins = replace(request.slice, index=max(period.index - 1, 0)).start
+        span = f"from {moment_text(begins)} until before {moment_text(period.ends)}"
         return f"{reads}, {source.window} {span}"
     if item.releases.partition_by is not None:
         return f"{reads}, {item.releases.partition_by} = {period.partition!r}"
     return reads
 
 
-def participation(one: ReleaseSeries) -> str:
+def participation(one: ReleaseSeries, records: Records) -> str:
     """How often a person can be in a series, and what that costs."""
-    epsilon = one.options.get("epsilon", 1.0)
+    epsilon = one.epsilon
     if isinstance(one.series, Single):
         return ""
+    if one.panel:
+        return of_panel(one, records)
     most, count = one.windows_per_unit, one.series.count()
     of_rows = one.of_rows
     if one.cumulative:
@@ -138,6 +151,6 @@ def _of_totals(one: ReleaseSeries, of_rows: bool) -> str:
         bound = f"a person counts in at most {most}, which is enforced"
     if of_rows:
         bound = "a row is in one of them"
-    cost = f"epsilon={one.options.get('epsilon', 1.0)} in all"
+    cost = f"epsilon={one.epsilon} in all"
     ways = "" if total is None else f". {'; '.join(total.ways)}"
     return f"running totals of {one.series.count()} windows, {bound}: {cost}{ways}"

@@ -37,7 +37,7 @@ _HINTS = {
 _ANY_LIMIT = {"limit": {"epsilon": 1000, "delta": "1e-6"}}
 """In place of a faulty account, whose limits are not compared with anything."""
 
-_TOGETHER = ("privacy_unit", "max_rows_per_unit")
+_TOGETHER = ("privacy_unit", "max_rows_per_unit", "together", "order")
 
 _OPTIONS_OF: Mapping[Any, Mapping[str, Any]] = {Request: OPTIONS, DatabaseRequest: DATABASE_OPTIONS}
 _MISPLACED = {
@@ -197,6 +197,7 @@ def _schedule(file: Path, document: Any, faults: Faults) -> Schedule:
             spec.windows_per_unit,
             spec.partition_by,
             bool(spec.cumulative),
+            bool(spec.panel),
         )
         for name, spec in document.releases.items()
     )

@@ -12,14 +12,14 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from dpsyn_sql.accounting.account import USUAL_DELTA, describe, price, reported_epsilon
+from dpsyn_sql.accounting.account import USUAL_DELTA, describe, price, reported_epsilon, shown
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.errors import AccountError, ScheduleError
 from dpsyn_sql.ledger.overview import AccountOverview, ReleaseOverview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.calendar import begin_of, end_of
 from dpsyn_sql.schedule.document import LimitSpec
-from dpsyn_sql.schedule.series import Item, Schedule
+from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule
 
 _STATES = ("debited", "measured", "published")
 _SLACK = timedelta(minutes=5)
@@ -195,6 +195,21 @@ class _Sum:
         total = Budget(self.limit.kind, then.amount, then.delta)
         would, limit = (describe(one, self.shown_delta) for one in (total, self.limit))
         return f"this release would make it {would} of {limit}"
+
+
+def of_panel(one: ReleaseSeries, records: Records) -> str:
+    """What all periods of a panel may spend, what is spent, and how many are to come; empty for others."""
+    if not one.panel:
+        return ""
+    items = [Item(one, period) for period in one.series.periods(datetime.max)]
+    paid = [entry.charged for entry in map(records.of, items) if entry is not None]
+    told = f"panel of {len(items)} periods, a person can be in all of them: epsilon={one.epsilon} in all"
+    together = ""
+    if paid:
+        total = Budget(paid[0].kind, sum(cost.amount for cost in paid), sum(cost.delta for cost in paid))
+        together = f" (together epsilon={shown(epsilon_of(items[0], total))})"
+    share = f"each may spend 1/{len(items)} of the budget"
+    return f"{told}, {share}; paid: {len(paid)}{together}, to come: {len(items) - len(paid)}"
 
 
 def epsilon_of(item: Item, cost: Budget) -> float:

@@ -181,13 +181,12 @@ def wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) ->
         for state in named:
             earlier = first if state.state in OPEN and state.item.period.label != first else None
             if earlier is not None and colon and not {f"{name}:{earlier}", name} & set(select):
-                problems.append(
-                    f"--select {text!r}: {name}:{earlier} comes first. With windows_per_unit or cumulative a "
-                    "window that is released after a later one is charged in full"
-                )
-            elif state.state in OPEN or (colon and state.state == GONE):
+                problems.append(f"--select {text!r}: {name}:{earlier} comes first. {_why_in_order(state)}")
+            elif state.state in OPEN:
                 chosen[state.item.key] = state.item
-            elif colon and state.state != PUBLISHED:
+            elif colon and state.state in (PUBLISHED, GONE):
+                chosen |= {one.key: one for one in _written_again(state, mine)}
+            elif colon:
                 problems.append(f"--select {text!r}: it is not due before {state.due:%Y-%m-%d %H:%M}")
     if problems:
         raise InputError("\n".join(["Nothing was done.", *problems]))
@@ -199,6 +198,22 @@ def _first_open(series: Sequence[State]) -> str | None:
     if not series[0].item.releases.ordered:
         return None
     return next((one.item.period.label for one in series if one.state in OPEN), None)
+
+
+def _why_in_order(state: State) -> str:
+    if state.item.releases.panel:
+        return "Rows of a period of a panel follow those of the period before"
+    return (
+        "With windows_per_unit or cumulative a window that is released after a later one is charged in full"
+    )
+
+
+def _written_again(state: State, series: Sequence[State]) -> list[Item]:
+    """What a selected period that was published writes again, if its output is gone: of a panel also the
+    periods before, whose rows are in the same table."""
+    if not state.item.releases.panel:
+        return [state.item] if state.state == GONE else []
+    return [one.item for one in series[: series.index(state) + 1] if one.state in (PUBLISHED, GONE)]
 
 
 def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
@@ -215,13 +230,14 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
         if isinstance(output, Path) and not output.parent.is_dir():
             problem = f"output: there is no folder {said(str(output.parent))}: create it"
             schedule.faults.at(("releases", item.releases.name), problem, "output")
-    from dpsyn_sql.methods import method_of, static_of
+    from dpsyn_sql.front.prepare import asked_method
 
     for one in schedule.releases:
         problem = ""
         try:
-            if "method" in one.options:
-                (static_of if one.cumulative else method_of)(one.options["method"])
+            request = schedule.request(Item(one, one.first))
+            if "method" in one.options and isinstance(request, Request):
+                asked_method(request)
         except InputError as error:
             problem = in_keys(str(error))
         if problem:
@@ -285,13 +301,13 @@ def _carried_out(
             outcome = Outcome(item, result, f"not tried: {why}", tried=False)
         else:
             outcome, ends = _released(schedule, item, items, now)
-            if outcome.result == REFUSED and item.releases.cumulative:
-                # The next period would measure this one first.
+            if outcome.result == REFUSED and item.releases.divided:
+                # The next period would measure this one first, or follows it.
                 stopped[item.releases.name] = (f"{item} was refused by its budget", datetime.max)
             elif outcome.result == REFUSED:
                 stopped[item.releases.name] = (f"{item} was refused by its budget", ends or datetime.max)
             elif outcome.result == FAILED and item.releases.ordered:
-                # A window that is read after a later one is charged in full.
+                # A window that is read after a later one is charged in full; one of a panel follows it.
                 stopped[item.releases.name] = (f"{item} comes first and failed", datetime.max)
         outcomes.append(outcome)
         told(outcome)
@@ -314,7 +330,10 @@ def _released(
     entry = read_records(schedule.ledger).of(item)
     charged = 0.0 if made.replayed or entry is None else epsilon_of(item, entry.charged)
     cost = "nothing more charged" if made.replayed else f"epsilon={shown(charged)} charged"
-    message = f"{made.rows} rows to {made.output}; {cost}"
+    part = (
+        f"; period {item.period.index + 1} of {item.releases.series.count()}" if item.releases.panel else ""
+    )
+    message = f"{made.rows} rows to {made.output}; {cost}{part}"
     return Outcome(item, DONE, message, charged, made.rows, made.output), None
 
 
@@ -334,10 +353,12 @@ def _made(item: Item, request: Request | DatabaseRequest) -> _Made:
 
         tables = release_database(con, request)
         return _Made(sum(table.rows for table in tables.tables.values()), tables.into, tables.replayed)
+    from dpsyn_sql.front.panels import panel
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.totals import running_total
 
-    made = running_total(con, request) if request.cumulative else release(con, request)
+    call = panel if request.panel else running_total if request.cumulative else release
+    made = call(con, request)
     return _Made(made.rows, made.table, made.replayed)
 
 

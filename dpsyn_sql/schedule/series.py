@@ -14,7 +14,8 @@ from dpsyn_sql.accounting.account import FIGURE, price
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.database_request import DatabaseRequest, is_output_path
-from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.request import DEFAULTS, Request
+from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
 from dpsyn_sql.schedule.document import ALL_OPTIONS, AccountSpec
@@ -53,7 +54,8 @@ class ScheduledSource:
 
 @dataclass(frozen=True)
 class ReleaseSeries:
-    """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals."""
+    """A series of releases; ``options`` are those of a request, ``cumulative`` means running totals, and
+    ``panel`` the same synthetic persons in one table."""
 
     name: str
     source: ScheduledSource
@@ -63,11 +65,17 @@ class ReleaseSeries:
     windows_per_unit: int | None = None
     partition_by: str | None = None
     cumulative: bool = False
+    panel: bool = False
+
+    @property
+    def divided(self) -> bool:
+        """Whether epsilon is for all periods together: each needs those before it."""
+        return self.cumulative or self.panel
 
     @property
     def ordered(self) -> bool:
         """Whether a period must not be read before an earlier one."""
-        return self.cumulative or self.windows_per_unit is not None
+        return self.divided or self.windows_per_unit is not None
 
     @property
     def to_file(self) -> bool:
@@ -118,6 +126,7 @@ class ReleaseSeries:
             source=self._read(period, folder),
             slice=self.slice(period),
             cumulative=self._labels if self.cumulative else (),
+            panel=self._labels if self.panel else (),
         )
 
     def _read(self, period: Period, folder: Path) -> str | Path:
@@ -135,8 +144,8 @@ class ReleaseSeries:
             return None
         if not isinstance(self.series, Calendar | Listed):
             raise InternalError("only calendars have windows")
-        # What a total costs is decided by the whole calendar.
-        last = len(self._labels) - 1 if self.cumulative else period.index
+        # What a period of a budget for all of them costs is decided by the whole calendar.
+        last = len(self._labels) - 1 if self.divided else period.index
         edges = self.series.edges(last)
         return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
 
@@ -154,6 +163,11 @@ class ReleaseSeries:
         return not self.source.tables and str(self.unit).lower() == "row"
 
     @property
+    def epsilon(self) -> Any:
+        """As the file has it, or by default."""
+        return self.options.get("epsilon", DEFAULTS["epsilon"])
+
+    @property
     def most(self) -> int | None:
         """In how many slices a unit is at most, where that is enforced; None without such a bound."""
         return 1 if self.partition_by is not None and self.of_rows else self.windows_per_unit
@@ -164,14 +178,19 @@ class ReleaseSeries:
         Raises:
             AccountError: a pure account cannot hold it.
         """
-        total = self.total(period)
-        budget = self._request.budget() if total is None else total.budget
+        part = self.total(period) or self._panel_at(period)
+        budget = self._request.budget() if part is None else part.budget
         return price(budget.without_thresholds(), kind)
 
     def total(self, period: Period) -> Total | None:
         """The running total of a period; None if each period is about its own rows."""
         first = self._total if self.cumulative else None
         return None if first is None else replace(first, period=period.index + 1)
+
+    def _panel_at(self, period: Period) -> Panel | None:
+        """The panel at a period; None for other series."""
+        first = self._panel if self.panel else None
+        return None if first is None else first.at(period.index + 1)
 
     @property
     def first(self) -> Period:
@@ -197,6 +216,12 @@ class ReleaseSeries:
         """Of the first period."""
         request = self.request(self.first, Path(), Path())
         return None if isinstance(request, DatabaseRequest) else request.total()
+
+    @cached_property
+    def _panel(self) -> Panel | None:
+        """Of the first period."""
+        request = self.request(self.first, Path(), Path())
+        return None if isinstance(request, DatabaseRequest) else request.of_panel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dpsyn_sql.schedule.records import (
     ScheduleSpending,
     check_clock,
     epsilon_of,
+    of_panel,
     read_records,
 )
 from dpsyn_sql.schedule.series import Item, Schedule
@@ -35,18 +36,21 @@ OPEN = (DUE, MEASURED, FAILED, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One period: ``spent`` is the epsilon of its debit, ``due`` when it may be released (None: at once)."""
+    """One period: ``spent`` is the epsilon of its debit, ``due`` when it may be released (None: at once).
+    ``panel``: what all periods of a panel may spend and have spent; empty for other releases."""
 
     item: Item
     state: str
     account: str | None
     spent: float | None
     due: datetime | None
+    panel: str = ""
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
         due = None if self.due is None else self.due.isoformat(sep=" ")
-        return self.item.facts(state=self.state, account=self.account, spent_epsilon=self.spent, due=due)
+        told = {"state": self.state, "account": self.account, "spent_epsilon": self.spent, "due": due}
+        return self.item.facts(**told, panel=self.panel)
 
 
 def utc_now() -> datetime:
@@ -77,8 +81,9 @@ def states(schedule: Schedule, records: Records, now: datetime, *, look: bool = 
     for item in oldest_first([item for item in items if found[item.key] == DUE]):
         if item.releases.name in stopped or not _admitted(schedule, item, records, spent):
             found[item.key] = REFUSED
-            stopped |= {item.releases.name} if item.releases.cumulative else set()
-    return tuple(_state(item, found[item.key], records) for item in items)
+            stopped |= {item.releases.name} if item.releases.divided else set()
+    panels = {one.name: of_panel(one, records) for one in schedule.releases}
+    return tuple(_state(item, found[item.key], records, panels[item.releases.name]) for item in items)
 
 
 def oldest_first(items: Sequence[Item]) -> list[Item]:
@@ -86,11 +91,11 @@ def oldest_first(items: Sequence[Item]) -> list[Item]:
     return sorted(items, key=lambda item: item.period.due or datetime.min)
 
 
-def _state(item: Item, state: str, records: Records) -> State:
+def _state(item: Item, state: str, records: Records, panel: str) -> State:
     entry = records.of(item)
     spent = None if entry is None else epsilon_of(item, entry.charged)
     account = item.releases.source.account if entry is None else entry.account
-    return State(item, state, account, spent, item.period.due)
+    return State(item, state, account, spent, item.period.due, panel)
 
 
 def _recorded(item: Item, records: Records, now: datetime) -> str:
@@ -120,18 +125,19 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: ScheduleS
 
 def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
     """Periods whose outputs are gone. The tables of a database that cannot be opened now count as there."""
-    tables: dict[Path, dict[str, Item]] = defaultdict(dict)
+    tables: dict[Path, dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
     found = dict[tuple[str, str], Item]()
     for item in published:
         into, database = item.releases.into(item.period, schedule.folder), item.releases.con(item.period)
         if isinstance(into, Path):
             found |= {} if into.exists() else {item.key: item}
         elif database is not None:
-            tables[database] |= dict.fromkeys(item.releases.written(into), item)
+            for name in item.releases.written(into):
+                tables[database][name].append(item)
     for database, items in tables.items():
         from dpsyn_sql.engines.database_files import standing  # loads the database engine
 
         there = standing(database, sorted(items))
-        missing = {} if there is None else {name: item for name, item in items.items() if name not in there}
-        found |= {item.key: item for item in missing.values()}
+        missing = [] if there is None else [name for name in items if name not in there]
+        found |= {item.key: item for name in missing for item in items[name]}
     return list(found.values())

@@ -8,6 +8,8 @@ ONE = f"{CODES}::test_a_unit_has_one_row_and_changes_no_other"
 SQL = "sql/encode/panel.sql"
 PLAN = "dpsyn_sql/planning/panel.py"
 PLANNED = "tests/unit/planning/test_planning_panel.py"
+SERIES = "dpsyn_sql/schedule/series.py"
+RUNNING = "tests/e2e/test_schedule_panels.py"
 
 FAULTS = (
     fault(
@@ -43,5 +45,28 @@ FAULTS = (
         "thresholds are paid in each period",
         f"{PLANNED}::test_periods_have_equal_parts_of_the_budget",
         (PLAN, "delta = 0 if self.follows else self.whole.delta", "delta = self.whole.delta"),
+    ),
+    fault(
+        "a schedule takes a period of a panel for a release of its own budget",
+        "tests/unit/schedule/test_schedule_panels.py::test_a_period_costs_its_part",
+        (SERIES, "part = self.total(period) or self._panel_at(period)", "part = self.total(period)"),
+    ),
+    fault(
+        "a schedule goes on after a period of a panel that failed",
+        f"{RUNNING}::test_a_month_whose_month_before_failed_is_not_tried",
+        (
+            SERIES,
+            "return self.divided or self.windows_per_unit is not None",
+            "return self.cumulative or self.windows_per_unit is not None",
+        ),
+    ),
+    fault(
+        "a schedule goes on after a period of a panel that a limit refused",
+        f"{RUNNING}::test_a_yearly_limit_that_refuses_a_month_ends_the_panel_too",
+        (
+            "dpsyn_sql/schedule/running.py",
+            "if outcome.result == REFUSED and item.releases.divided:",
+            "if outcome.result == REFUSED and item.releases.cumulative:",
+        ),
     ),
 )

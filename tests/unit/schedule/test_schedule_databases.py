@@ -9,6 +9,7 @@ from dpsyn_sql.errors import ScheduleError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.schedule.previews import participation
 from dpsyn_sql.schedule.reading import read_schedule
+from dpsyn_sql.schedule.records import Records
 from dpsyn_sql.schedule.status import gone
 
 GOOD = """accounts: {people: {limit: {epsilon: 4}}}
@@ -65,7 +66,7 @@ def test_an_entry_is_the_request_of_a_database(read, tmp_path):
         ledger=tmp_path / "shop.duckdb.dpsyn-ledger",
     )
     assert item.releases.con(item.period) == tmp_path / "shop.duckdb"
-    assert participation(item.releases) == ""
+    assert participation(item.releases, Records()) == ""
 
 
 def test_a_period_can_be_a_database_of_its_own(read, tmp_path):
@@ -73,7 +74,9 @@ def test_a_period_can_be_a_database_of_its_own(read, tmp_path):
     items = schedule.items(NOW)
     assert [item.releases.con(item.period).name for item in items] == ["2026-01.duckdb", "2026-02.duckdb"]
     assert schedule.request(items[1]).into == tmp_path / "all_2026-02"
-    assert participation(items[0].releases).startswith("2 windows, a person can be in all of them: 2 x ")
+    assert participation(items[0].releases, Records()).startswith(
+        "2 windows, a person can be in all of them: 2 x "
+    )
 
 
 def test_an_output_stands_if_all_its_tables_do(read, tmp_path):

@@ -255,6 +255,17 @@ def test_requests_have_the_options_of_the_file_and_the_label_as_version(read, tm
     assert request.slice == Window("at", "month from 2013-01-01", edges, 1, 1, 3)
 
 
+def test_rows_of_a_unit_can_stay_together(read):
+    told = (
+        "cadence: month\n    privacy_unit: who\n    max_rows_per_unit: 16\n    together: true\n    order: at"
+    )
+    schedule = read(GOOD.replace("cadence: month", told))
+    request = schedule.request(schedule.items(datetime(2013, 1, 1))[0])
+    assert (request.together, request.order, request.max_rows_per_unit) == (True, "at", 16)
+    (found,) = faults_of(read, GOOD.replace("cadence: month", "cadence: month\n    order: at"))
+    assert "order: orders the rows of a unit: give together: true too" in found
+
+
 HOSTILE = ["a'b", 'a"b', "a;b--c", "x y", "out.csv", "DROP TABLE t", "ü"]
 
 
