@@ -93,8 +93,8 @@ class LocalCurator:
         asked = tuple(asked)
         for _, budget in asked:
             if budget.kind != self._entry.budget.kind:  # it chooses the noise, the entry's sets its price
-                own = self._entry.budget.kind
-                raise InternalError(f"a release of {own} budgets was asked for {budget.kind}")
+                kind = self._entry.budget.kind
+                raise InternalError(f"a release of {kind} budgets was asked for {budget.kind}")
         parts = [parts_of_question(question, budget, self._private_side) for question, budget in asked]
         self._asked += len(parts)
         self._events += sum(1 + len(own.further) for own in parts)
