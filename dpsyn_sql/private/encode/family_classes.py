@@ -9,7 +9,6 @@ from dpsyn_sql.planning.row_labels import MOST_CLASSES
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 
-
 _BITS = 62
 # Of a BIGINT that holds the sums of several classes, which are not below zero.
 
@@ -24,8 +23,8 @@ def class_expression(
     rows: int,
     number: int = 0,
 ) -> Fragment:
-    """The code of a class that ``FamilyClass.check`` has accepted, in the smallest unsigned type: an aggregate
-    of the kept rows of a unit, in a statement that groups them by ``unit``.
+    """The code of a class that ``FamilyClass.check`` has accepted, in the smallest unsigned type: an
+    aggregate of the kept rows of a unit, in a statement that groups them by ``unit``.
 
     Args:
         family: the class.
@@ -49,8 +48,8 @@ def class_expression(
 
 
 def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int, dialect: Dialect) -> Iterator[str]:
-    """For each class the sum of the scores of a unit's rows. One aggregate has those of as many classes as fit
-    into it, each in bits of its own: no sum passes them."""
+    """For each class the sum of the scores of a unit's rows. One aggregate has those of as many classes as
+    fit into it, each in bits of its own: no sum passes them."""
     _, scores = family.costs.ranked()
     bits = max(1, (rows * sum(max(map(max, table)) for _, table in scores)).bit_length())
     together = max(1, _BITS // bits)

@@ -143,8 +143,8 @@ class TreeCodes:
             return render("encode/tree_leaves", dialect=self._dialect, **values)
         above = self._tree[table.parent].parent is None
         unit = Fragment("up.rowid" if above else "up.unit")
-        carried = any(self._tree.children(child.name) for child in self._tree.children(table.name))
-        return render("encode/tree_rows", dialect=self._dialect, unit=unit, carried=carried, **values)
+        deep = any(self._tree.children(child.name) for child in self._tree.children(table.name))
+        return render("encode/tree_rows", dialect=self._dialect, unit=unit, carried=deep, **values)
 
     def attach(self, name: str, groups: Sequence[FamilyClass]) -> None:
         """Draw classes of the rows that each kept row of the parent has in the table ``name``: attributes of
