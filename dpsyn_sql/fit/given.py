@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 _TRACE = 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Given:
     """Rows of the parent.
 
@@ -34,17 +35,23 @@ class Given:
     weights: FloatArray
     ranks: IntArray
 
-    @property
+    @cached_property
     def total(self) -> float:
         """What all rows of the table weigh, in units."""
-        return float(self.weights[self.rows > 0].sum())
+        return float(self._held.weights.sum())
 
-    @property
+    @cached_property
     def grain(self) -> float:
         """What one independent row counts, in units: the mean weight of rows, weighted by itself."""
-        held = self.rows > 0
-        squares = float((self.weights[held] ** 2 / self.rows[held]).sum())
+        squares = float((self._held.weights**2 / self._held.rows).sum())
         return squares / self.total if self.total > 0 else 1.0
+
+    @cached_property
+    def _held(self) -> Given:
+        """The rows of the parent that have rows in the table."""
+        held = self.rows > 0
+        columns = {name: codes[held] for name, codes in self.columns.items()}
+        return Given(columns, self.rows[held], self.weights[held], self.ranks[held])
 
     def shares(self, names: Sequence[str], bins: Sequence[IntArray]) -> FloatArray:
         """``table`` as probabilities above 0: a trace is even, so that what follows from rows that are not
@@ -57,9 +64,10 @@ class Given:
         """The joint distribution of attributes above in the rows of the table, in units: float64, an axis for
         each name, over the ``bins`` of their codes."""
         sizes = [int(own.max()) + 1 for own in bins]
-        cells = np.zeros(self.rows.size, np.int64)
+        held = self._held
+        cells = np.zeros(held.rows.size, np.int64)
         for name, own, size in zip(names, bins, sizes, strict=True):
-            cells = cells * size + own[self.columns[name]]
-        held = self.rows > 0
-        counts = np.bincount(cells[held], self.weights[held], minlength=int(np.prod(sizes)))
+            cells *= size
+            cells += own[held.columns[name]]
+        counts = np.bincount(cells, held.weights, minlength=int(np.prod(sizes)))
         return np.asarray(counts.reshape(sizes), dtype=np.float64)
