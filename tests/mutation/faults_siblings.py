@@ -126,6 +126,11 @@ FAULTS = (
         (DRAW, "(rows * sum(", "(sum("),
     ),
     fault(
+        "costs of a row are added in small numbers",
+        f"{CLASSES}::test_the_costs_of_a_row_may_pass_an_integer[4-0.05]",
+        (DRAW, 'f"CAST({score} AS BIGINT)"', "str(score)"),
+    ),
+    fault(
         "sums of a class may overflow",
         f"{CLASSES}::test_many_rows_of_largest_costs_do_not_overflow",
         ("dpsyn_sql/planning/family_classes.py", "rows * most + max", "most + max"),

@@ -55,7 +55,7 @@ def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int, dialect
     together = max(1, _BITS // bits)
     for first in range(0, family.costs.size, together):
         classes = range(first, min(first + together, family.costs.size))
-        row = " + ".join(
+        found = [
             dialect.of_places(
                 [
                     sum(score << bits * place for place, score in enumerate(of_classes))
@@ -64,7 +64,9 @@ def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int, dialect
                 str(codes[name]),
             )
             for name, table in scores
-        )
-        summed = f"COALESCE(CAST(sum(CAST({row} AS BIGINT)) AS BIGINT), 0)"
+        ]
+        # A list of small numbers is INTEGER, and the sum of two such can pass it.
+        row = " + ".join(f"CAST({score} AS BIGINT)" for score in found)
+        summed = f"COALESCE(CAST(sum({row}) AS BIGINT), 0)"
         for place in range(len(classes)):
             yield f"(({summed} >> {bits * place}) & {2**bits - 1})"

@@ -151,6 +151,22 @@ def test_sums_of_classes_that_share_a_number_keep_apart(rows):
         assert found[code] == defined(family, [[0, 0, code]] * rows, draws[code])
 
 
+@pytest.mark.parametrize(("most", "more"), [(1, 0.1), (4, 0.05), (16, 0.03)])
+def test_the_costs_of_a_row_may_pass_an_integer(most, more):
+    """Classes that hardly differ: in one number the costs of each attribute take 31 bits, those of a row more."""
+    laws = []
+    for name, size in zip(DOMAIN.names, SIZES, strict=True):
+        law = np.ones((2, size))
+        law[1, 0] += more
+        laws.append((name, law / law.sum(axis=1, keepdims=True)))
+    family = class_costs("group", np.array([0.5, 0.5]), laws)
+    family.check(DOMAIN, most)
+    told = [[code, code % 2, code % 5, code] for code in range(9) for _ in range(most)]
+    found, draws = by_sql(family, told, most=most)
+    for code in range(9):
+        assert found[code] == defined(family, [[code % 2, code % 5, code]] * most, draws[code])
+
+
 def test_what_is_no_plain_total_function_is_refused():
     family = mixture(np.random.default_rng(8), 3)
 
