@@ -142,7 +142,8 @@ class CountingEngine(Engine):
         for place, _ in enumerate(self._codes.slices(over, step, keep=keep)):
             held = self.fetch(render("count/extent", table=over.table), step=LOOKING)
             read, (first, stop) = 0, (int(held["first"][0]), int(held["last"][0]) + 1)
-            for start in range(first, stop, ROW_GROUP):
+            # Of no rows there is a chunk too, so that the statements of small tables are alike.
+            for start in range(first, max(stop, first + 1), ROW_GROUP):
                 end = start + ROW_GROUP
                 sql = render("count/chunk", table=over.table, columns=list(columns), start=start, stop=end)
                 codes = self.fetch(sql, step=step)

@@ -126,6 +126,11 @@ FAULTS = (
         (DRAW, "(rows * sum(", "(sum("),
     ),
     fault(
+        "of no rows no chunk is read",
+        f"{PAIRS}::test_the_statements_of_no_rows_are_those_of_a_row",
+        ("dpsyn_sql/engines/counting_engine.py", "max(stop, first + 1), ROW_GROUP", "stop, ROW_GROUP"),
+    ),
+    fault(
         "costs of a row are added in small numbers",
         f"{CLASSES}::test_the_costs_of_a_row_may_pass_an_integer[4-0.05]",
         (DRAW, 'f"CAST({score} AS BIGINT)"', "str(score)"),

@@ -236,3 +236,18 @@ def test_what_was_not_announced_is_refused():
         filled(con, some_rows(5))
         with pytest.raises(InternalError, match="not planned"):
             counter_over(DuckDBEngine(con), siblings=False).siblings(ASKED)
+
+
+def test_the_statements_of_no_rows_are_those_of_a_row():
+    told = []
+    for who in (None, "ann"):
+        with duckdb.connect() as con:
+            filled(con, [(who, 0, 1, 2)])
+            steps = []
+            engine = DuckDBEngine(con, trace=lambda sql, seen=steps: seen.append(sql.split("\n", 1)[0]))
+            counter = counter_over(engine)
+            assert not any(table.any() for table in counter.siblings(ASKED))
+            counter.close()
+            told.append(steps)
+    assert told[0] == told[1]
+    assert len(told[0]) > 3
