@@ -4,7 +4,7 @@
 --      shapes (number, and per hierarchy: at, the id of a key's node, and node, that of the table's; below, for
 --      each part that can be refined: its number and at, the id of a key's node one level below)
 -- out: place BIGINT, part INTEGER, n BIGINT
-{% for shape in shapes %}
+{% for shape in shapes if shape.below %}
 {% set outer = loop %}
 {% for part in shape.below %}
 SELECT

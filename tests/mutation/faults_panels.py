@@ -9,7 +9,7 @@ SQL = "sql/encode/panel.sql"
 PLAN = "dpsyn_sql/planning/panel.py"
 PLANNED = "tests/unit/planning/test_planning_panel.py"
 SERIES = "dpsyn_sql/schedule/series.py"
-RUNNING = "tests/e2e/test_schedule_panels.py"
+RUNNING = "tests/e2e/test_panel_schedules.py"
 
 FAULTS = (
     fault(

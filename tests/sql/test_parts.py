@@ -6,7 +6,7 @@ from itertools import combinations
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.hierarchies import Halves, Letters
 from support.parts import PartedEngine
@@ -239,6 +239,7 @@ def test_a_key_that_is_rare_in_every_part_is_found(store):
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @given(table=TABLES, parts=PARTS, seed=st.integers(0, 1000))
+@example(table=(0, 0), parts=1, seed=61)  # the last nodes have no children, others have
 @QUICK
 def test_trees_read_the_source_once(store, unit, table, parts, seed):
     fill(store, *table)
