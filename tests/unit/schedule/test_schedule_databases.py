@@ -4,11 +4,10 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from support.schedules import faults_of
 
-from dpsyn_sql.errors import ScheduleError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.schedule.previews import participation
-from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records
 from dpsyn_sql.schedule.status import gone
 
@@ -31,23 +30,6 @@ releases:
   all: {source: shop, output: "{release}_{period}/", cadence: month, start: 2026-01-01, end: 2026-03-01}
 """
 NOW = datetime(2026, 6, 1)
-
-
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-
-    def reading(text):
-        (tmp_path / "dpsyn.yml").write_text(text)
-        return read_schedule(tmp_path / "dpsyn.yml")
-
-    return reading
-
-
-def faults_of(read, text):
-    with pytest.raises(ScheduleError) as error:
-        read(text)
-    return [fault.rpartition("dpsyn.yml:")[2] for fault in error.value.faults]
 
 
 def test_an_entry_is_the_request_of_a_database(read, tmp_path):

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from support.schedules import faults_of
 
 from dpsyn_sql.accounting.account import granted_budget
 from dpsyn_sql.errors import ScheduleError
@@ -27,23 +28,6 @@ releases:
     cadence: month
     start: 2013-01-01
 """
-
-
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-
-    def reading(text):
-        (tmp_path / "dpsyn.yml").write_text(text)
-        return read_schedule(tmp_path / "dpsyn.yml")
-
-    return reading
-
-
-def faults_of(read, text):
-    with pytest.raises(ScheduleError) as error:
-        read(text)
-    return [fault.rpartition("dpsyn.yml:")[2] for fault in error.value.faults]
 
 
 def test_the_published_schema_is_current():

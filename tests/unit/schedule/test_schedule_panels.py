@@ -3,13 +3,12 @@
 from datetime import datetime
 
 import pytest
+from support.schedules import faults_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.errors import ScheduleError
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.overview import ReleaseOverview
 from dpsyn_sql.schedule.previews import participation
-from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import Records
 from dpsyn_sql.schedule.status import gone
 from dpsyn_sql.source.slices import Window
@@ -32,23 +31,6 @@ releases:
 EDGES = ("2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01")
 LABELS = ("2026-01", "2026-02", "2026-03")
 NOW = datetime(2026, 6, 1)
-
-
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    monkeypatch.delenv("DPSYN_LEDGER", raising=False)
-
-    def reading(text):
-        (tmp_path / "dpsyn.yml").write_text(text)
-        return read_schedule(tmp_path / "dpsyn.yml")
-
-    return reading
-
-
-def faults_of(read, text):
-    with pytest.raises(ScheduleError) as error:
-        read(text)
-    return [fault.rpartition("dpsyn.yml:")[2] for fault in error.value.faults]
 
 
 def test_each_period_is_a_request_of_the_whole_calendar(read, tmp_path):
