@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -363,10 +364,13 @@ def test_the_files_of_all_views_are_watched(tmp_path):
 
 
 def test_no_statement_has_the_number_of_rows_of_a_file(tmp_path):
-    """A statement that fails goes with its error, to wherever that is kept."""
+    """A statement that fails goes with its error, to wherever that is kept.
+
+    Names of temporary tables have random digits: only a whole number counts.
+    """
     parquet(tmp_path, (317,))
     with open_source(None, f"{tmp_path}/*.parquet") as session:
-        assert not any("317" in sql for sql in check(session, 317, True))
+        assert not any(re.search(r"\b317\b", sql) for sql in check(session, 317, True))
 
 
 def test_codes_of_a_file_that_changed_are_not_left(tmp_path):
