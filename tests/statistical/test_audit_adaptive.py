@@ -117,7 +117,7 @@ def test_the_ratio_of_a_transcript_is_that_of_every_cell_of_both_tables(case, ro
 def test_the_questions_depend_on_the_data():
     ready = prepared(epsilon=1, method="adaptive", runs=1)
     door = Door(ready.plan, toy(ready.plan))
-    asked = {tuple(q for q, _ in door.run(ready.ask, within=False).questions) for _ in range(12)}
+    asked = {tuple(q for q, _ in door.run(ready.ask, within=False).questions) for _ in range(20)}
     door.close()
     assert len(asked) > 3 and ready.rehearsal.compared > 0
 

@@ -144,5 +144,8 @@ def test_two_calls_time_themselves_and_what_is_around_both(folder):
     for one in around.values():
         inside = [{two.phase: two for two in release.timings} for release in releases]
         seconds = sum(two[one.phase].seconds for two in inside)
+        if one.phase == "other":  # with what passes between the calls, which a busy machine makes long
+            assert one.seconds > seconds - 0.1
+            continue
         assert one.seconds == pytest.approx(seconds, rel=0.2, abs=0.1)
-        assert one.phase == "other" or one.times >= sum(two[one.phase].times for two in inside)
+        assert one.times >= sum(two[one.phase].times for two in inside)

@@ -196,8 +196,8 @@ import duckdb
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 engine = DuckDBEngine(duckdb.connect())
-print("ready", flush=True)
 try:
+    print("ready", flush=True)  # from here on a slow process may get the signal at any moment
     engine.execute({LONG!r}, step="long")
 except KeyboardInterrupt:
     print("interrupted", flush=True)

@@ -230,7 +230,7 @@ def test_members_beside_a_random_holdout_are_hard_to_tell(con):
     line = table.iloc[0]
     assert (line["release"], line["members"], line["others"]) == ("s", 1500, 1000)
     assert line["low"] < line["auc"] < line["high"]
-    assert abs(line["auc"] - 0.5) < 0.1
+    assert abs(line["auc"] - 0.5) < 0.12  # releases have 0.06, with a deviation of 0.008
     assert 0.5 < line["bound"] < 0.8
 
 
