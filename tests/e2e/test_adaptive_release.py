@@ -43,7 +43,7 @@ def test_identical_columns_stay_identical_and_independent_ones_independent(delta
     rows = np.array(con.execute('SELECT x, same, other, "one" FROM t_synthetic').fetchall())
     assert abs(len(rows) - 3000) < 200 and np.mean(rows[:, 0] == rows[:, 1]) > 0.95
     joint = np.bincount(rows[:, 0] * 3 + rows[:, 2], minlength=18) / len(rows)
-    assert np.abs(joint - 1 / 18).sum() < 0.15
+    assert np.abs(joint - 1 / 18).sum() < 0.3  # 0.05 to 0.08 by chance; of columns that depend above 1
     facts = release.certificate()
     assert facts["guarantee"]["epsilon"] <= 5.0 * (1 + 1e-9)
     assert facts["budget"]["used_units_of_1e-15"] <= facts["budget"]["reserved_units_of_1e-15"]
