@@ -1,12 +1,12 @@
 """What holds for every test."""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.spark import LOUD, spark
 
 __all__ = ["spark"]  # a fixture
 
 # A busy machine is slow, not wrong: no example fails by the clock.
-settings.register_profile("no deadline", deadline=None)
+settings.register_profile("no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no deadline")
 
 

@@ -3,13 +3,12 @@
 import warnings
 
 import duckdb
-import numpy as np
 import pytest
+from support.noise import cut_off
 
 import dpsyn_sql
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +33,9 @@ TABLE = f"""
 
 
 @pytest.fixture(autouse=True)
-def same_noise(monkeypatch):
+def short_noise(monkeypatch):
     """A code without rows is written once in 740 times: never with this noise."""
-    rng = np.random.default_rng(5)
-
-    def noised(self, values, scale):
-        return values + np.rint(rng.normal(0, scale, len(values))).astype(np.int64)
-
-    monkeypatch.setattr(ExactNoise, "gaussian", noised)
+    cut_off(monkeypatch)
 
 
 @pytest.fixture

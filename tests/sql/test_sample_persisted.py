@@ -353,7 +353,7 @@ assert not [name for name in sys.modules if name.startswith("dpsyn")]
 
 def used(path):
     return subprocess.run(
-        [sys.executable, "-c", USED, str(path)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", USED, str(path)], capture_output=True, text=True, check=True
     ).stdout
 
 
