@@ -28,8 +28,8 @@ _MOST_CELLS = 2**22
 def kept_pairs(beliefs: Beliefs, pairs: Iterable[Scope]) -> dict[Scope, FloatArray]:
     """As ``all_pairs``, of a fitted model that is asked again: the tables stay with its beliefs.
 
-    To carry a variable through the tree costs as much for one partner as for all, so whoever asks first asks
-    for what others need as well.
+    Variables are carried through the tree for few partners as for many, so a few pairs cost a good part of
+    what all cost: whoever asks first asks for what others need as well.
     """
     wanted = dict.fromkeys(pairs)
     beliefs.pairs.update(all_pairs(beliefs, [pair for pair in wanted if pair not in beliefs.pairs]))
