@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -40,14 +40,11 @@ Factors = dict[Scope, FloatArray]
 class Beliefs:
     """A calibrated tree: ``tables[i]`` is the joint distribution of clique i (sums to 1);
     ``log_partition`` is the logarithm of the sum of the product of all potentials, of a tree with given
-    variables the mean of that of each configuration of these.
-
-    ``pairs``: joint distributions of pairs of variables that were found already (``fit/pairs.py``)."""
+    variables the mean of that of each configuration of these."""
 
     tree: JunctionTree
     tables: tuple[FloatArray, ...]
     log_partition: float
-    pairs: dict[Scope, FloatArray] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def proper(self) -> bool:

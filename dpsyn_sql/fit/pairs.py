@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -23,17 +23,6 @@ _WIDEST = 1_024
 
 _MOST_CELLS = 2**22
 # About the most cells of a matrix: rows times separators.
-
-
-def kept_pairs(beliefs: Beliefs, pairs: Iterable[Scope]) -> dict[Scope, FloatArray]:
-    """As ``all_pairs``, of a fitted model that is asked again: the tables stay with its beliefs.
-
-    Variables are carried through the tree for few partners as for many, so a few pairs cost a good part of
-    what all cost: whoever asks first asks for what others need as well.
-    """
-    wanted = dict.fromkeys(pairs)
-    beliefs.pairs.update(all_pairs(beliefs, [pair for pair in wanted if pair not in beliefs.pairs]))
-    return {pair: beliefs.pairs[pair] for pair in wanted}
 
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:

@@ -25,7 +25,7 @@ from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.graph import Scope, junction_tree
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
-from dpsyn_sql.fit.pairs import kept_pairs
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import Settings
 from dpsyn_sql.methods.adaptive.model import Known, Task, targets
 from dpsyn_sql.methods.mixture.rounds import Task as Rounds
@@ -65,9 +65,7 @@ def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | Non
 
 def _pairs(task: Task, known: Known, places: Sequence[int]) -> dict[Scope, FloatArray]:
     """Joint probabilities of all pairs of attributes, those beside the tree as their tables say."""
-    pairs = list(combinations(places, 2))
-    beside = targets(task, known, pairs)
-    return kept_pairs(known.beliefs, pairs) | beside
+    return all_pairs(known.beliefs, list(combinations(places, 2))) | targets(task, known)
 
 
 def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> Components | None:

@@ -24,7 +24,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
@@ -34,7 +33,6 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model import Model
-from dpsyn_sql.fit.network import affordable
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (
@@ -235,9 +233,7 @@ def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    # All that the model is asked for when rows are drawn and its tables are stored.
-    asked, _ = affordable(combinations(range(len(attributes)), 2), task.working.sizes)
-    beside = model.targets(task, known, asked)
+    beside = model.targets(task, known)
     told = measure.components(task, known)
     return GraphicalModel(
         task.plan.domain,

@@ -28,7 +28,7 @@ from dpsyn_sql.fit.denoise import binned, merged_neighbours
 from dpsyn_sql.fit.estimate import Fit, Likelihood, Observation, Potentials, fit_potentials, total_of
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of, junction_tree
-from dpsyn_sql.fit.pairs import kept_pairs
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
@@ -412,24 +412,24 @@ def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) 
     return frozenset(pair for pair in refused if tree.home(pair) is None)
 
 
-def targets(task: Task, known: Known, further: Sequence[Scope] = ()) -> dict[Scope, FloatArray]:
+def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
     """Of each pair of attributes beside the tree its joint probabilities over working bins.
 
     A pair that was measured both with a coarse twin and without follows the larger table. What a coarse
-    table says of a coarse cell holds for the finer cells in it. ``further``: pairs that are asked for next.
+    table says of a coarse cell holds for the finer cells in it.
     """
     working, sizes = task.working, task.working.sizes
     found = dict[Scope, FloatArray]()
     scopes = sorted(known.beside, key=lambda scope: (cells_of([scope], sizes), scope))
-    pairs = [_attributes(working, scope) for scope in scopes]
-    tables = kept_pairs(known.beliefs, [*scopes, *pairs, *further])
-    for scope, pair in zip(scopes, pairs, strict=True):
+    tables = all_pairs(known.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
+    for scope in scopes:
         ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
         expected = known.total * tables[scope]
         ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, np.finfo(float).tiny)
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T
+        pair = _attributes(working, scope)
         places = []
         for variable in chosen:  # the bin of this variable for each working bin of its attribute
             own = working.variables[variable.attribute].bins

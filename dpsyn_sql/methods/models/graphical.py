@@ -13,7 +13,7 @@ from dpsyn_sql.fit.belief import Beliefs, marginals, summed
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.levelled import levelled_network
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
-from dpsyn_sql.fit.pairs import kept_pairs
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
@@ -73,7 +73,7 @@ class GraphicalModel(Answering):
             table = self.beside[scope]
             return table if scope == variables else table.T
         if len(variables) == 2:
-            table = kept_pairs(self.beliefs, [scope])[scope]
+            table = all_pairs(self.beliefs, [scope])[scope]
             return table if scope == variables else table.T
         raise InputError(
             "this model answers marginals of one or two attributes, and of more attributes if they "
@@ -93,8 +93,9 @@ class GraphicalModel(Answering):
         cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
         inside = {pair for scope in cliques for pair in combinations(scope, 2)}
         across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
-        found = kept_pairs(self.beliefs, [pair for pair in across if pair not in self.beside])
-        beyond = {pair: self.beside[pair] if pair in self.beside else found[pair] for pair in across}
+        beyond = {
+            pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, across).items()
+        }
         return ModelTables(self.bins, self.within, (*cliques.items(), *beyond.items()))
 
     def _attribute_tables(self) -> dict[Scope, FloatArray]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals, summed
 from dpsyn_sql.fit.graph import Scope, cells_of
-from dpsyn_sql.fit.pairs import kept_pairs
+from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, meet_quotas
@@ -107,7 +107,7 @@ class GraphicalSampler:
 
     def _tables(self, sizes: Sequence[int]) -> dict[Scope, FloatArray]:
         """Joint probabilities over working bins: of the sets, and of the pairs."""
-        pairs = kept_pairs(self.beliefs, _pairs(sizes))
+        pairs = all_pairs(self.beliefs, _pairs(sizes))
         tables = {pair: self.beside.get(pair, table) for pair, table in pairs.items()}
         return tables | marginals(self.beliefs, self.sets)
 

@@ -13,7 +13,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.belief import Beliefs, calibrate, home_of, marginals, summed
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
-from dpsyn_sql.fit.pairs import all_pairs, kept_pairs
+from dpsyn_sql.fit.pairs import all_pairs
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
@@ -166,24 +166,6 @@ def test_pairs_of_any_tree_in_blocks_of_any_width(seed, widest, monkeypatch):
     assert found.keys() == set(pairs)
     for pair, table in found.items():
         np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
-
-
-def test_pairs_that_are_kept_are_found_once(graph, monkeypatch):
-    sizes, potentials = graph
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    pairs, asked = list(combinations(range(len(sizes)), 2)), list[list]()
-
-    def recorded(beliefs, wanted):
-        asked.append(wanted)
-        return all_pairs(beliefs, wanted)
-
-    monkeypatch.setattr("dpsyn_sql.fit.pairs.all_pairs", recorded)
-    for wanted in (pairs[1:], [*pairs[:2], *pairs[:1]], pairs):
-        found = kept_pairs(beliefs, wanted)
-        assert list(found) == list(dict.fromkeys(wanted))
-    assert asked == [pairs[1:], pairs[:1], []]
-    for pair, table in all_pairs(beliefs, pairs).items():
-        np.testing.assert_allclose(found[pair], table, atol=1e-12)
 
 
 def test_structural_zeros_and_extreme_potentials_stay_finite():
