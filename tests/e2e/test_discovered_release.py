@@ -70,7 +70,8 @@ def test_the_copy_looks_like_the_table(con, method):
     assert copy[1] == pytest.approx(true[1], abs=1.5)
     assert copy[2] == pytest.approx(true[2], abs=0.02)
     assert float(copy[3]) == pytest.approx(float(true[3]), rel=0.1)
-    assert true[4] == 0 and copy[4] < 0.005  # once in 50 runs noise leaves some ten rows in a bin beside
+    # In one of 20 releases noise is taken for a year far away, with about a hundredth of the rows.
+    assert true[4] == 0 and copy[4] < 0.05
     assert {a.origin for a in release.model.domain.attributes} == {"discovered"}
     assert set(release.model.domain["city"].labels) == {"Bonn", "Köln", "Ulm"}
 
