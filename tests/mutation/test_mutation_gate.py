@@ -4,11 +4,13 @@ import os
 import re
 
 import pytest
+from chosen import DRAWN, VARIABLE, chosen
 from faults import FAULTS
 from verdicts import ROOT, pool, verdict
 
-BY_NAME = {fault.name: fault for fault in FAULTS}
-SOUND = sorted({fault.killed_by.partition("::")[0]: fault.killed_by for fault in reversed(FAULTS)}.values())
+CHOSEN = chosen(FAULTS, os.environ.get(VARIABLE, ""))
+BY_NAME = {fault.name: fault for fault in CHOSEN}
+SOUND = sorted({fault.killed_by.partition("::")[0]: fault.killed_by for fault in reversed(CHOSEN)}.values())
 """One killing test of each file. The suite itself runs all of them; here the plugin shows that it breaks none."""
 PROCESSES = 2
 SECONDS = 1200
@@ -23,13 +25,26 @@ CLUMSY = re.compile(
 
 def test_every_fault_still_has_its_place():
     """The gate says nothing about code that moved: this fails first, and fast."""
-    assert len(BY_NAME) == len(FAULTS) >= 10
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 10
     for fault in FAULTS:
         for file, old, new in fault.edits:
             assert (ROOT / file).read_text(encoding="utf-8").count(old) == 1, (fault.name, file, old)
             assert old != new
         path, _, test = fault.killed_by.partition("::")
         assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text(encoding="utf-8"), fault.name
+
+
+def test_a_run_plants_the_faults_of_changed_files_and_some_drawn_at_random():
+    assert chosen(FAULTS, "") == chosen(FAULTS, " ") == list(FAULTS)
+    fault = FAULTS[0]
+    changed = fault.edits[0][0]
+    touched = [one for one in FAULTS if changed in {file for file, _, _ in one.edits}]
+    taken = chosen(FAULTS, f"7 {changed} docs/no_such_file.md")
+    assert all(one in taken for one in touched)
+    assert len(taken) == len(touched) + DRAWN
+    assert taken == chosen(FAULTS, f"7 {changed}") != chosen(FAULTS, f"8 {changed}")
+    killer = fault.killed_by.partition("::")[0]
+    assert all(one in chosen(FAULTS, f"7 {killer}") for one in FAULTS if one.killed_by.startswith(f"{killer}::"))
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +67,7 @@ def verdicts():
 
 
 @pytest.mark.slow
+@pytest.mark.required
 def test_without_a_fault_the_tests_pass(verdicts):
     code, printed = verdicts(None).result(SECONDS)
     assert code == pytest.ExitCode.OK, printed
@@ -59,6 +75,7 @@ def test_without_a_fault_the_tests_pass(verdicts):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_fault_is_killed(verdicts, name):
     code, printed = verdicts(name).result(SECONDS)

@@ -1,0 +1,27 @@
+"""Which planted faults a run plants: all of them, or those that a change can touch and some drawn at random."""
+
+import random
+
+VARIABLE = "DPSYN_FAULTS"
+"""A seed and the files that changed, with spaces between; without it a run plants every fault."""
+
+DRAWN = 20
+
+
+def chosen(faults, words):
+    """The faults of changed files, and ``DRAWN`` of the others, in the order of ``faults``.
+
+    A file changed if the fault edits it, or if it holds the test that kills the fault. Every process of
+    pytest-xdist chooses the same.
+    """
+    if not words.strip():
+        return list(faults)
+    seed, *files = words.split()
+    changed = set(files)
+
+    def touched(fault):
+        return bool(changed & {fault.killed_by.partition("::")[0], *(file for file, _, _ in fault.edits)})
+
+    others = [fault.name for fault in faults if not touched(fault)]
+    drawn = set(random.Random(seed).sample(others, min(DRAWN, len(others))))
+    return [fault for fault in faults if touched(fault) or fault.name in drawn]
