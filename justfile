@@ -30,9 +30,13 @@ contracts:
 docs:
     sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/site
 
-# everything a change must pass, in a fresh virtual environment
+# what every change must pass, in a fresh virtual environment
 ci:
     .ci/run
+
+# every test and every planted fault, in a fresh virtual environment
+all:
+    .ci/run --all
 
 # every benchmark, one after the other; each prints a table
 bench:

@@ -401,6 +401,7 @@ def test_neighbours_answer_alike(method, unit, neighbours):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", sorted(EVERY))
 @settings(QUICK, max_examples=10)
@@ -542,7 +543,7 @@ FILES = [("t.csv", "o.csv"), ("t.parquet", "o.parquet"), ("a query over a file",
     [
         *((*file, "adaptive") for file in FILES),
         *(
-            pytest.param(*FILES[place % 3], method, marks=pytest.mark.slow)
+            pytest.param(*FILES[place % 3], method, marks=[pytest.mark.slow, pytest.mark.required])
             for place, method in enumerate(sorted(EVERY.keys() - {"adaptive"}))
         ),
     ],

@@ -234,6 +234,7 @@ def test_neighbours_show_the_same(unit, kind, **neighbours):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @settings(QUICK, max_examples=25)

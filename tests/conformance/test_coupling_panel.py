@@ -128,6 +128,7 @@ def test_neighbours_answer_alike_in_both_periods(**neighbours):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("delta", [1e-9, 0])
 def test_many_persons_with_and_without_one(delta):
     rows = [
@@ -141,6 +142,7 @@ def test_many_persons_with_and_without_one(delta):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 def test_a_discovered_domain_is_that_of_the_first_period():
     rows = [(f"p{i}", i % 5, "ab"[i % 2], f"2001-0{1 + month}-05") for i in range(200) for month in range(2)]
     check(rows, [("eve", 3, "a", "2001-02-05")], 4, False, "exact", 1e-9, {"columns": {}})

@@ -53,6 +53,7 @@ def test_neighbours_answer_alike(unit, neighbours):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("method", METHODS_HERE)
 @settings(QUICK, max_examples=8)

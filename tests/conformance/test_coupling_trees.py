@@ -125,6 +125,7 @@ def test_neighbours_show_the_same(splitter, unit, kind, neighbours):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 @pytest.mark.parametrize("unit", sorted(UNITS))
 @pytest.mark.parametrize("splitter", SPLITTERS)

@@ -101,7 +101,7 @@ DOMAINS = {
 FITTED = [
     *(pytest.param(shape, id=name) for name, shape in DOMAINS.items() if name != "sixty"),
     pytest.param(domain(*([2, 3, 4] * 4)), id="twelve"),
-    pytest.param(DOMAINS["sixty"], id="sixty", marks=pytest.mark.slow),
+    pytest.param(DOMAINS["sixty"], id="sixty", marks=[pytest.mark.slow, pytest.mark.required]),
 ]
 
 
@@ -239,6 +239,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-4"])
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 @pytest.mark.parametrize("shape", ["mixed", "sixty"])

@@ -172,6 +172,7 @@ def methods_for(table):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_question_answered_alike(pattern):
     start = list(PATTERNS).index(pattern)
@@ -184,6 +185,7 @@ def test_every_question_answered_alike(pattern):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(TABLES).flatmap(

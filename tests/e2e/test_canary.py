@@ -148,7 +148,9 @@ def domain_of(path):
 
 
 @pytest.mark.parametrize("expression", FAILING)
-@pytest.mark.parametrize("place", ["connection", pytest.param("database", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "place", ["connection", pytest.param("database", marks=[pytest.mark.slow, pytest.mark.required])]
+)
 def test_a_row_that_makes_a_statement_fail(tmp_path, scratch, canary, place, expression):
     path = tmp_path / "w.duckdb"
     broken_view(path, canary, FAILING[expression])
@@ -180,7 +182,14 @@ UNDECLARED = {
 
 @pytest.mark.parametrize(
     "shape",
-    ["alone", "struct", *(pytest.param(one, marks=pytest.mark.slow) for one in ("list", "map", "union"))],
+    [
+        "alone",
+        "struct",
+        *(
+            pytest.param(one, marks=[pytest.mark.slow, pytest.mark.required])
+            for one in ("list", "map", "union")
+        ),
+    ],
 )
 @pytest.mark.parametrize("call", ["release", "plan", "template", "wrong", "unit"])
 def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call):
@@ -204,6 +213,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
 
 
 @pytest.mark.slow
+@pytest.mark.required
 def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
     path, domain = tmp_path / "w.duckdb", tmp_path / "domain.yml"
     broken_view(path, canary, FAILING["cast"])
@@ -228,6 +238,7 @@ def test_the_command_says_nothing_of_a_row(tmp_path, scratch, canary):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize(
     ("encrypted", "killed"),
     [(True, True), pytest.param(False, True, id="planted fault"), (True, False)],

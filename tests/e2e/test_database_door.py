@@ -14,7 +14,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.fragments import Fragment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 EVENT = ("event", "l2_squared", "sigma", "lattice")
 

@@ -15,6 +15,7 @@ ODD_NAME = """it's a "name"; -- {{ 1 }} {% x %} $$ \\"""
 ODD_COLUMN = """no"te'; --{{ x }}"""
 
 
+@pytest.mark.required
 def test_the_example_builds_from_a_clean_checkout_and_spends_once(tmp_path):
     shutil.copytree(ROOT / "dbt", tmp_path / "dbt")
     shutil.copytree(ROOT / "examples" / "dbt_project", tmp_path / "examples" / "dbt_project")

@@ -46,7 +46,10 @@ def described(con, relation):
     ("method", "delta"),
     [
         *product(("independent", "auto"), (1e-9, 0)),
-        *(pytest.param("copula", delta, marks=pytest.mark.slow) for delta in (1e-9, 0)),
+        *(
+            pytest.param("copula", delta, marks=[pytest.mark.slow, pytest.mark.required])
+            for delta in (1e-9, 0)
+        ),
     ],
 )
 def test_same_schema_and_valid_values_only(con, method, delta):

@@ -147,7 +147,9 @@ def check_expected(con, name):
 
 
 @pytest.mark.parametrize(("delta", "epsilon"), [(1e-9, 0.1), (0, 3)])
-@pytest.mark.parametrize("domains", ["discovered", pytest.param("bounds", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "domains", ["discovered", pytest.param("bounds", marks=[pytest.mark.slow, pytest.mark.required])]
+)
 def test_all_of_them_in_one_table(domains, delta, epsilon, tmp_path):
     """Without delta no texts are discovered: of the numbers and dates."""
     columns = COLUMNS if delta else TYPED
@@ -159,6 +161,7 @@ def test_all_of_them_in_one_table(domains, delta, epsilon, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize(("name", "domains"), CASES)
 def test_a_hostile_column_is_released(name, domains, tmp_path):
     with duckdb.connect() as con:
@@ -169,6 +172,7 @@ def test_a_hostile_column_is_released(name, domains, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize("domains", ["discovered", "bounds"])
 def test_the_years_between_two_clumps_stay_empty(domains, tmp_path):
     with duckdb.connect() as con:
@@ -193,6 +197,7 @@ def test_a_table_of_no_row_and_of_one(rows, domains, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.required
 @pytest.mark.parametrize(("domains", "epsilon"), [("discovered", 0.1), ("bounds", 10.0)])
 def test_three_hundred_columns(domains, epsilon, tmp_path):
     with duckdb.connect() as con:

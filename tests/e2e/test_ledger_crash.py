@@ -23,7 +23,7 @@ from dpsyn_sql.errors import LedgerError, PrivacyBudgetExceeded
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 FILE_STEPS = ("open", "os.link", "os.remove", "os.rename", "os.listdir", "fcntl.flock")
 

@@ -181,7 +181,9 @@ def names_the_source(statement):
 
 
 @pytest.mark.parametrize("what", SOURCES)
-@pytest.mark.parametrize("method", ["independent", pytest.param("copula", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["independent", pytest.param("copula", marks=[pytest.mark.slow, pytest.mark.required])]
+)
 def test_a_database_file_is_detached_before_anything_is_sampled(driver, monkeypatch, tmp_path, what, method):
     statements, engines = driver
     path = tmp_path / "w.duckdb"

@@ -13,7 +13,7 @@ from dpsyn_sql.cli.main import app
 from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 CSV = {"columns": {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 9}}}

@@ -10,7 +10,7 @@ from support.ledgers import granted, overview
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}}}
 

@@ -12,7 +12,7 @@ from test_release_crash import Case
 
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 SPEC = {"columns": {name: {"type": "categorical", "categories": list(range(6))} for name in "abcdef"}}
 COLUMNS = [

@@ -20,7 +20,7 @@ from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.rows.write.staging import stage_rows
 from dpsyn_sql.source.files import file_beside
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 SPEC = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9, "bins": 3}}}
 ACCOUNT = "people"

@@ -16,7 +16,7 @@ from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.noise import ExactNoise
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 ROOT = Path(__file__).resolve().parents[2]
 ADULT, DOMAIN = ROOT / "examples" / "adult.parquet", ROOT / "examples" / "adult.domain.yml"

@@ -18,7 +18,7 @@ from dpsyn_sql.methods import METHODS, Static
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.source.relation import PrivacyUnit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 CERTAIN = 1 - 1e-6
 ONE_COLUMN = {"columns": {"a": {"type": "categorical", "categories": ["x"], "other": True}}}

@@ -17,7 +17,7 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 SPEC = {
     "columns": {

@@ -24,7 +24,7 @@ from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals, Residua
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 LOWEST_P = 1e-7
 SIZES = (40, 30, 20)

@@ -21,7 +21,7 @@ from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.required]
 
 QUICK = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 A = Attribute("a", "INTEGER", "numeric", edges=tuple(range(5)))
