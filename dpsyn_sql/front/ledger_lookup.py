@@ -18,6 +18,7 @@ from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.accounts import new_account_state, new_name
+from dpsyn_sql.ledger.creation import files_of
 from dpsyn_sql.ledger.locations import (
     VARIABLE,
     existing_memory_ledger,
@@ -201,8 +202,7 @@ def check_not_the_ledger(output: Path | None, place: SqliteLedger | Path | None)
     file = place if isinstance(place, Path) else getattr(place, "place", None)
     if output is None or file is None or file == IN_MEMORY:
         return
-    ledger = os.path.realpath(file)
-    taken = {ledger, f"{ledger}-wal", f"{ledger}-shm"}
+    taken = files_of(os.fspath(file))
     for path in (output, file_beside(output)):
         if os.path.realpath(path) in taken:
             raise TargetError(

@@ -121,7 +121,6 @@ class SqliteLedger:
             moves.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
             granted = account_overview(made, accounts.sources_of(self._store, made))
-        self._store.checkpoint()
         return granted
 
     @translate_errors
@@ -155,7 +154,6 @@ class SqliteLedger:
             with self._store.writing():
                 if self._store.one("last_record") is None:
                     append(self._store, "ledger", {"id": secrets.token_hex(16), **moves.here(self._store)})
-            self._store.checkpoint()
 
     @translate_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
@@ -164,9 +162,7 @@ class SqliteLedger:
                 _check_label(what, text)
         with self._store.writing():
             moves.settle(self._store)
-            entry = entries.opened(self._store, key, budget, new_debit=new_debit)
-        self._store.checkpoint()  # before anything is read: the file alone holds the debit
-        return entry
+            return entries.opened(self._store, key, budget, new_debit=new_debit)
 
 
 def _check_label(what: str, text: str) -> None:
