@@ -41,7 +41,7 @@ def make_ledger(place: str, build: Callable[[str], None]) -> None:
         return
     _remove_left_behind(file)
     refuse_remains(place)
-    _make(file, build)
+    make_new(file, build)
 
 
 def files_of(place: str) -> frozenset[str]:
@@ -94,30 +94,40 @@ def _remove_left_behind(file: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _make(file: Path, build: Callable[[str], None]) -> None:
+def make_new(file: Path, build: Callable[[str], None]) -> bool:
+    """Make a file, whole or not at all; False where something is there, which stays.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if os.path.lexists(file):
+        return False
     temporary = file.with_name(f"{file.name}{_NEW}{secrets.token_hex(8)}")
     try:
         build(str(temporary))
-        _name(temporary, file)
+        named = _name(temporary, file)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(file.parent)
+    return named
 
 
-def _name(temporary: Path, file: Path) -> None:
+def _name(temporary: Path, file: Path) -> bool:
     """Give the file its name; a file that another process has put there stays."""
     try:
         os.link(temporary, file)
-        return
+        return True
     except FileExistsError:
-        return
+        return False
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
     # No hard links on this file system. The lock keeps other processes away between check and renaming.
-    if not os.path.lexists(file):
-        temporary.rename(file)
+    if os.path.lexists(file):
+        return False
+    temporary.rename(file)
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

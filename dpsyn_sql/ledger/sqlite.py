@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.ledger import accounts, entries, moves
+from dpsyn_sql.ledger.backup import Backup
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.guard import translate_errors
@@ -142,6 +143,19 @@ class SqliteLedger:
         """
         with self._store.reading():
             return verify(self._store, head)
+
+    @translate_errors
+    def backup(self, place: str | os.PathLike[str]) -> str:
+        """Copy the ledger, as it is at one moment, to a new file; returns the head hash of the copy.
+
+        Whoever restores a copy can spend again what was spent after it was made: keep the head elsewhere.
+
+        Raises:
+            InputError: something is at ``place``.
+            LedgerDamaged: the ledger is not sound.
+            LedgerError: the copy cannot be written; there is none then.
+        """
+        return Backup(self._store, os.fspath(place)).make()
 
     def close(self) -> None:
         """Close the file; entries of this ledger can no longer be used."""
