@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
+from dpsyn_sql.engines.callers_instance import instance_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError, TargetError
 from dpsyn_sql.front.database_request import DatabaseRequest
@@ -147,7 +147,7 @@ def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> Led
 def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger | None]:
     """The ledger; None if it does not exist yet."""
     if place is None:
-        yield existing_memory_ledger(owner_of(con))
+        yield existing_memory_ledger(instance_of(con))
     elif isinstance(place, Path) and not os.path.lexists(place):
         yield None
     else:
@@ -158,7 +158,7 @@ def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[Sqli
 def describe_ledger(place: SqliteLedger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
-        return "in memory: it ends with the connection"
+        return "in memory: it ends with the database"
     return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
@@ -185,7 +185,7 @@ def ledger_place(request: Request | DatabaseRequest, session: SourceSession) -> 
 def opened_ledger(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger]:
     """Open the ledger; close it if it was not open before."""
     if place is None:
-        yield memory_ledger(owner_of(con))
+        yield memory_ledger(instance_of(con, marked=True))
     elif isinstance(place, Path):
         with closing(SqliteLedger(place)) as ledger:
             yield ledger

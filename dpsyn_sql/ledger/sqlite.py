@@ -121,8 +121,7 @@ class SqliteLedger:
             moves.settle(self._store)
             moves.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
-            granted = account_overview(made, accounts.sources_of(self._store, made))
-        return granted
+            return account_overview(made, accounts.sources_of(self._store, made))
 
     @translate_errors
     def overview(self) -> Overview:

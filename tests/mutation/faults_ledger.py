@@ -108,6 +108,11 @@ FAULTS = (
         f"{SIDE}::test_a_transaction_is_alone_even_when_the_locks_of_sqlite_are_gone[overview]",
         (
             STORE,
+            "        with self._alone():\n            return list(",
+            "        if True:\n            return list(",
+        ),
+        (
+            STORE,
             "            with self._alone():\n                self._connection.execute(begin)\n",
             "            from contextlib import nullcontext\n\n"
             "            with nullcontext() if begin == 'BEGIN' else self._alone():\n"

@@ -46,15 +46,17 @@ def test_a_backup_never_overwrites(path):
     there.write_text("a better copy")
     with closing(SqliteLedger(path)) as ledger:
         for place in (there, path):
-            with pytest.raises(InputError, match=r"exists, and a backup never overwrites.*No backup was made"):
+            with pytest.raises(
+                InputError, match=r"exists, and a backup never overwrites.*No backup was made"
+            ):
                 ledger.backup(place)
     assert there.read_text() == "a better copy"
 
 
 def test_where_no_backup_can_be_made_nothing_is_left(path):
-    with closing(SqliteLedger(path)) as ledger:
-        with pytest.raises(LedgerError, match=r"missing/copy cannot be used: the folder.*No backup was made"):
-            ledger.backup(path.with_name("missing") / "copy")
+    said = r"missing/copy cannot be used: the folder.*No backup was made"
+    with closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerError, match=said):
+        ledger.backup(path.with_name("missing") / "copy")
     tamper(path, "UPDATE record SET hash = 'x'")
     with closing(SqliteLedger(path)) as ledger, pytest.raises(LedgerDamaged):
         ledger.backup(path.with_name("copy"))

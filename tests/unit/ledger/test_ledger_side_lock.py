@@ -183,7 +183,10 @@ def test_a_ledger_in_another_mode_is_switched(path):
 
 def test_another_program_that_reads_without_an_end_is_named(path, monkeypatch):
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.05)
-    with closing(SqliteLedger(path)) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as reader:
+    with (
+        closing(SqliteLedger(path)) as ledger,
+        closing(sqlite3.connect(path, isolation_level=None)) as reader,
+    ):
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM record").fetchall()
         with pytest.raises(LedgerError, match=r"another process has been using it.*Its content is unchanged"):
