@@ -36,6 +36,11 @@ _IDLE = (
     "its name, or for releases with --account. 'dpsyn plan' shows which account a release is charged to."
 )
 
+_RESTORED = (
+    "Whoever restores this copy can spend again what is spent from now on. Keep the head elsewhere: "
+    "'dpsyn ledger verify --head' shows later whether a ledger is behind it."
+)
+
 _PLACE = (
     "The ledger file, or a schedule or source (database, CSV or Parquet file, folder, glob) whose ledger "
     "it is. Default: DPSYN_LEDGER, else the only ledger in this folder."
@@ -143,6 +148,26 @@ def verify_command(
         found = ledger.verify(head)
         out.say(f"The ledger is intact. Head {found}")
         out.document({"ledger": ledger.place, "intact": True, "head": found})
+
+
+@ledger_app.command("backup")
+def backup_command(
+    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
+    copy: Annotated[str | None, typer.Argument(metavar="COPY", help="The file to make.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy a ledger to a new file, also while releases run. Print the head hash; keep it elsewhere.
+
+    Whoever restores a copy can spend again what was spent after it was made.
+    """
+    asks = "Interrupted: the copy is there whole or not at all."
+    given, made = (None, place) if copy is None else (place, copy)
+    with printing(as_json, quiet, asks) as out, _opened(given) as ledger:
+        head = ledger.backup(made)
+        out.say(f"A copy of {ledger.place} is at {made}. Head {head}")
+        out.say(_RESTORED)
+        out.document({"ledger": ledger.place, "copy": made, "head": head})
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.database_output import DatabaseTarget, Written
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.reader import CALLERS, cursor_of
+from dpsyn_sql.engines.reader import CALLERS, cursor_of, cursors_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.target_session import (
     Asked,
@@ -78,8 +78,9 @@ def open_database_target(
     if is_path:
         return folder_of_files(text, asked, release)
     if isinstance(con, CALLERS):
-        with contextlib.closing(cursor_of(con)) as engine:
-            return _schema_target(DuckDBCatalog(engine), text, asked, release, lambda: cursor_of(con))
+        opened = cursors_of(con)
+        with contextlib.closing(opened()) as engine:
+            return _schema_target(DuckDBCatalog(engine), text, asked, release, opened)
     if isinstance(con, str | os.PathLike):
         return _schema_of_file(absolute_path(con), text, asked, release)
     raise TargetError(

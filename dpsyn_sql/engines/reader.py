@@ -6,9 +6,11 @@ changes that are not committed) is never read: another relation of the same name
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -28,6 +30,27 @@ Callers = duckdb.DuckDBPyConnection | CallingConnection
 CALLERS = (duckdb.DuckDBPyConnection, CallingConnection)
 
 
+_BUSY = "ResourceInUseException"
+"""What DuckDB calls it when two threads use one connection."""
+
+
+@contextlib.contextmanager
+def _not_busy() -> Iterator[None]:
+    """What the caller's own connection is asked, before anything is charged."""
+    busy = False
+    try:
+        yield
+    except EngineFailure as failure:
+        if failure.kind != _BUSY:
+            raise
+        busy = True
+    if busy:
+        raise SourceError(
+            "The connection is in use by another thread, or by a query of its own that has not ended. Give "
+            "each thread a cursor of its own, con.cursor(). Nothing was read or charged."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """An open ``engine`` and its ``catalog``; ``callers`` is the caller's connection, ``database`` the file
@@ -38,6 +61,7 @@ class Reader:
     callers: Callers | None = None
     database: Path | None = None
 
+    @_not_busy()
     def look_up(self, text: str) -> CatalogRelation | None:
         """The relation that a name means, here and to the caller.
 
@@ -59,6 +83,7 @@ class Reader:
             )
         return found
 
+    @_not_busy()
     def refuse_hidden(self, reads: Iterable[Identity]) -> None:
         """The same for what a query or view reads.
 
@@ -126,20 +151,44 @@ def cursor_of(con: Callers) -> DuckDBEngine:
     """A cursor of the caller's connection that looks names up as the caller does.
 
     Raises:
-        SourceError: the connection is closed, or its transaction has failed.
+        SourceError: the connection is closed or in use, or its transaction has failed.
     """
+    return cursors_of(con)()
+
+
+@_not_busy()
+def cursors_of(con: Callers) -> Callable[[], DuckDBEngine]:
+    """What makes cursors that look names up as the caller does; the connection itself is asked only now.
+
+    Raises:
+        SourceError: the connection is closed or in use, or its transaction has failed.
+    """
+    with contextlib.suppress(duckdb.Error):
+        try:
+            setting = _callers_catalog(con).session.setting
+            return partial(_cursor, con.con if isinstance(con, CallingConnection) else con, setting)
+        except EngineFailure as failure:
+            if failure.kind == _BUSY:
+                raise
+    raise _unusable()
+
+
+def _cursor(con: duckdb.DuckDBPyConnection, search_path: str) -> DuckDBEngine:
     cursor = None
     try:
-        setting = _callers_catalog(con).session.setting
-        cursor = DuckDBEngine(con.con.cursor() if isinstance(con, CallingConnection) else con.cursor())
-        if setting:
-            sql = render("source/set_search_path", search_path=literal(setting))
+        cursor = DuckDBEngine(con.cursor())
+        if search_path:
+            sql = render("source/set_search_path", search_path=literal(search_path))
             cursor.execute(sql, step="copying the search path")
         return cursor
     except (EngineFailure, duckdb.Error):
         if cursor is not None:
             cursor.close()
-    raise SourceError(
+    raise _unusable()
+
+
+def _unusable() -> SourceError:
+    return SourceError(
         "The connection cannot be used: it is closed, or its transaction has failed (ROLLBACK)."
     )
 

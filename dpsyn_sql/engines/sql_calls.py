@@ -76,11 +76,6 @@ Answer = Callable[[Call], dict[str, Any]]
 """From a call to the columns of a result."""
 
 
-def owner_of(con: object) -> object:
-    """The connection itself; anything else as it is."""
-    return con.con if isinstance(con, CallingConnection) else con
-
-
 def register(con: object, name: str, answer: Answer, result: Mapping[str, str], macro: Fragment) -> None:
     """Make a function of (options, what is seen, query id, query text), and the table macro that calls it.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path
+from dpsyn_sql.engines.open_files import still_open
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import Identity, display_name, fold, shorten
@@ -27,8 +28,19 @@ class StoredTable:
 
 
 def stored(catalog: DuckDBCatalog, identity: Identity) -> StoredTable:
-    """Where a table or view is kept."""
-    file = catalog.databases.get(fold(identity[0]), {}).get("path")
+    """Where a table or view is kept.
+
+    Raises:
+        SourceError: its database has another file open than the one that lies at the path it names.
+    """
+    database = catalog.databases.get(fold(identity[0]), {})
+    file = database.get("path")
+    if file and database.get("type") == "duckdb" and "://" not in str(file) and not still_open(str(file)):
+        raise SourceError(
+            f"{shorten(str(file))!r} is not the file that the database has open: that was renamed, moved, "
+            "deleted or replaced since. So its ledger cannot be told, and what was spent would be forgotten. "
+            "Close the connection and open the database where it is now. Nothing was read or charged."
+        )
     return StoredTable(identity, str(file) if file else None)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, folded
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.reader import CALLERS, Callers, cursor_of
+from dpsyn_sql.engines.reader import CALLERS, Callers, cursors_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkOutput
 from dpsyn_sql.engines.spark.publish import SparkPublisher
@@ -208,8 +208,9 @@ def _spark_target(con: Any, chosen: str | os.PathLike[str] | None, asked: Asked)
 
 
 def _connection_target(con: Callers, text: str, asked: Asked) -> Target:
-    with contextlib.closing(cursor_of(con)) as engine:
-        return _table(DuckDBCatalog(engine), text, asked, lambda: cursor_of(con))
+    opened = cursors_of(con)
+    with contextlib.closing(opened()) as engine:
+        return _table(DuckDBCatalog(engine), text, asked, opened)
 
 
 def reader_and_writer(path: Path, asked: Asked) -> tuple[DuckDBEngine, Callable[[], DuckDBEngine]]:

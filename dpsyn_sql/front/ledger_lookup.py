@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
+from dpsyn_sql.engines.callers_instance import instance_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.sql_calls import owner_of
 from dpsyn_sql.engines.target_session import Output
 from dpsyn_sql.errors import LedgerError, TargetError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.accounts import new_account_state, new_name
+from dpsyn_sql.ledger.creation import files_of
 from dpsyn_sql.ledger.locations import (
     VARIABLE,
     existing_memory_ledger,
@@ -146,7 +147,7 @@ def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> Led
 def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger | None]:
     """The ledger; None if it does not exist yet."""
     if place is None:
-        yield existing_memory_ledger(owner_of(con))
+        yield existing_memory_ledger(instance_of(con))
     elif isinstance(place, Path) and not os.path.lexists(place):
         yield None
     else:
@@ -157,7 +158,7 @@ def _opened(con: Connection, place: SqliteLedger | Path | None) -> Iterator[Sqli
 def describe_ledger(place: SqliteLedger | Path | None) -> str:
     """Where a debit is recorded, for the explained plan."""
     if place is None:
-        return "in memory: it ends with the connection"
+        return "in memory: it ends with the database"
     return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
@@ -184,7 +185,7 @@ def ledger_place(request: Request | DatabaseRequest, session: SourceSession) -> 
 def opened_ledger(con: Connection, place: SqliteLedger | Path | None) -> Iterator[SqliteLedger]:
     """Open the ledger; close it if it was not open before."""
     if place is None:
-        yield memory_ledger(owner_of(con))
+        yield memory_ledger(instance_of(con, marked=True))
     elif isinstance(place, Path):
         with closing(SqliteLedger(place)) as ledger:
             yield ledger
@@ -201,8 +202,7 @@ def check_not_the_ledger(output: Path | None, place: SqliteLedger | Path | None)
     file = place if isinstance(place, Path) else getattr(place, "place", None)
     if output is None or file is None or file == IN_MEMORY:
         return
-    ledger = os.path.realpath(file)
-    taken = {ledger, f"{ledger}-wal", f"{ledger}-shm"}
+    taken = files_of(os.fspath(file))
     for path in (output, file_beside(output)):
         if os.path.realpath(path) in taken:
             raise TargetError(

@@ -10,30 +10,24 @@ import contextlib
 import errno
 import os
 import secrets
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from dpsyn_sql.errors import LedgerError
-
-try:
-    import fcntl
-except ImportError:  # no such locks on this system: what a killed process left behind stays
-    fcntl = None  # type: ignore[assignment]
+from dpsyn_sql.ledger.side_lock import lock_of
 
 _NEW = "-dpsyn-new-"
+_BESIDE = ("-journal", "-wal")
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
 _ONLY_IF_NEW = "if no release was ever charged to it"
 
 
-def make_ledger(place: str, build: Callable[[str], None], seconds: float) -> None:
-    """Make sure that there is a ledger at ``place``: the existing one, or a new one.
+def make_ledger(place: str, build: Callable[[str], None]) -> None:
+    """Make sure that there is a ledger at ``place``: the existing one, or a new one; call with its lock held.
 
     Args:
         place: its file; links are followed.
         build: writes a whole ledger to a path and waits until it is on the disk.
-        seconds: how long to wait for another process that makes it.
 
     Raises:
         LedgerError: a part of a lost ledger lies beside the place.
@@ -41,15 +35,19 @@ def make_ledger(place: str, build: Callable[[str], None], seconds: float) -> Non
     """
     file = Path(os.path.realpath(place))
     if os.path.lexists(file):
-        if os.path.lexists(_lock_of(file)):  # a process was killed just after it had made the ledger
-            with contextlib.suppress(OSError), _alone(file, 0.0):
+        if file.stat().st_nlink > 1:  # a process was killed just after it had given the ledger its name
+            with contextlib.suppress(OSError):
                 _remove_left_behind(file)
         return
-    with _alone(file, seconds):
-        _remove_left_behind(file)
-        if not os.path.lexists(file):  # another process may have been quicker
-            refuse_remains(place)
-            _make(file, build)
+    _remove_left_behind(file)
+    refuse_remains(place)
+    make_new(file, build)
+
+
+def files_of(place: str) -> frozenset[str]:
+    """The files that a ledger may consist of or have beside it, links followed."""
+    file = os.path.realpath(place)
+    return frozenset({file, str(lock_of(Path(file))), *(f"{file}{suffix}" for suffix in _BESIDE)})
 
 
 def refuse_remains(place: str) -> None:
@@ -59,7 +57,7 @@ def refuse_remains(place: str) -> None:
         LedgerError: names it.
     """
     file = Path(os.path.realpath(place))
-    for beside in (file.with_name(f"{file.name}{suffix}") for suffix in ("-wal", "-journal")):
+    for beside in (file.with_name(f"{file.name}{suffix}") for suffix in _BESIDE):
         if not os.path.lexists(file) and beside.is_file() and beside.stat().st_size:
             raise LedgerError(
                 f"The ledger {place} is missing, but {beside}, which belongs to it, exists: the ledger file "
@@ -82,83 +80,54 @@ def refuse_empty(place: str) -> None:
 def empty(place: str) -> LedgerError:
     """The file is there and holds no ledger."""
     return LedgerError(
-        f"The ledger {place} is empty. Its content is lost, and what was spent is not known. Restore it, "
-        f"with its -wal file if there is one. Only {_ONLY_IF_NEW}: delete it; then a new ledger is made. "
-        "Nothing was read or charged."
+        f"The ledger {place} is empty. Its content is lost, and what was spent is not known. Restore it from "
+        f"a backup. Only {_ONLY_IF_NEW}: delete it; then a new ledger is made. Nothing was read or charged."
     )
-
-
-@contextmanager
-def _alone(file: Path, seconds: float) -> Iterator[None]:
-    """Only one process makes the ledger or tidies up. The lock ends with its process, however it ends."""
-    if fcntl is None:
-        yield
-        return
-    lock, end = _lock_of(file), time.monotonic() + seconds
-    while (held := _held(lock)) is None:
-        if time.monotonic() >= end:
-            raise BlockingIOError(errno.EAGAIN, "another process is making the ledger")
-        time.sleep(0.01)
-    try:
-        yield
-    finally:
-        # Removed while it is held: a waiting process sees that, and takes a new lock.
-        with contextlib.suppress(OSError):
-            lock.unlink()
-        os.close(held)
-
-
-def _lock_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}-dpsyn-lock")
-
-
-def _held(lock: Path) -> int | None:
-    """The descriptor that holds the lock, or None while another process does."""
-    descriptor, held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = os.path.samestat(os.fstat(descriptor), lock.stat())
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    finally:
-        if not held:
-            os.close(descriptor)
-    return descriptor if held else None
 
 
 def _remove_left_behind(file: Path) -> None:
     """Remove what killed processes built; call with the lock held."""
-    if fcntl is None:
+    if os.name == "nt":  # no lock there says that nobody is building
         return
     for path in file.parent.iterdir():
         if path.name.startswith(f"{file.name}{_NEW}"):
             path.unlink(missing_ok=True)
 
 
-def _make(file: Path, build: Callable[[str], None]) -> None:
+def make_new(file: Path, build: Callable[[str], None]) -> bool:
+    """Make a file, whole or not at all; False where something is there, which stays.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if os.path.lexists(file):
+        return False
     temporary = file.with_name(f"{file.name}{_NEW}{secrets.token_hex(8)}")
     try:
         build(str(temporary))
-        _name(temporary, file)
+        named = _name(temporary, file)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(file.parent)
+    return named
 
 
-def _name(temporary: Path, file: Path) -> None:
+def _name(temporary: Path, file: Path) -> bool:
     """Give the file its name; a file that another process has put there stays."""
     try:
         os.link(temporary, file)
-        return
+        return True
     except FileExistsError:
-        return
+        return False
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
     # No hard links on this file system. The lock keeps other processes away between check and renaming.
-    if not os.path.lexists(file):
-        temporary.rename(file)
+    if os.path.lexists(file):
+        return False
+    temporary.rename(file)
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -159,7 +159,6 @@ class SqliteEntry:
                 today = datetime.now(UTC).date().isoformat()
                 self._store.run("move_entry", entry_id=self._id, state="measured", measured_on=today)
                 self._debit.record("measured", {"on": today})
-        self._store.checkpoint()
 
     @contextmanager
     def publishing(self, into: str) -> Iterator[None]:
@@ -207,7 +206,6 @@ class SqliteEntry:
             values = {"ordinal": known["publications"], "target": into, "synthetic_rows": rows}
             self._store.run("add_publication", entry_id=self._id, **values)
             self._debit.record("published", values)
-        self._store.checkpoint()
 
     @translate_errors
     def wrote(self, targets: Sequence[str]) -> bool:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.errors import LedgerError, SourceError
@@ -27,7 +27,8 @@ from dpsyn_sql.source.names import listed
 VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""
 
-_IN_MEMORY: WeakKeyDictionary[object, MemoryLedger] = WeakKeyDictionary()
+_IN_MEMORY = dict[str | None, MemoryLedger]()
+_making = threading.Lock()
 _ASK = f"Give ledger='path/to/file' or set the environment variable {VARIABLE}. Nothing was read."
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(md|motherduck):")
 _WILDCARD = re.compile(r"[*?\[]")
@@ -171,21 +172,26 @@ def _place_of_source(given: str, kind: str) -> Path | None:
     return default_place(pattern=None if files.single else os.path.abspath(given), files=files.paths)  # noqa: PTH100
 
 
-def memory_ledger(owner: object) -> MemoryLedger:
-    """The ledger that lives as long as ``owner``, a connection to a database in memory."""
-    known = _IN_MEMORY.get(owner)
-    if known is None:
-        warn(
-            "The source is a database in memory, so its ledger is in memory too and ends with the "
-            f"connection. To keep it, pass ledger='path/to/file' or set {VARIABLE}."
-        )
-        known = _IN_MEMORY[owner] = MemoryLedger()
+def memory_ledger(instance: str | None) -> MemoryLedger:
+    """The ledger of a database in memory, by the name of its instance: one for all its connections.
+
+    It is kept as long as the process runs: a database may be in use by connections that never came here.
+    """
+    with _making:
+        known = _IN_MEMORY.get(instance)
+        if known is not None:
+            return known
+        known = _IN_MEMORY[instance] = MemoryLedger()
+    warn(
+        "The source is a database in memory, so its ledger is in memory too and ends with the "
+        f"database. To keep it, pass ledger='path/to/file' or set {VARIABLE}."
+    )
     return known
 
 
-def existing_memory_ledger(owner: object) -> MemoryLedger | None:
-    """The ledger in memory of ``owner``, if something was charged to it before."""
-    return _IN_MEMORY.get(owner)
+def existing_memory_ledger(instance: str | None) -> MemoryLedger | None:
+    """The ledger of a database in memory, if something was charged to it before."""
+    return None if instance is None else _IN_MEMORY.get(instance)
 
 
 def default_place(

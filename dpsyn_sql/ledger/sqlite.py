@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.ledger import accounts, entries, moves
+from dpsyn_sql.ledger.backup import Backup
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.guard import translate_errors
@@ -120,9 +121,7 @@ class SqliteLedger:
             moves.settle(self._store)
             moves.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
-            granted = account_overview(made, accounts.sources_of(self._store, made))
-        self._store.checkpoint()
-        return granted
+            return account_overview(made, accounts.sources_of(self._store, made))
 
     @translate_errors
     def overview(self) -> Overview:
@@ -144,6 +143,19 @@ class SqliteLedger:
         with self._store.reading():
             return verify(self._store, head)
 
+    @translate_errors
+    def backup(self, place: str | os.PathLike[str]) -> str:
+        """Copy the ledger, as it is at one moment, to a new file; returns the head hash of the copy.
+
+        Whoever restores a copy can spend again what was spent after it was made: keep the head elsewhere.
+
+        Raises:
+            InputError: something is at ``place``.
+            LedgerDamaged: the ledger is not sound.
+            LedgerError: the copy cannot be written; there is none then.
+        """
+        return Backup(self._store, os.fspath(place)).make()
+
     def close(self) -> None:
         """Close the file; entries of this ledger can no longer be used."""
         self._store.close()
@@ -155,7 +167,6 @@ class SqliteLedger:
             with self._store.writing():
                 if self._store.one("last_record") is None:
                     append(self._store, "ledger", {"id": secrets.token_hex(16), **moves.here(self._store)})
-            self._store.checkpoint()
 
     @translate_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
@@ -164,9 +175,7 @@ class SqliteLedger:
                 _check_label(what, text)
         with self._store.writing():
             moves.settle(self._store)
-            entry = entries.opened(self._store, key, budget, new_debit=new_debit)
-        self._store.checkpoint()  # before anything is read: the file alone holds the debit
-        return entry
+            return entries.opened(self._store, key, budget, new_debit=new_debit)
 
 
 def _check_label(what: str, text: str) -> None:

@@ -1,7 +1,9 @@
 """The SQLite file: connection, schema, transactions; SQLite's errors become ours.
 
-WAL and synchronous=FULL: what is committed survives a killed process and a power cut. Every change
-is one IMMEDIATE transaction, so two processes never decide on the same balance.
+A rollback journal and synchronous=EXTRA: what is committed is in the file itself, and survives a killed
+process and a power cut. Every change is one IMMEDIATE transaction, so two processes never decide on the same
+balance. Every transaction, reading or writing, holds the lock beside the file, and nothing of SQLite outlives
+it: no ``-wal``, no ``-shm``, no lock. So it does not matter that SQLite's locks can vanish (``side_lock``).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -22,6 +24,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger import creation
 from dpsyn_sql.ledger.columns import misplaced
+from dpsyn_sql.ledger.side_lock import alone
 from dpsyn_sql.sqltext.render import render, templates_folder
 
 APPLICATION_ID = 0x64707379
@@ -35,12 +38,17 @@ BUSY_SECONDS = 30.0
 
 IN_MEMORY = ":memory:"
 
-_BUSY = f"another process has been writing to it for more than {BUSY_SECONDS:.0f} seconds"
+_BUSY = f"another process has been using it for more than {BUSY_SECONDS:.0f} seconds"
 _FULL_OR_BROKEN = "the disk is full, a limit on file size is reached, or the disk fails"
 _READ_ONLY = "the file or its folder is read-only"
 _NO_PLACE = "the folder is missing or not writable, or the path is a folder"
 _DAMAGED = "the file is damaged; restore it from a backup"
 _REASONS = {
+    "SQLITE_READONLY_DBMOVED": "the file was moved, deleted or replaced while it was open",
+    "SQLITE_READONLY_ROLLBACK": (
+        "a process that wrote to it was killed, and its half-written step cannot be undone from here, where "
+        "the file or its folder is read-only"
+    ),
     "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": "another connection of this process is writing to it",
     "SQLITE_READONLY": _READ_ONLY,
@@ -57,6 +65,10 @@ _REASONS = {
     "EAGAIN": _BUSY,
     "EROFS": _READ_ONLY,
     **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG", "EIO"), _FULL_OR_BROKEN),
+    **dict.fromkeys(
+        ("ENOLCK", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBADF"),
+        "its file system has no locks: choose a ledger= on another disk",
+    ),
     **dict.fromkeys(("ENOENT", "EACCES", "EPERM", "ENOTDIR", "ENAMETOOLONG", "ELOOP"), _NO_PLACE),
     # Text that is not valid Unicode: the driver gives no code for it.
     "OperationalError": _DAMAGED,
@@ -105,9 +117,10 @@ def translate_errors(
 def translated_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
     """The error for a code of SQLite or of the system; InternalError if the code should not occur."""
     family = "_".join(code.split("_")[:2])
-    if family not in _REASONS:
+    reason = _REASONS.get(code) or _REASONS.get(family)
+    if reason is None:
         return InternalError(f"the ledger {place} refused a statement ({code})")
-    text = f"The ledger {place} cannot be used: {_REASONS[family]} ({code}). {meaning}"
+    text = f"The ledger {place} cannot be used: {reason} ({code}). {meaning}"
     return LedgerDamaged(text, None) if family in _DAMAGES else LedgerError(text)
 
 
@@ -122,44 +135,69 @@ class Store:
                 broken.
         """
         self.place = place
+        self._read_only = read_only
+        self._file = None if place == IN_MEMORY else Path(os.path.realpath(place))
         self._one_at_a_time = threading.RLock()
+        self._is_alone = False
         if place != IN_MEMORY and not create and not Path(place).is_file():
             creation.refuse_remains(place)
             raise LedgerError(f"There is no ledger at {place}.")
-        if read_only:
-            self._open_to_read()
-        else:
-            self._open()
+        self._open()
 
     @translate_errors
     def _open(self) -> None:
-        if self.place != IN_MEMORY:
-            creation.make_ledger(self.place, _build, BUSY_SECONDS)
-            creation.refuse_empty(self.place)
+        with self._alone():
+            if self.place != IN_MEMORY:
+                if not self._read_only:
+                    creation.make_ledger(self.place, _build)
+                creation.refuse_empty(self.place)
+            self._connection = self._connected(read_only=self._read_only)
+            try:
+                if self._read_only:
+                    self._undo_half_written()
+                    self._check_kind()
+                else:
+                    self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _connected(self, *, read_only: bool) -> sqlite3.Connection:
+        place = f"file:{quote(str(self._file))}?mode=ro" if read_only else self.place
         # isolation_level=None: transactions are exactly where this module begins them.
         # A ledger in memory is used by the threads of the database too (``attach``); its transactions queue.
-        self._connection = sqlite3.connect(
-            self.place,
+        return sqlite3.connect(
+            place,
+            uri=read_only,
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=self.place != IN_MEMORY,
         )
-        try:
-            self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
 
-    @translate_errors
-    def _open_to_read(self) -> None:
-        creation.refuse_empty(self.place)
-        place = f"file:{quote(os.path.realpath(self.place))}?mode=ro"
-        self._connection = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    def _undo_half_written(self) -> None:
+        """What a killed process left behind is undone by the first who may write; this one only reads."""
         try:
-            self._check_kind()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._number("schema_version")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+                raise
+        with closing(self._connected(read_only=False)) as writer:
+            writer.execute("PRAGMA schema_version").fetchall()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other connection to the file, of any process or thread, works in it."""
+        with self._one_at_a_time:
+            if self._is_alone or self._file is None:
+                yield
+                return
+            with alone(self._file, BUSY_SECONDS, reading=self._read_only):
+                self._is_alone = True
+                try:
+                    yield
+                finally:
+                    self._is_alone = False
 
     def close(self) -> None:
         """Let the file go."""
@@ -176,10 +214,11 @@ class Store:
 
     def all(self, statement: str, **values: Any) -> list[dict[str, Any]]:
         """All rows by column names."""
-        return list(self.each(statement, **values))
+        with self._alone():
+            return list(self.each(statement, **values))
 
     def each(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
-        """The rows by column names, one at a time."""
+        """The rows by column names, one at a time; inside a transaction of the caller."""
         cursor = self._connection.execute(_text(statement), values)
         names = [column[0] for column in cursor.description]
         for values_found in cursor:
@@ -202,7 +241,7 @@ class Store:
     @contextmanager
     def trying(self) -> Iterator[None]:
         """One IMMEDIATE transaction that is always rolled back."""
-        with self._one_at_a_time:
+        with self._alone():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -215,14 +254,6 @@ class Store:
         """One unchanging view of the file."""
         with self._transaction("BEGIN"):
             yield
-
-    def checkpoint(self) -> None:
-        """Copy what is committed from ``<file>-wal`` into the file, so that the file alone holds it too.
-
-        It waits for nobody. If it cannot finish, that is not a failure: ``-wal`` holds the rest as safely.
-        """
-        with suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def copy_to(self, path: str) -> None:
         """Write all of it to a new file, and wait until it is on the disk."""
@@ -237,14 +268,15 @@ class Store:
             if self._connection.in_transaction:
                 yield
                 return
-            self._connection.execute(begin)
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                # Everything but a commit ends here: our errors, SQLite's, an interrupt.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+            with self._alone():
+                self._connection.execute(begin)
+                try:
+                    yield
+                    self._connection.execute("COMMIT")
+                finally:
+                    # Everything but a commit ends here: our errors, SQLite's, an interrupt.
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
 
     def _prepare(self) -> None:
         if self.place == IN_MEMORY:
@@ -254,7 +286,7 @@ class Store:
         else:
             self._check_kind()
         self._set_journal()
-        for pragma in ("synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"):
+        for pragma in ("synchronous = EXTRA", "foreign_keys = ON", "recursive_triggers = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
 
     def _check_kind(self) -> None:
@@ -280,11 +312,11 @@ class Store:
             )
 
     def _set_journal(self) -> None:
-        """Switch to WAL; SQLite does not wait for its lock here, so we do."""
+        """A file that is in another mode is switched; SQLite does not wait for its lock here, so we do."""
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
                 return
             except sqlite3.OperationalError as error:
                 if not str(error.sqlite_errorname).startswith("SQLITE_BUSY") or time.monotonic() > end:

@@ -90,10 +90,10 @@ class Steps:
 
 
 def what_lies_in(folders):
-    """A digest of all files but the ledger's index, which whoever opens it next makes anew after a death."""
+    """A digest of all files but the lock beside the ledger, which whoever opens it next takes away."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders for path in folder.rglob("*")):
-        if not path.name.endswith("-shm"):
+        if not path.name.endswith("-dpsyn-lock"):
             digest.update(f"{path}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes() if path.is_file() else b"").digest())
     return digest.hexdigest()

@@ -354,7 +354,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
     assert into.read_text() == "somebody else's" and len(overview(path).releases) == 1
 
 
-@pytest.mark.parametrize("ending", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("ending", ["", "-journal", "-dpsyn-lock"])
 def test_an_output_never_overwrites_the_ledger(path, ending):
     ledger = path.with_name("l.csv" + ("" if not ending else ".dpsyn.duckdb"))
     into = path.with_name("l.csv")

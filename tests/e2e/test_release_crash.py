@@ -111,7 +111,14 @@ class Case:
         """
         if self.kind in ("parquet", "csv"):
             beside = file_beside(Path(self.into))
-            known = {Path(self.source).name, "o.parquet", beside.name, "ledger", "ledger-wal", "ledger-shm"}
+            known = {
+                Path(self.source).name,
+                "o.parquet",
+                beside.name,
+                "ledger",
+                "ledger-journal",
+                "ledger-dpsyn-lock",
+            }
             others = [path for path in self.folder.iterdir() if path.name not in known]
             assert others == [] or (killed and len(others) == 1 and others[0].name.startswith(".dpsyn-work-"))
             if not Path(self.into).exists():

@@ -12,6 +12,9 @@ ENTRIES = "dpsyn_sql/ledger/entries.py"
 TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 APPEAR = "dpsyn_sql/ledger/creation.py"
+STORE = "dpsyn_sql/ledger/store.py"
+LOCK = "dpsyn_sql/ledger/side_lock.py"
+SIDE = "tests/unit/ledger/test_ledger_side_lock.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 NAMES = "tests/e2e/test_one_name_one_account.py"
 SLICES = "tests/sql/test_slices.py"
@@ -89,11 +92,42 @@ FAULTS = (
         "debit in the -wal file alone",
         "tests/e2e/test_ledger_crash.py"
         "::test_after_a_death_the_main_file_alone_holds_the_debit_and_then_the_answers",
+        (STORE, '"PRAGMA journal_mode = DELETE"', '"PRAGMA journal_mode = WAL"'),
+    ),
+    fault(
+        "lock beside the ledger taken away",
+        f"{SIDE}::test_a_transaction_is_alone_even_when_the_locks_of_sqlite_are_gone[released]",
         (
-            SQLITE,
-            "        self._store.checkpoint()  # before anything is read",
-            "        # before anything is read",
+            LOCK,
+            "    descriptor = None if fcntl is None else _waited(lock_of(file), seconds, reading=reading)\n",
+            "    descriptor = None\n",
         ),
+    ),
+    fault(
+        "looks at the ledger without the lock",
+        f"{SIDE}::test_a_transaction_is_alone_even_when_the_locks_of_sqlite_are_gone[overview]",
+        (
+            STORE,
+            "        with self._alone():\n            return list(",
+            "        if True:\n            return list(",
+        ),
+        (
+            STORE,
+            "            with self._alone():\n                self._connection.execute(begin)\n",
+            "            from contextlib import nullcontext\n\n"
+            "            with nullcontext() if begin == 'BEGIN' else self._alone():\n"
+            "                self._connection.execute(begin)\n",
+        ),
+    ),
+    fault(
+        "lock outlives its process in a forked child",
+        f"{SIDE}::test_a_child_that_was_forked_meanwhile_does_not_keep_the_lock",
+        (LOCK, "    os.register_at_fork(after_in_child=_forget_in_child)\n", "    pass\n"),
+    ),
+    fault(
+        "backup that was not made called made",
+        "tests/unit/ledger/test_ledger_backup.py::test_a_backup_never_overwrites",
+        ("dpsyn_sql/ledger/backup.py", "        if not made:\n", "        if made is None:\n"),
     ),
     fault(
         "a new ledger put over one that is there",

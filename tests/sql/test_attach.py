@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.engines.callers_instance import instance_of
 from dpsyn_sql.front.attach import in_sql
 from dpsyn_sql.front.request import OPTIONS
 from dpsyn_sql.ledger.locations import existing_memory_ledger
@@ -306,7 +307,7 @@ def test_a_ledger_in_memory_is_one_for_both_ways(first):
                 (row,) = rows(con, "FROM dpsyn_release('people', 'one', method := 'independent')")
                 assert any("in memory too" in note for note in row["notes"])
                 assert dpsyn_sql.release(con, "people", into="one", method="independent").replayed
-        ledger = existing_memory_ledger(con)
+        ledger = existing_memory_ledger(instance_of(con))
         assert ledger is not None and len(ledger.overview().releases) == (2 if first == "python" else 1)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,13 @@ _WORK = ".dpsyn-work-"
 _NONE = Fragment("")
 _WRITING = "writing the synthetic table"
 _FILE = "writing the synthetic database file"
+CONFLICTS = ("DependencyException", "TransactionException")
+"""What DuckDB calls it when another transaction changed the same things."""
+
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Seconds before each further try."""
+
+_one_writer = threading.Lock()
 _ASIDE = "dpsyn_aside"  # the name of a database file that is made
 
 
@@ -81,30 +90,36 @@ def write_tables(
         EngineFailure: the database failed otherwise.
     """
     what = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
-    failure: EngineFailure | None = None
-    try:
+
+    def write() -> None:
         for table in tables:
             if table.only_same and not holds(engine, table.name, table.query):
                 raise PublishError(changed(f"table {table.name}"))
-        with engine.transaction():
-            if schema is not None:
-                engine.execute(render("write/create_schema", schema=schema), step=_WRITING)
-            for name in dropped:
-                engine.execute(render("write/drop_table", table=name), step=_WRITING)
-            with contextlib.nullcontext() if schema is None else using(engine, schema):
-                for table in tables:
-                    _write_table(engine, table)
-            for kept in models:
-                persist(engine, database, kept)
-    except EngineFailure as error:
-        failure = error
+        if schema is not None:
+            engine.execute(render("write/create_schema", schema=schema), step=_WRITING)
+        for name in dropped:
+            engine.execute(render("write/drop_table", table=name), step=_WRITING)
+        with contextlib.nullcontext() if schema is None else using(engine, schema):
+            for table in tables:
+                _write_table(engine, table)
+        for kept in models:
+            persist(engine, database, kept)
+
+    failure = committed(engine, write)
     if failure is None:
         return
-    if failure.kind in ("CatalogException", "DependencyException", "TransactionException"):
+    if failure.kind in CONFLICTS:
+        raise PublishError(crossed(f"The {what} cannot be created"))
+    if failure.kind == "CatalogException":
+        new = [table.name for table in tables if not (table.replace or table.only_same)]
+        if taken := [name for name in new if _is_there(engine, name)]:
+            raise PublishError(
+                f"The {what} cannot be created: something of the name {taken[0]} has appeared. Nothing was "
+                "written. Choose another into=, or add replace=True for a table."
+            )
         raise PublishError(
-            f"The {what} cannot be created: something of this name has appeared, its schema was "
-            "removed, or the database refused the commit. Nothing was written. Choose another into=, or add "
-            "replace=True for a table."
+            f"The {what} cannot be created: its schema was removed meanwhile, or something that is no table "
+            "has this name. Nothing was written. Choose another into=."
         )
     if failure.kind == "ConstraintException" and any(table.definitions for table in tables):
         raise PublishError(
@@ -113,6 +128,41 @@ def write_tables(
             "public table."
         )
     raise EngineFailure(failure.step, failure.kind, failure.statement)
+
+
+def committed(engine: Engine, write: Callable[[], None]) -> EngineFailure | None:
+    """Write in one transaction, all or nothing; the failure if it could not be committed.
+
+    Releases of this process write one after another: each makes the same functions of schema ``dpsyn``, and
+    DuckDB refuses the second of two open transactions that do. If another transaction was in the way, all of
+    it is tried again.
+    """
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            with _one_writer, engine.transaction():
+                write()
+            return None
+        except EngineFailure as error:
+            failure, pause = error, next(pauses, None)
+        if failure.kind not in CONFLICTS or pause is None:
+            return failure
+        time.sleep(pause)
+
+
+def crossed(problem: str) -> str:
+    """What is said when other transactions were in the way each time."""
+    return (
+        f"{problem}: other transactions of the database change the same tables, or hold them. Nothing was "
+        "written. Commit or close them first."
+    )
+
+
+def _is_there(engine: Engine, table: Fragment) -> bool:
+    with contextlib.suppress(EngineFailure):
+        engine.fetch(render("write/is_there", table=table), step="looking for the table")
+        return True
+    return False
 
 
 def _write_table(engine: Engine, table: NewTable) -> None:

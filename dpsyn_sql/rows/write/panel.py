@@ -20,7 +20,7 @@ from dpsyn_sql.rows.decode.output import (
     surrogate,
     units_of,
 )
-from dpsyn_sql.rows.write.outputs import holds
+from dpsyn_sql.rows.write.outputs import CONFLICTS, committed, crossed, holds
 from dpsyn_sql.rows.write.persist import StoredRelease, persist
 from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.words import comment_statements
@@ -163,32 +163,34 @@ def append_period(
     """
     if target.database is None:
         raise InternalError("the output of a panel is no table")
-    there, failure = output.rows(output.constant), None
-    try:
-        with engine.transaction():
-            if not exists:
-                create = render("write/create_table", target=output.table, replace=0, query=query)
-                engine.execute(create, step=_WRITING)
-                _describe(engine, output, kept)
-            elif digest(engine, there)[0] == 0:
-                insert = render("write/insert", table=output.table, query=query)
-                engine.execute(insert, step=_WRITING)
-                _say(engine, output, kept)
-            elif not holds(engine, there, query):
-                raise PublishError(
-                    f"The rows of this period in {output.table} differ from what this call writes: they were "
-                    "changed, or made by another version of the package or on another machine. Nothing was "
-                    "changed."
-                )
-            persist(engine, target.database, kept)
-    except EngineFailure as error:
-        failure = error
+    there, database = output.rows(output.constant), target.database
+
+    def write() -> None:
+        if not exists:
+            create = render("write/create_table", target=output.table, replace=0, query=query)
+            engine.execute(create, step=_WRITING)
+            _describe(engine, output, kept)
+        elif digest(engine, there)[0] == 0:
+            insert = render("write/insert", table=output.table, query=query)
+            engine.execute(insert, step=_WRITING)
+            _say(engine, output, kept)
+        elif not holds(engine, there, query):
+            raise PublishError(
+                f"The rows of this period in {output.table} differ from what this call writes: they were "
+                "changed, or made by another version of the package or on another machine. Nothing was "
+                "changed."
+            )
+        persist(engine, database, kept)
+
+    failure = committed(engine, write)
     if failure is None:
         return
-    if failure.kind in ("CatalogException", "TransactionException"):
+    if failure.kind in CONFLICTS:
+        raise PublishError(crossed(f"The table {output.table} cannot be written"))
+    if failure.kind == "CatalogException":
         raise PublishError(
-            f"The table {output.table} cannot be written: it was changed or removed meanwhile, or the "
-            "database refused the commit. Nothing was written."
+            f"The table {output.table} cannot be written: it was made, changed or removed meanwhile. Nothing "
+            "was written."
         )
     raise EngineFailure(failure.step, failure.kind, failure.statement)
 

@@ -59,7 +59,12 @@ def test_every_command_prints_one_json_document(folder):
     granted = read("ledger", "grant", "t.parquet#row", "-e", "2")
     assert granted["account"]["granted"] == {"epsilon": "2", "delta": "2e-9"} and granted["notes"] == []
     assert float(granted["account"]["left"]) > 0
-    assert read("ledger", "verify")["head"] == read("ledger", "show")["head"]
+    head = read("ledger", "verify")["head"]
+    assert head == read("ledger", "show")["head"]
+    assert read("ledger", "backup", "copy") == {
+        **{"ledger": ".dpsyn-ledger", "copy": "copy", "head": head},
+        "warnings": [],
+    }
     (folder / ".dpsyn-ledger").rename(folder / "moved")
     assert read("ledger", "moved", "moved", "--alone") == {
         "ledger": "moved",

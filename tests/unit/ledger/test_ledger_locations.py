@@ -144,19 +144,15 @@ def test_a_database_in_memory_has_no_file(memory):
     assert place_for(databases=[memory], environment={}) is None
 
 
-def test_a_ledger_in_memory_lives_with_its_owner_and_warns_once():
-    class Connection:
-        pass
-
-    owner = Connection()
-    with pytest.warns(UserWarning, match="ends with the connection"):
-        ledger = memory_ledger(owner)
+def test_a_ledger_in_memory_is_one_for_an_instance_and_warns_once():
+    with pytest.warns(UserWarning, match="ends with the database"):
+        ledger = memory_ledger("this one")
     assert isinstance(ledger, MemoryLedger)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert memory_ledger(owner) is ledger
+        assert memory_ledger("this one") is ledger
     with pytest.warns(UserWarning):
-        assert memory_ledger(Connection()) is not ledger
+        assert memory_ledger("another one") is not ledger
 
 
 def test_the_callers_choice_comes_first_then_the_variable(tmp_path):

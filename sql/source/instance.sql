@@ -1,0 +1,7 @@
+-- The name of the database instance, if it has one.
+-- in:  mark, a literal: how such names begin
+-- out: name
+SELECT DISTINCT function_name AS name
+FROM system.main.duckdb_functions()
+WHERE starts_with(function_name, {{ mark }})
+ORDER BY name
