@@ -34,6 +34,7 @@ from dpsyn_sql.ledger.panels import place_of
 from dpsyn_sql.ledger.preview import AccountState, ReleasePreview
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.ties import record_ties, refuse_other_ties
 from dpsyn_sql.planning.plan import ReleaseKey
 
 if TYPE_CHECKING:  # as in ``ledger/questions.py``
@@ -236,6 +237,7 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
     known = _Known.of(store, accounts.find(store, name), key)
     if known.account is not None and known.same is not None:
         if known.same["state"] == "debited":  # questions may still be asked of what is read now
+            refuse_other_ties(store, known.account.account_id, name, key)
             accounts.bind_sources(store, name, key)
         return SqliteEntry(store, known.same, known.account, replayed=True)
     if not new_debit:
@@ -270,6 +272,7 @@ def _made(
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
     append(store, "debit", body)
+    record_ties(store, account.name, release, key)
     return SqliteEntry(store, made, account, replayed=False, told=told, cost=cost)
 
 
