@@ -65,9 +65,9 @@ def owners_of(
                 both = " and by ".join(sorted(own))
                 raise SourceError(
                     f"The rows of {source!r} belong to the unit {column!r} by {both}: one row would count "
-                    "for two units, and removing one of them changes what the other one has. Release the rows "
-                    "of one owner, or give each owner a release and a ledger= of its own. Nothing was read or "
-                    "charged."
+                    "for two units, and removing one of them changes what the other one has. Release the "
+                    "rows of one owner, or give each owner a release and a ledger= of its own. Nothing was "
+                    "read or charged."
                 )
             found[source] += own or ([elsewhere] if elsewhere else [])
     return {source: tuple(own) for source, own in found.items() if len(own) == len(columns)}

@@ -53,7 +53,8 @@ class SqliteEntry:
     """One release: a debit, and the questions asked within it, which it numbers.
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
-    account as it was after the debit. ``told``: what a new debit costs within its panel, in words;
+    account as it was after the debit. ``debited_on``: the UTC day of the debit, which is public; the second
+    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within its panel, in words;
     ``cost`` in units, None for a debit that was found.
     """
 
@@ -71,7 +72,7 @@ class SqliteEntry:
         self._id: int = row["entry_id"]
         self.budget = Budget(row["kind"], row["amount"], row["delta"])
         self.release_id: str = row["release_id"]
-        self.debited_at: str = row["debited_at"]
+        self.debited_on: str = row["debited_at"][:10]
         self.name: str = row["name"]
         self.version: str | None = row["version"]
         self.account = account

@@ -63,6 +63,7 @@ def test_a_column_is_followed_to_its_table(con, query, unit, owner):
     ("query", "unit"),
     [
         ("SELECT customer_id // 2 AS customer_id FROM orders", "customer_id"),
+        ("SELECT d::VARCHAR AS customer_id FROM orders", "customer_id"),
         ("SELECT d::VARCHAR AS customer_id FROM (SELECT customer_id::DOUBLE AS d FROM orders)", "customer_id"),
         ("SELECT coalesce(customer_id, id) AS customer_id FROM orders", "customer_id"),
         ("SELECT 'customer_id' AS customer_id, b FROM orders", "customer_id"),
