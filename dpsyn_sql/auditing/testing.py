@@ -98,13 +98,13 @@ class ReplayedNoise:
 class RecordingLedger(MemoryLedger):
     """A ledger in memory that remembers keys, debits and questions (a ``Ledger``).
 
-    Its releases have the identifier and the time that it is given, so that two runs can be equal
+    Its releases have the identifier and the day that it is given, so that two runs can be equal
     byte for byte. ``entry``: the last one opened; its ``events`` are those that were charged.
     """
 
-    def __init__(self, release_id: str = "0" * 16, debited_at: str = "2026-01-01T00:00:00+00:00") -> None:
+    def __init__(self, release_id: str = "0" * 16, debited_on: str = "2026-01-01") -> None:
         super().__init__()
-        self.release_id, self.debited_at = release_id, debited_at
+        self.release_id, self.debited_on = release_id, debited_on
         self.keys: list[ReleaseKey] = []
         self.budgets: list[Budget] = []
         self.questions: list[dict[str, Any]] = []
@@ -130,7 +130,7 @@ class _Noted:
 
     def __init__(self, entry: SqliteEntry, ledger: RecordingLedger) -> None:
         self._entry, self._ledger = entry, ledger
-        self.release_id, self.debited_at = ledger.release_id, ledger.debited_at
+        self.release_id, self.debited_on = ledger.release_id, ledger.debited_on
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._entry, name)

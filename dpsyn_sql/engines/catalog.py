@@ -261,6 +261,10 @@ class DuckDBCatalog:
             for row in rows
         )
 
+    def types(self, identity: Identity) -> dict[str, str]:
+        """The columns of a table in order, with their types."""
+        return {str(row["name"]): str(row["sql_type"]) for row in self._read("columns", identity)}
+
     def _refused(self, identity: Identity, names: Sequence[str]) -> dict[str, str]:
         """Generated columns whose expression is not row-wise, by folded name, with the reason."""
         generated = self._generated(identity)

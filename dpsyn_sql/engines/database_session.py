@@ -38,7 +38,8 @@ class DatabaseSession(SourceSession):
 
     ``relations``: the private tables and views, in the order they were given. ``public``: the public tables.
     ``facts``: keys and links of both. ``spelled``: the names as they were given, by the tables' own.
-    ``relation`` is that of the first table; ``tables`` and all else of a source cover all private ones.
+    ``opened``: each private one as a source of its own. ``relation`` is that of the first table; ``tables``
+    and all else of a source cover all private ones.
     """
 
     relations: Mapping[str, Relation] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class DatabaseSession(SourceSession):
     facts: Mapping[str, TableFacts] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
     asked: tuple[StoredTable, ...] = ()
-    views: tuple[SourceSession, ...] = ()
+    opened: Mapping[str, SourceSession] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, tuple[Link, ...]]:
@@ -73,9 +74,10 @@ class DatabaseSession(SourceSession):
 
     def definition(self, home: LedgerNames) -> str | None:
         """What the views are made by, as a digest; None without views."""
-        if not self.views:
+        views = [one for one in self.opened.values() if one.view is not None]
+        if not views:
             return None
-        told = sorted(f"{view.resolved_name(home)} {view.definition(home)}" for view in self.views)
+        told = sorted(f"{view.resolved_name(home)} {view.definition(home)}" for view in views)
         return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
     def __enter__(self) -> DatabaseSession:
@@ -250,7 +252,7 @@ def _opened(
         facts=facts,
         spelled=spelled,
         asked=tuple(stored(catalog, asked[text]) for text in tables),
-        views=tuple(one for one in sessions if one.view is not None),
+        opened=private,
     )
 
 

@@ -19,6 +19,7 @@ from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
 from dpsyn_sql.engines.code_slices import ParquetSlicing, TableSlicing
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.owners import origins_in, owners_of
 from dpsyn_sql.engines.reader import (
     CALLERS,
     Callers,
@@ -34,6 +35,7 @@ from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import Identity, display_name, fold, is_query, shorten
+from dpsyn_sql.source.origins import Origins, Place
 from dpsyn_sql.source.paths import absolute_path, absolute_pattern
 from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
@@ -65,8 +67,9 @@ class SourceSession:
     ``engine`` reads it; ``relation`` says what it is; ``default_into`` is a table name or a path,
     or None where only the caller can choose. ``reads`` and ``paths`` are everything it is made of.
     ``stored`` says where each of ``reads`` is kept; ``tables`` are the private ones, views written out.
-    ``view`` is set where the source is one. ``conventions`` are the settings that decide what expressions of
-    the source give; none if it has no expressions.
+    ``view`` is set where the source is one. ``origins``: where the columns of a query or view come from,
+    None if it cannot be followed. ``conventions`` are the settings that decide what expressions of the
+    source give; none if it has no expressions.
     ``database`` is set when the caller gave the path of a database file.
     """
 
@@ -80,6 +83,7 @@ class SourceSession:
     pattern: str | None = None
     stored: tuple[StoredTable, ...] = ()
     view: StoredTable | None = None
+    origins: Mapping[str, Origins] | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     folder: bool = False
     database: Path | None = None
@@ -146,6 +150,26 @@ class SourceSession:
         letter case), it has one name."""
         names = [table.name(home) for table in self.tables] + [home.file(path) for path in self.paths]
         return tuple(dict.fromkeys(names))
+
+    def owners(self, columns: Sequence[str], home: LedgerNames) -> dict[str, tuple[str, ...]]:
+        """By which columns the rows of each private source belong to what ``columns`` name: the unit, or a
+        row of another table.
+
+        Raises:
+            SourceError: those of one source in two ways.
+        """
+        sources = self.private_sources(home)
+        if self.relation.kind not in ("query", "view"):
+            return {source: tuple(map(fold, columns)) for source in sources}
+        kept = {table.identity: table for table in self.tables}
+
+        def named(place: Place) -> Iterable[str]:
+            if isinstance(place, str):
+                return [home.file(path) for path in (find_files(place) or _NO_FILES).paths]
+            return [kept[place].name(home)] if place in kept else []
+
+        trusted = TRUSTED in self.relation.statements
+        return owners_of(self.origins, columns, sources, named, trusted=trusted)
 
     @property
     def forbidden(self) -> tuple[str, ...]:
@@ -274,6 +298,7 @@ def resolve(
         checked = check_query(text, catalog, public, trusted=trusted, unit=unit)
         # The text itself is the name: two queries over one table are two sources to the ledger.
         session = _checked_session(engine, catalog, checked.sql, checked, trusted)
+        session.origins = origins_in(catalog, text)
         reader.refuse_hidden(session.reads)
         return session
     found = reader.look_up(text)
@@ -282,7 +307,9 @@ def resolve(
     if found.kind == "view":
         public = public_identities(catalog, public_tables)
         checked = check_view(found, catalog, public, trusted=trusted, unit=unit)
-        return _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
+        session = _checked_session(engine, catalog, display_name(*found.identity), checked, trusted, found)
+        session.origins = origins_in(catalog, found)
+        return session
     engine.watch_tables((found.identity,))
     columns = catalog.columns(found.identity)
     checks = catalog.checks(found.identity, columns)

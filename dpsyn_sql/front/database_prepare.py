@@ -18,17 +18,19 @@ from dpsyn_sql.engines.database_session import DatabaseSession
 from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.target_session import Output
-from dpsyn_sql.errors import TargetError
+from dpsyn_sql.errors import SourceError, TargetError
 from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_among
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import TreeOfTables, opened_tree
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.ties import row_of, two_owners
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types
 from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.plan import Tie
 from dpsyn_sql.planning.tree import Reference, Table, families_of_tree
 from dpsyn_sql.private.encode.tree import discovery_relation
 from dpsyn_sql.report.certificate import measured_facts
@@ -70,7 +72,7 @@ class _Asked:
         request, session = self.request, self.session
         legs = self.legs(request.budget())
         budget = _whole(request.budget(), legs)
-        book = LedgerLookup(self.con, place, request, session, budget, self.configuration)
+        book = LedgerLookup(self.con, place, request, session, budget, self.configuration, self.ties)
         target, obstacle = self._target(book, explaining=explaining)
         for file in _files_of(target):
             check_not_the_ledger(file, place)
@@ -158,6 +160,24 @@ class _Asked:
             "epsilon": str(exact_number("epsilon", request.epsilon)),
             "delta": str(exact_number("delta", request.delta)),
         }
+
+    def ties(self, home: LedgerNames) -> dict[str, Tie]:
+        """By what the rows of each base table belong to the unit, views followed.
+
+        Raises:
+            SourceError: those of one in two ways.
+        """
+        tree, session, found = self.resolved.tree, self.session, dict[str, Tie]()
+        for table in tree:
+            opened, columns, above = session.opened[table.name], table.foreign_key or table.key, ""
+            if table.parent is not None and table.parent != tree.root.name:
+                keys = session.opened[table.parent].owners(tree[table.parent].key, home)
+                above = row_of(keys)
+            for source, own in opened.owners(columns, home).items():
+                tie = above, own
+                if found.setdefault(source, tie) != tie:
+                    raise SourceError(two_owners(source, found[source], tie))
+        return found
 
     def _reference(self, table: Table, reference: Reference) -> list[Any]:
         """A reference; to a public table with a digest of the rows that it can name: codes depend on them."""

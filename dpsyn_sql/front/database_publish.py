@@ -151,7 +151,7 @@ def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: i
         fitted.shape,
         [events[place] for place in one.table.events],
         release_id=entry.release_id,
-        debited_at=entry.debited_at,
+        debited_on=entry.debited_on,
         claimed=claimed,
         excluded=job.request.exclude,
         rows=rows,
@@ -179,7 +179,7 @@ def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, An
     return StoredRelease(
         name=name_of_table(job.name, one.name),
         release_id=id_of_table(entry.release_id, one.name),
-        created=entry.debited_at,
+        created=entry.debited_on,
         facts=facts,
         shape=fitted.shape,
         model=fitted.model,

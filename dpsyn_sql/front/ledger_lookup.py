@@ -29,7 +29,7 @@ from dpsyn_sql.ledger.locations import (
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
-from dpsyn_sql.planning.plan import Plan, ReleaseKey
+from dpsyn_sql.planning.plan import Plan, ReleaseKey, Tie
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -40,7 +40,8 @@ from dpsyn_sql.source.slices import Sliced
 class LedgerLookup:
     """Asks the ledger about a release before the debit. It never makes a missing ledger.
 
-    ``configuration``: of the release, given the names of the ledger's home.
+    ``configuration``: of the release, given the names of the ledger's home. ``ties``: likewise, by what rows
+    belong to the unit.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class LedgerLookup:
         session: SourceSession,
         budget: Budget,
         configuration: Callable[[LedgerNames], dict[str, Any]],
+        ties: Callable[[LedgerNames], dict[str, Tie]],
     ) -> None:
         self._con, self._place, self._request, self._budget = con, place, request, budget
-        self._session, self._configuration = session, configuration
+        self._session, self._configuration, self._ties = session, configuration, ties
         with _opened(con, place) as ledger:
             self._home = _home(ledger, place)
 
@@ -63,7 +65,7 @@ class LedgerLookup:
     ) -> LedgerLookup:
         """Of a release of one table."""
         asked = _Asked(design, plan)
-        return cls(con, place, design.request, design.session, plan.budget, asked.configuration)
+        return cls(con, place, design.request, design.session, plan.budget, asked.configuration, asked.ties)
 
     def name(self, output: Output) -> str:
         """The name of an output in the ledger."""
@@ -79,6 +81,7 @@ class LedgerLookup:
             configuration=self._configuration(self._home),
             sources=self._session.private_sources(self._home),
             named=request.name is not None,
+            ties=self._ties(self._home),
         )
 
     def look(self, output: Output) -> ReleasePreview:
@@ -127,6 +130,13 @@ class _Asked:
         if plan.details.settings:
             configuration["settings"] = dict(plan.details.settings)
         return {**configuration, **plan.details.identity}
+
+    def ties(self, home: LedgerNames) -> dict[str, Tie]:
+        """By what the rows of each source belong to the unit; none of single rows."""
+        column = self.plan.source.unit.column
+        if column is None:
+            return {}
+        return {name: ("", own) for name, own in self.design.session.owners((column,), home).items()}
 
     def _slice(self, sliced: Sliced, home: LedgerNames) -> dict[str, Any]:
         """A slice with all that decides its rows: the definition of a view and, if a bound is enforced, the

@@ -209,7 +209,7 @@ def facts_of(
         fitted.shape,
         entry.events,
         release_id=entry.release_id,
-        debited_at=entry.debited_at,
+        debited_on=entry.debited_on,
         claimed=_claimed(job),
         excluded=job.request.exclude,
         rows=rows,
@@ -229,7 +229,7 @@ def kept_of(
     return StoredRelease(
         name=job.stored_name,
         release_id=entry.release_id,
-        created=entry.debited_at,
+        created=entry.debited_on,
         facts=facts,
         shape=fitted.shape,
         model=fitted.model,

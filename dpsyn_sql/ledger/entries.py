@@ -34,6 +34,7 @@ from dpsyn_sql.ledger.panels import place_of
 from dpsyn_sql.ledger.preview import AccountState, ReleasePreview
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
 from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.ties import record_ties, refuse_other_ties
 from dpsyn_sql.planning.plan import ReleaseKey
 
 if TYPE_CHECKING:  # as in ``ledger/questions.py``
@@ -52,7 +53,8 @@ class SqliteEntry:
     """One release: a debit, and the questions asked within it, which it numbers.
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
-    account as it was after the debit. ``told``: what a new debit costs within its panel, in words;
+    account as it was after the debit. ``debited_on``: the UTC day of the debit, which is public; the second
+    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within its panel, in words;
     ``cost`` in units, None for a debit that was found.
     """
 
@@ -70,7 +72,7 @@ class SqliteEntry:
         self._id: int = row["entry_id"]
         self.budget = Budget(row["kind"], row["amount"], row["delta"])
         self.release_id: str = row["release_id"]
-        self.debited_at: str = row["debited_at"]
+        self.debited_on: str = row["debited_at"][:10]
         self.name: str = row["name"]
         self.version: str | None = row["version"]
         self.account = account
@@ -234,6 +236,7 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
     known = _Known.of(store, accounts.find(store, name), key)
     if known.account is not None and known.same is not None:
         if known.same["state"] == "debited":  # questions may still be asked of what is read now
+            refuse_other_ties(store, known.account.account_id, name, key)
             accounts.bind_sources(store, name, key)
         return SqliteEntry(store, known.same, known.account, replayed=True)
     if not new_debit:
@@ -268,6 +271,7 @@ def _made(
     number, charged = made["entry_id"], [cost.amount, cost.delta]
     body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
     append(store, "debit", body)
+    record_ties(store, account.name, release, key)
     return SqliteEntry(store, made, account, replayed=False, told=told, cost=cost)
 
 

@@ -255,6 +255,13 @@ class _Check:
         ordered = self._accounts[account]["unit"] not in ("row", ROW_OF_RESULT)
         self.expect(place.ordered == ordered, "its panel has another unit than the account")
 
+    def _on_tied(self, body: Row) -> None:
+        release = self._release(body, "debited")
+        self.expect(body["account"] == release.account, "it names another account than the debit")
+        for above, columns in body["ties"].values():
+            texts = [above, *columns]
+            self.expect(all(isinstance(text, str) for text in texts), "it names no table and columns")
+
     def _on_event(self, body: Row) -> None:
         release = self._release(body, "debited")
         row = self._take("event", (body["release"], body["sequence"], body["ordinal"]))

@@ -187,13 +187,18 @@ def equivalent_rho(source: Source, domain: Domain, budget: Budget, *, of_units: 
     return float(budget.fraction) ** 2 / (4 * max(1, len(domain.attributes)) * rows**2)
 
 
+Tie = tuple[str, tuple[str, ...]]
+"""The table, with its key, that columns name a row of (empty: their value is the unit), and the columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseKey:
     """The idempotency key of a release.
 
     ``name`` is that of the output if ``named`` is false. ``sources`` are the private tables and files that
     are read, whatever query reads them. They decide which account is charged. They are not part of the
-    identity, since a folder may grow.
+    identity, since a folder may grow. ``ties``: by what the rows of each of them belong to the unit; of
+    single rows none.
     ``configuration`` is JSON-ready: resolved source, unit, domain, excluded columns, method and
     settings, epsilon and delta. Post-processing (output, rows, seed) is not part of it.
     """
@@ -204,6 +209,7 @@ class ReleaseKey:
     configuration: Mapping[str, Any]
     sources: tuple[str, ...] = ()
     named: bool = True
+    ties: Mapping[str, Tie] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:

@@ -99,7 +99,7 @@ def certificate(
     events: Sequence[PrivacyEvent],
     *,
     release_id: str,
-    debited_at: str,
+    debited_on: str,
     claimed: Claim,
     excluded: Sequence[str],
     rows: int,
@@ -107,11 +107,11 @@ def certificate(
     drawn: str,
     families: Families | None = None,
 ) -> dict[str, Any]:
-    """A JSON-ready certificate."""
+    """A JSON-ready certificate; ``debited_on``: the UTC day of the debit."""
     unit = plan.source.unit
     return {
         "release": release_id,
-        "debited_at": debited_at,
+        "debited_at": debited_on,
         "guarantee": {
             "epsilon": claimed.epsilon,
             "delta": claimed.delta,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from dpsyn_sql.source.engine_syntax import (
     windows_fault,
 )
 from dpsyn_sql.source.names import Identity, Namespace, fold, shorten
+from dpsyn_sql.source.origins import Origins, Place, origins_of
 from dpsyn_sql.source.query_tree import (
     PARSER_TROUBLE,
     Node,
@@ -137,12 +138,32 @@ def check_view(
         SourceError: as ``check_query``.
     """
     check = _Check(catalog, public, trusted, unit)
-    query, columns = _definition(view)
     check.relations[view.identity] = None
-    if columns:
-        alias = exp.TableAlias(this=exp.to_identifier("dpsyn_view", quoted=True), columns=columns)
-        query = exp.select("*").from_(exp.Subquery(this=query, alias=alias))
-    return check.finish(query, view.identity[:2])
+    return check.finish(_whole(view), view.identity[:2])
+
+
+def origins(
+    source: str | CatalogRelation,
+    catalog: QueryCatalog,
+    types: Callable[[Place], Mapping[str, str]],
+) -> dict[str, Origins] | None:
+    """Where each column of a query or a view comes from (``source/origins.py``); None if it cannot be
+    followed. ``types``: the columns of a table or of the files of a path, with their types."""
+    check = _Check(catalog, frozenset(), trusted=False, unit=None)
+    with contextlib.suppress(SourceError):
+        tree = parsed(source) if isinstance(source, str) else _whole(source)
+        check._bind(tree, None if isinstance(source, str) else source.identity[:2])
+        return origins_of(tree, check.tokens, types)
+    return None
+
+
+def _whole(view: CatalogRelation) -> Node:
+    """The query of a view, with the names that it gives its columns."""
+    query, columns = _definition(view)
+    if not columns:
+        return query
+    alias = exp.TableAlias(this=exp.to_identifier("dpsyn_view", quoted=True), columns=columns)
+    return exp.select("*").from_(exp.Subquery(this=query, alias=alias))
 
 
 def _refuse(what: str) -> SourceError:
@@ -177,7 +198,7 @@ class _Check:
     relations: dict[Identity, None] = field(default_factory=dict)
     used_public: dict[Identity, None] = field(default_factory=dict)
     files: dict[str, Fragment] = field(default_factory=dict)
-    tokens: dict[str, Fragment] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
     known: dict[Name, bool] = field(default_factory=dict)
     windows: list[Node] = field(default_factory=list)
 
@@ -198,8 +219,8 @@ class _Check:
         for token, part in completed.items():
             text = text.replace(ident(token), part)
         several = self._judge_again(text)
-        for token, call in self.tokens.items():
-            text = text.replace(ident(token), call)
+        for token, path in self.tokens.items():
+            text = text.replace(ident(token), self.files[path])
         read = (tuple(self.relations), tuple(self.files), tuple(self.used_public))
         return CheckedQuery(Fragment(text), *read, several, ordered=bool(self.windows))
 
@@ -317,7 +338,7 @@ class _Check:
             return False
         token = f"dpsyn_file_{uuid.uuid4().hex}"
         self.files[path] = call
-        self.tokens[token] = call
+        self.tokens[token] = path
         if not table.alias:
             stem = path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "file"
             alias = exp.to_identifier(stem, quoted=True)

@@ -47,7 +47,7 @@ def parsed(sql: str) -> Node:
     return trees[0]
 
 
-def _arguments(node: Node) -> dict[str, Any]:
+def arguments_of(node: Node) -> dict[str, Any]:
     """The arguments that are set; newer sqlglot ends some names with an underscore."""
     return {
         key.rstrip("_"): value
@@ -58,7 +58,7 @@ def _arguments(node: Node) -> dict[str, Any]:
 
 def argument_fault(node: Node, *allowed: str) -> str | None:
     """An argument of ``node`` that is not among ``allowed``, in words."""
-    for key in _arguments(node):
+    for key in arguments_of(node):
         if key not in allowed:
             return words.ARGUMENT_WORDS.get(key, f"{key.upper()} of {node.key.upper()}")
     return None
@@ -142,7 +142,7 @@ def is_cte(table: Node, name: str) -> bool:
     while inside.parent is not None:
         inside = inside.parent
         path.append(inside)
-        clause = _arguments(inside).get("with")
+        clause = arguments_of(inside).get("with")
         if not isinstance(clause, exp.With):
             continue
         for cte in clause.expressions:

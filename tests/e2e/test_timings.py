@@ -1,9 +1,12 @@
-"""Timings are for the operator: they are on the value that a call returns, and nowhere else."""
+"""Timings are for the operator: they are on the value that a call returns, and nowhere else. Nor does anything
+but the ledger name a time that is finer than a day: two of them tell how long a release took."""
 
 import dataclasses
 import json
 import re
 import struct
+from contextlib import closing
+from datetime import UTC, datetime
 
 import duckdb
 import pytest
@@ -11,17 +14,29 @@ from support.released_shop import SHOP, released
 
 import dpsyn_sql
 from dpsyn_sql.common.stopwatch import Timing
+from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 
 MARK = Timing("zebra phase", 41, 31415.9265, 27182.8182, "161803 quaggas")
 TRACES = [b"zebra", b"quagga", b"31415.9", b"27182.8", struct.pack("<d", MARK.seconds), struct.pack("<d", MARK.processor)]  # fmt: skip
+CLOCK = datetime(2026, 11, 27, 13, 37, 42, tzinfo=UTC)
+TRACES += [b"13:37:42", b"13:37", str(int(CLOCK.timestamp())).encode()]
 PHASES = re.compile(rb"count marginals|fit the model|add noise|processor seconds|discover domains")
+
+
+class Clock(datetime):
+    """The debit has a time that can be found again."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return CLOCK.astimezone(tz)
 
 
 @pytest.fixture
 def marked(monkeypatch, tmp_path):
     """Every call tells times that can be found again."""
     monkeypatch.setattr(ReleaseProgress, "timings", lambda self: (MARK,))
+    monkeypatch.setattr("dpsyn_sql.ledger.entries.datetime", Clock)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -36,8 +51,10 @@ def told(release):
 
 
 def check_folder(folder):
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("l.ledger")]
     assert len(files) >= 3
+    with closing(SqliteLedger("l.ledger")) as ledger:  # here it stays
+        assert [one.debited_at for one in ledger.overview().releases] == [CLOCK.isoformat()]
     for path in files:
         written = path.read_bytes()
         assert not any(trace in written for trace in TRACES), path
@@ -60,6 +77,17 @@ def test_nothing_that_is_written_or_shown_has_them(marked, into):
     check_folder(marked)
     loaded = dpsyn_sql.load(*(("w.duckdb", "copy") if into == "copy" else (f"{into}.dpsyn.duckdb",)))
     assert loaded.timings == () and "timings" not in loaded.facts
+    check_days(loaded.facts, "w.duckdb" if into == "copy" else f"{into}.dpsyn.duckdb")
+
+
+def check_days(facts, database):
+    assert facts["debited_at"] == "2026-11-27"
+    with duckdb.connect(database, read_only=True) as con:
+        kept = con.execute("SELECT created, certificate ->> 'debited_at' FROM dpsyn_releases()").fetchall()
+        assert set(kept) == {("2026-11-27", "2026-11-27")}
+        everything = con.execute("SELECT string_agg(r::VARCHAR, ' ') FROM dpsyn.releases AS r").fetchone()[0]
+        comments = con.execute("SELECT string_agg(comment, ' ') FROM duckdb_tables()").fetchone()[0]
+    assert "13:37" not in everything + (comments or "")
 
 
 def test_nothing_that_a_database_writes_or_shows_has_them(marked):
@@ -72,6 +100,7 @@ def test_nothing_that_a_database_writes_or_shows_has_them(marked):
         assert not any(trace in text.encode() for trace in TRACES)
     check_folder(marked)
     assert dpsyn_sql.load("copy.duckdb").timings == ()
+    check_days(release.certificate(), "copy.duckdb")
 
 
 def test_releases_that_differ_in_nothing_else_are_equal(marked):

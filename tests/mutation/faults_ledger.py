@@ -49,7 +49,52 @@ REFUND = """
             raise
 """
 
+UNITS = "tests/e2e/test_database_units.py"
+ORIGINS = "tests/unit/source/test_source_origins.py"
+
 FAULTS = (
+    fault(
+        "a debit without a record of its ties",
+        f"{UNITS}::test_a_view_or_a_query_ties_its_base_table",
+        (ENTRIES, "    record_ties(store, account.name, release, key)\n", ""),
+    ),
+    fault(
+        "a view is tied by its own names",
+        f"{UNITS}::test_a_view_or_a_query_ties_its_base_table",
+        (
+            "dpsyn_sql/engines/source_session.py",
+            'if self.relation.kind not in ("query", "view"):',
+            "if columns:",
+        ),
+    ),
+    fault(
+        "a continued debit is not tied",
+        f"{UNITS}::test_a_view_that_changed_is_no_way_to_go_on_with_another_unit",
+        (ENTRIES, "refuse_other_ties(store, known.account.account_id, name, key)", "pass"),
+    ),
+    fault(
+        "a base table of two owners",
+        f"{UNITS}::test_one_base_table_of_two_owners_in_one_release_is_refused",
+        (
+            "dpsyn_sql/front/database_prepare.py",
+            "if found.setdefault(source, tie) != tie:",
+            "if found.update({source: tie}):",
+        ),
+    ),
+    fault(
+        "the second branch of a UNION has no owner",
+        f"{ORIGINS}::test_one_table_of_two_owners_is_refused",
+        ("dpsyn_sql/source/origins.py", "return [(name, own | other) for", "return [(name, own) for"),
+    ),
+    fault(
+        "any cast keeps the unit",
+        f"{ORIGINS}::test_anything_else_is_like_no_column",
+        (
+            "dpsyn_sql/source/origins.py",
+            "if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below):",
+            "if below:",
+        ),
+    ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(
         "charge after the count",

@@ -15,6 +15,11 @@ FAULTS = (
         ),
     ),
     fault(
+        "a certificate tells the second of the debit",
+        WRITTEN,
+        ("dpsyn_sql/ledger/entries.py", 'row["debited_at"][:10]', 'row["debited_at"]'),
+    ),
+    fault(
         "a release is printed with its timings",
         WRITTEN,
         ("dpsyn_sql/report/result.py", "id={self.id}{replayed})", "id={self.id}{replayed}{self.timings})"),

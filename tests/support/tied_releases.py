@@ -63,7 +63,7 @@ def facts_of_table(name, model, shape, rows):
     )
     return {
         "release": "of itself",
-        "debited_at": "2026-11-01T00:00:00Z",
+        "debited_at": "2026-11-01",
         "guarantee": {
             "epsilon": 0.1,
             "delta": 1e-9,

@@ -68,7 +68,7 @@ def drawn_from(model: Model) -> NetworkTables:
 class StoredRelease:
     """What is kept of a release.
 
-    ``created`` is the time of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
+    ``created`` is the UTC day of the debit, ``facts`` the certificate, ``drawn`` what SQL draws rows from,
     ``labels[i][c]`` the label of code c of attribute i as a person reads it (None for NULL), ``variances``
     those of the model's estimates. ``parent``: of a table of a tree the table above; it is written before.
     ``lookups``: by measured attribute, the public rows that it stands for.

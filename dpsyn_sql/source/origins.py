@@ -1,0 +1,218 @@
+"""Where the columns of a query come from: which column, or which expression, of which table.
+
+Losses of one account add up for one kind of unit, so the ledger has to know by which column the rows of each
+table belong to it, whatever a query or a view calls that column. The query is followed on its syntax tree,
+from the tables up. What cannot be followed is an expression of its own, equal to itself alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sqlglot.expressions as exp
+
+from dpsyn_sql.source.names import Identity, fold
+from dpsyn_sql.source.query_tree import PARSER_TROUBLE, Node, arguments_of, is_cte
+
+Place = Identity | str
+"""A table of the catalog, or the path of files as the query has it."""
+
+Origin = tuple[Place | None, str]
+"""A table (None: no table), and what is taken of it: the folded name of a column, or an expression."""
+
+Origins = frozenset[Origin]
+"""The same column of several branches of a UNION can come from several tables, or from one in two ways."""
+
+Columns = list[tuple[str, Origins]]
+"""Folded names of the columns of a relation, in order, and where each comes from."""
+
+_TEXTS = ("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR")
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_WRITTEN_ONE_WAY = frozenset(("VARCHAR", "UUID", "DATE", *_INTEGERS, *(f"U{name}" for name in _INTEGERS)))
+"""Types of which two values have two texts, and each has one."""
+
+
+class _Lost(Exception):
+    """The query is of a kind that is not followed."""
+
+
+def origins_of(
+    tree: Node, tokens: Mapping[str, str], types: Callable[[Place], Mapping[str, str]]
+) -> dict[str, Origins] | None:
+    """Where each column of a query comes from, by its folded name; None if the query cannot be followed.
+
+    Args:
+        tree: its names are written in full, and its views written out.
+        tokens: the paths of files by the names that stand for them.
+        types: the columns of a table or a path in order, with their SQL types.
+    """
+    with contextlib.suppress(_Lost, *PARSER_TROUBLE):
+        return dict(_Walk(tokens, types).query(tree, {}))
+    return None
+
+
+class _Walk:
+    """One walk from the tables up."""
+
+    def __init__(self, tokens: Mapping[str, str], types: Callable[[Place], Mapping[str, str]]) -> None:
+        self._tokens, self._types_of = tokens, types
+        self._types: dict[Origin, str] = {}
+
+    def query(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
+        """The columns of a query."""
+        known = dict(ctes)
+        clause = arguments_of(node).get("with")
+        if clause is not None and clause.args.get("recursive"):
+            raise _Lost
+        for cte in () if clause is None else clause.expressions:
+            known[fold(cte.alias)] = _renamed(self.query(cte.this, known), cte)
+        if isinstance(node, exp.Subquery):
+            return self.relation(node, known)
+        if isinstance(node, exp.Select):
+            return self._select(node, known)
+        if isinstance(node, exp.SetOperation):
+            left, right = self.query(node.this, known), self.query(node.expression, known)
+            if node.args.get("by_name"):
+                names = dict.fromkeys(name for name, _ in (*left, *right))
+                sides = dict(left), dict(right)
+                return [(name, frozenset().union(*(side.get(name, ()) for side in sides))) for name in names]
+            return [(name, own | other) for (name, own), (_, other) in zip(left, right, strict=True)]
+        raise _Lost
+
+    def relation(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
+        """The columns of what stands after FROM or JOIN, under the names that its alias gives them."""
+        if isinstance(node, exp.Subquery):
+            inside = self.relation if isinstance(node.this, exp.Table) else self.query
+            columns = inside(node.this, ctes)
+        elif isinstance(node, exp.Values):
+            width = len(node.expressions[0].expressions)
+            columns = [(f"col{place}", frozenset({(None, "a constant")})) for place in range(width)]
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            columns = self._table(node, ctes)
+        else:
+            raise _Lost
+        columns = _renamed(columns, node)
+        for join in node.args.get("joins") or ():
+            columns = [*columns, *self._joined(join, ctes)[1]]
+        return columns
+
+    def _table(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
+        parts = [part.name for part in node.parts]
+        if len(parts) == 1 and is_cte(node, parts[0]) and parts[0] not in self._tokens:
+            return ctes[fold(parts[0])]
+        place: Place = self._tokens[parts[0]] if len(parts) == 1 else (parts[0], parts[1], parts[2])
+        columns: Columns = []
+        for name, sql_type in self._types_of(place).items():
+            origin = (place, fold(name))
+            self._types[origin] = sql_type
+            columns.append((fold(name), frozenset({origin})))
+        return columns
+
+    def _joined(self, join: Node, ctes: Mapping[str, Columns]) -> tuple[str, Columns]:
+        """The name and the columns that a join adds: none that USING has once, and none of a filter."""
+        if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
+            return "", []
+        shared = {fold(one.name) for one in join.args.get("using") or ()}
+        found = self.relation(join.this, ctes)
+        return _name_of(join.this), [(name, own) for name, own in found if name not in shared]
+
+    def _select(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
+        given = arguments_of(node)
+        if {"laterals", "pivots"} & set(given):
+            raise _Lost
+        sources: list[tuple[str, Columns]] = []
+        if given.get("from") is not None:
+            first = given["from"].this
+            sources.append((_name_of(first), self.relation(first, ctes)))
+        sources += [self._joined(join, ctes) for join in given.get("joins") or ()]
+        made: Columns = []
+        for item in node.expressions:
+            if item.is_star:
+                made += self._star(item, sources, made)
+            else:
+                named = isinstance(item, exp.Alias | exp.Column)
+                name = fold(item.alias_or_name) if named else ""
+                made.append((name, self._value(item, sources, made)))
+        return _told_apart(made)
+
+    def _star(self, item: Node, sources: list[tuple[str, Columns]], made: Columns) -> Columns:
+        """``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME change."""
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star):
+            raise _Lost
+        wanted = fold(item.table) if isinstance(item, exp.Column) else None
+        told = arguments_of(star)
+        excluded = {fold(one.name) for one in told.get("except") or ()}
+        replaced = {fold(one.alias): one for one in told.get("replace") or ()}
+        renamed = {fold(one.this.name): fold(one.alias) for one in told.get("rename") or ()}
+        found: Columns = []
+        for name, origins in (one for label, own in sources if wanted in (None, label) for one in own):
+            if name in replaced:
+                origins = self._value(replaced[name], sources, made)
+            if name not in excluded:
+                found.append((renamed.get(name, name), origins))
+        return found
+
+    def _value(self, item: Node, sources: list[tuple[str, Columns]], made: Columns) -> Origins:
+        """Where the value of an expression comes from."""
+        while isinstance(item, exp.Alias | exp.Paren):
+            item = item.this
+        if isinstance(item, exp.Column):
+            found = _looked_up(item, sources, made)
+            if found is not None:
+                return found
+        if type(item) is exp.Cast and item.to.this.name in _TEXTS:
+            below = self._value(item.this, sources, made)
+            if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below):
+                return below
+        copy, places = item.copy(), set[Place | None]()
+        for column in list(copy.find_all(exp.Column)):
+            origins = _looked_up(column, sources, made) or frozenset()
+            places |= {place for place, _ in origins}
+            texts = sorted({text for _, text in origins}) or [f"? {column.sql()}"]
+            if column is not copy:
+                column.replace(exp.to_identifier(" or ".join(texts), quoted=True))
+        text = f"the value of {copy.sql(dialect='duckdb', comments=False)}"
+        return frozenset((place, text) for place in places or {None})
+
+
+def _told_apart(columns: Columns) -> Columns:
+    """Of columns of one name the database gives all but the first another name, which can be that of a column
+    that ends in a digit: what is not sure has no name here."""
+    seen, names = set[str](), [name for name, _ in columns]
+    if len(set(names)) == len(names):
+        return columns
+    kept: Columns = []
+    for name, found in columns:
+        kept.append(("" if name in seen or name[-1:].isdigit() else name, found))
+        seen.add(name)
+    return kept
+
+
+def _name_of(relation: Node) -> str:
+    """The name that columns of a relation can be told by."""
+    return fold(relation.alias_or_name)
+
+
+def _renamed(columns: Columns, node: Node) -> Columns:
+    """The first columns under the names that an alias lists."""
+    alias = node.args.get("alias")
+    names = [fold(one.name) for one in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    return [(new or name, origins) for (name, origins), new in _with_rest(columns, names)]
+
+
+def _with_rest(columns: Columns, names: list[str]) -> Iterator[tuple[Any, str]]:
+    yield from zip(columns, [*names, *[""] * (len(columns) - len(names))], strict=True)
+
+
+def _looked_up(column: Node, sources: list[tuple[str, Columns]], made: Columns) -> Origins | None:
+    """What a column's name means: a column of a relation, else one of the same SELECT before it."""
+    name, table = fold(column.name), fold(column.table)
+    for label, columns in sources:
+        if table in ("", label):
+            for known, origins in columns:
+                if known == name:
+                    return origins
+    return dict(made).get(name) if not table else None
