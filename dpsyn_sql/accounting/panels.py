@@ -13,6 +13,7 @@ from operator import add, sub
 
 from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A debit of an account; ``place`` is None outside of panels."""
+    """A debit of an account; ``place`` is None outside of panels. ``taken``: the part of it, of its kind,
+    that releases of the account that stopped have paid and not asked for; never in a panel."""
 
     budget: Budget
     place: Place | None = None
+    taken: Budget | None = None
 
 
 _Costs = tuple[int, ...]
@@ -109,11 +112,14 @@ class Spending:
 
         Raises:
             AccountError: the account is pure and the release is not.
+            InternalError: it takes over more than it debits, or lies in a panel.
         """
         budget, place = charge.budget, charge.place
         cost = price(budget, self._kind)
         parts = (budget.amount, 0) if budget.gaussian else (0, budget.amount)
         costs: _Costs = (cost.amount, cost.delta, *parts)
+        if charge.taken is not None:
+            costs = self._without(costs, charge)
         if place is not None:
             panel = self._panels.setdefault(place.panel, _Panel(place.most))
             if panel.takes(place):
@@ -122,6 +128,17 @@ class Spending:
                 costs = tuple(map(sub, panel.dearest(), before))
         self._costs = _sums(self._costs, costs)
         return Budget(self._kind, *costs[:2])
+
+    def _without(self, costs: _Costs, charge: Charge) -> _Costs:
+        """The costs less what was taken over. A pure release in an account of kind "gdp" has its whole price:
+        it took something over while the account was pure."""
+        budget, taken = charge.budget, charge.taken
+        if taken is None or budget.kind != self._kind:
+            return costs
+        if charge.place is not None or taken.amount > budget.amount or taken.delta > budget.delta:
+            raise InternalError("a debit takes over what it cannot")
+        parts = (taken.amount, 0) if budget.gaussian else (0, taken.amount)
+        return tuple(map(sub, costs, (taken.amount, taken.delta, *parts)))
 
 
 def spending_of(charges: Iterable[Charge], kind: Kind) -> Spending:

@@ -5,7 +5,7 @@ Every function here runs inside a transaction of the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -32,6 +32,7 @@ from dpsyn_sql.errors import (
     LedgerDamaged,
     PrivacyBudgetExceeded,
 )
+from dpsyn_sql.ledger import stops
 from dpsyn_sql.ledger.chain import append
 from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.preview import AccountState
@@ -48,6 +49,7 @@ class Account:
 
     ``granted`` is the (epsilon, delta) of the last grant as text. ``delta`` is that of the first grant or
     release: what is spent is shown at it from then on. ``parts``: as ``Spending.parts`` of its releases.
+    ``rest``: the part of what is spent that releases which stopped have not asked for.
     """
 
     account_id: int
@@ -57,6 +59,7 @@ class Account:
     granted: tuple[str, str] | None
     balance: Balance
     parts: tuple[int, int]
+    rest: Budget
 
     @property
     def kind(self) -> Kind:
@@ -76,10 +79,15 @@ class Account:
     @property
     def left(self) -> str:
         """What still fits its limit, in words; empty without one."""
-        left = self.balance.remaining
-        if left is None or self.granted is None:
+        if self.fits is None or self.granted is None:
             return ""
-        return left_in_words(left, exact_number("delta", self.granted[1]))
+        return left_in_words(self.fits, exact_number("delta", self.granted[1]))
+
+    @property
+    def fits(self) -> Budget | None:
+        """The largest debit of its kind that still fits its limit; None without one."""
+        left = self.balance.remaining
+        return None if left is None else stops.total(self.kind, (left, self.rest))
 
 
 def account_of_row(store: Store, row: dict[str, Any]) -> Account:
@@ -93,8 +101,9 @@ def account_of_row(store: Store, row: dict[str, Any]) -> Account:
     granted = None if row["granted_epsilon"] is None else (row["granted_epsilon"], row["granted_delta"])
     spent = Budget(kind, row["spent_amount"], row["spent_delta"])
     parts = _spending(debits(store, row["account_id"]), "gdp").parts  # the same in either kind
-    delta = Fraction(row["shown_delta"])
-    return Account(row["account_id"], row["name"], delta, row["unit"], granted, Balance(spent, limit), parts)
+    delta, number = Fraction(row["shown_delta"]), row["account_id"]
+    rest = stops.rest_of(store, number, kind)
+    return Account(number, row["name"], delta, row["unit"], granted, Balance(spent, limit), parts, rest)
 
 
 def find(store: Store, name: str) -> Account | None:
@@ -143,7 +152,8 @@ def account_state(store: Store, key: ReleaseKey, kind: Kind) -> AccountState:
 def state_of_account(account: Account) -> AccountState:
     """An account in the figures that people see."""
     spent = account.epsilon, float(account.told_delta)
-    return AccountState(account.name, *spent, account.granted, account.left, kind=account.kind)
+    rest = describe(account.rest, account.delta) if account.rest.amount else ""
+    return AccountState(account.name, *spent, account.granted, account.left, kind=account.kind, rest=rest)
 
 
 def new_account_state(name: str, kind: Kind) -> AccountState:
@@ -249,9 +259,11 @@ def _other_unit(account: Account, unit: str) -> str:
     )
 
 
-def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Budget, str]:
-    """Check the limit and raise the spent sum; returns the account, what was charged, and this in words if
-    the release lies in a panel.
+def debited(
+    store: Store, account: Account, charge: Charge
+) -> tuple[Account, Budget, str, Sequence[stops.Taken]]:
+    """Check the limit and raise the spent sum; returns the account, what was charged, this in words if it is
+    less than the debit, and what pays for the rest: it is still to be handed on.
 
     Raises:
         PrivacyBudgetExceeded: it does not fit; nothing was read.
@@ -264,15 +276,24 @@ def debited(store: Store, account: Account, charge: Charge) -> tuple[Account, Bu
     refuse_unfinished(known, charge.place)
     if account.kind == "pure" and charge.budget.gaussian and account.granted is None:
         account = _approximate(store, account)
-    spending = _spending(known, account.kind)
+    spending, taken = _spending(known, account.kind), list[stops.Taken]()
+    if charge.place is None and charge.budget.kind == account.kind:
+        taken = stops.taken_over(store, account.account_id, charge.budget)
+        over = stops.total(account.kind, (one.budget for one in taken))
+        charge = replace(charge, taken=over if taken else None)
     shared = charge.place is None or spending.continues(charge.place)
     cost = spending.add(charge)
     if not account.balance.admits(cost):
         raise PrivacyBudgetExceeded(_refusal(account, charge, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
-    account = replace(account, balance=balance, parts=spending.parts)
+    rest = Budget(
+        account.kind,
+        account.rest.amount - sum(one.budget.amount for one in taken),
+        account.rest.delta - sum(one.budget.delta for one in taken),
+    )
+    account = replace(account, balance=balance, parts=spending.parts, rest=rest)
     _update(store, account)
-    return account, cost, in_words(charge, cost, account.delta, shared=shared)
+    return account, cost, in_words(charge, cost, account.delta, shared=shared), taken
 
 
 def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> Account:
@@ -346,7 +367,7 @@ def _approximate(store: Store, account: Account) -> Account:
             f"The pure releases of the account {account.name!r} amount to more than an account can hold. Use "
             "another account for releases with a delta."
         )
-    account = replace(account, granted=None, balance=Balance(spent))
+    account = replace(account, granted=None, balance=Balance(spent), rest=Budget("gdp", 0))
     # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
     _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
     return account
@@ -375,12 +396,14 @@ def _update(store: Store, account: Account) -> None:
 
 
 def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
-    left = account.balance.remaining
+    left = account.fits if charge.budget.kind == cost.kind else account.balance.remaining
     if left is None:
         return (
             f"The account {account.name!r} would hold more than a ledger can count, which is an epsilon of "
             "thousands. Nothing was read or charged."
         )
+    if charge.budget.kind == cost.kind and charge.taken is not None:
+        cost = charge.budget  # what it debits, beside what fits with the part that is paid
     if cost.amount <= left.amount:
         way = (
             "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not: "

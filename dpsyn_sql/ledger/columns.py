@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 _INTEGERS = (
-    *("position", "account_id", "entry_id", "sequence", "ordinal", "synthetic_rows", "publications"),
+    *(
+        "position",
+        "account_id",
+        "entry_id",
+        "sequence",
+        "ordinal",
+        "synthetic_rows",
+        "publications",
+        "last",
+        "handed",
+    ),
     *("limit_amount", "limit_delta", "spent_amount", "spent_delta", "amount", "delta"),
 )
 _TEXTS = (
     *("kind", "body", "previous", "hash", "name", "unit", "granted_epsilon", "granted_delta", "account"),
     "shown_delta",
     *("release_id", "version", "configuration", "configuration_hash", "debited_at", "state", "measured_on"),
-    *("event", "question", "shapes", "digest", "target", "sliced"),
+    *("event", "question", "shapes", "digest", "target", "sliced", "stop"),
 )
 _OPTIONAL = (
     "unit",

@@ -26,7 +26,7 @@ from dpsyn_sql.errors import (
     ReleaseExists,
     SeriesUnfinished,
 )
-from dpsyn_sql.ledger import accounts
+from dpsyn_sql.ledger import accounts, stops
 from dpsyn_sql.ledger.accounts import Account
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import translate_errors, translate_errors_with
@@ -153,6 +153,28 @@ class SqliteEntry:
             return [question.store(answer) for question, answer in answers]
 
     @translate_errors
+    def stop(self) -> Budget:
+        """Mark that the release stops after the questions asked so far, unless it went on from here before;
+        returns what it still has to hand on, which pays for later releases of its account. It does not end:
+        the next question goes on, until something is handed on.
+
+        Raises:
+            InternalError: it lies in a panel, where a debit pays for several releases.
+        """
+        with self._store.writing():
+            row = self._debit.row()
+            if place_of(json.loads(row["configuration"]), self.name) is not None:
+                raise InternalError("a release of a panel does not stop")
+            known = [one["sequence"] for one in self._store.all("find_events", entry_id=self._id)]
+            if row["state"] == "debited" and max(known, default=-1) < self._asked:
+                stops.mark(self._store, self._id, self.release_id, self._asked)
+            every = stops.stopped(self._store, self.account.account_id, self.budget.kind)
+            own = (one.budget for one in every if one.entry_id == self._id)
+            left = next(own, Budget(self.budget.kind, 0))
+        self._store.checkpoint()
+        return left
+
+    @translate_errors
     def close_questions(self) -> None:
         """Set the state measured: from now on the source is never read again for this entry."""
         with self._store.writing():
@@ -242,18 +264,24 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
     if not new_debit:
         known.refuse(key, budget)
     account = accounts.opened(store, name, key, budget.kind)
-    charge = Charge(budget, place_of(key.configuration, key.name))
+    place = place_of(key.configuration, key.name)
     try:
-        account, cost, told = accounts.debited(store, account, charge)
+        account, cost, told, taken = accounts.debited(store, account, Charge(budget, place))
     except PrivacyBudgetExceeded as error:
         refusal = str(error)
     else:
-        return _made(store, key, budget, account, cost, told)
+        return _made(store, key, budget, account, cost, told, taken)
     raise PrivacyBudgetExceeded(refusal + known.free_way())
 
 
 def _made(
-    store: Store, key: ReleaseKey, budget: Budget, account: Account, cost: Budget, told: str
+    store: Store,
+    key: ReleaseKey,
+    budget: Budget,
+    account: Account,
+    cost: Budget,
+    told: str,
+    taken: Sequence[stops.Taken],
 ) -> SqliteEntry:
     text = canonical_json(dict(key.configuration))
     row = {
@@ -266,10 +294,19 @@ def _made(
         "debited_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     release = secrets.token_hex(8)
+    stops.hand_on(store, taken, release)
     store.run("add_entry", release_id=release, account_id=account.account_id, configuration=text, **row)
     made = store.all("find_entries", account_id=account.account_id, name=key.name, version=key.version)[0]
     number, charged = made["entry_id"], [cost.amount, cost.delta]
-    body = {"release": release, "entry_id": number, "account": account.name, "cost": charged, **row}
+    body: dict[str, Any] = {
+        "release": release,
+        "entry_id": number,
+        "account": account.name,
+        "cost": charged,
+        **row,
+    }
+    if taken:
+        body["taken"] = [one.fact for one in taken]
     append(store, "debit", body)
     record_ties(store, account.name, release, key)
     return SqliteEntry(store, made, account, replayed=False, told=told, cost=cost)
@@ -292,10 +329,13 @@ class _Known:
             return cls(None)
         place = {"account_id": account.account_id, "version": key.version}
         settings = sha256(canonical_json(dict(key.configuration)))
+        stopped = stops.stopped_ids(store, account.account_id)  # there is nothing of them to confuse with
         named = store.all("find_entries", name=key.name, **place)
         same = next((row for row in named if row["configuration_hash"] == settings), None)
-        equal = store.one("find_equal", configuration_hash=settings, **place)
-        return cls(account, same, next(iter(named), None), equal)
+        changed = next((row for row in named if row["entry_id"] not in stopped), None)
+        equal = store.all("find_equal", configuration_hash=settings, **place)
+        elsewhere = next((row for row in equal if row["entry_id"] not in stopped), None)
+        return cls(account, same, changed, elsewhere)
 
     def refuse(self, key: ReleaseKey, budget: Budget) -> None:
         """Refuse a debit that nobody asked for.

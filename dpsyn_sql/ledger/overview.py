@@ -12,6 +12,7 @@ from dpsyn_sql.accounting.panels import Spending
 from dpsyn_sql.ledger.accounts import Account, account_of_row
 from dpsyn_sql.ledger.chain import GENESIS
 from dpsyn_sql.ledger.panels import charge_of
+from dpsyn_sql.ledger.stops import stopped_ids, taken_by_release
 from dpsyn_sql.ledger.store import Store
 
 
@@ -43,7 +44,8 @@ class ReleaseOverview:
     """One release; ``published`` holds (target, rows) of every time it was written.
 
     ``cost`` is its debit, and ``told`` the same for people. ``charged`` is by how much it raised what its
-    account has spent, in the account's kind: less than the debit for a slice of a panel.
+    account has spent, in the account's kind: less than the debit for a slice of a panel, and where a release
+    that stopped has paid. ``state``: of the entry, or ``"stopped"``.
     """
 
     release_id: str
@@ -88,7 +90,7 @@ def overview(store: Store) -> Overview:
 
 def account_overview(account: Account, sources: tuple[str, ...] = ()) -> AccountOverview:
     """An account with what follows from its sums."""
-    balance, left, granted = account.balance, account.balance.remaining, account.granted
+    balance, fits, granted = account.balance, account.fits, account.granted
     return AccountOverview(
         name=account.name,
         kind=account.kind,
@@ -96,12 +98,12 @@ def account_overview(account: Account, sources: tuple[str, ...] = ()) -> Account
         granted=granted,
         limit=balance.limit,
         spent=balance.spent,
-        remaining=left,
+        remaining=balance.remaining,
         epsilon=account.epsilon,
         delta=account.told_delta,
         affordable=None
-        if left is None or granted is None
-        else affordable_epsilon(left, Fraction(granted[1])),
+        if fits is None or granted is None
+        else affordable_epsilon(fits, Fraction(granted[1])),
         left=account.left,
         sources=sources,
     )
@@ -112,17 +114,21 @@ def _releases(store: Store, accounts: dict[int, Account]) -> tuple[ReleaseOvervi
     for row in store.all("all_publications"):
         written.setdefault(row["entry_id"], []).append((row["target"], row["synthetic_rows"]))
     spending = {number: Spending(account.kind) for number, account in accounts.items()}
+    taken = {
+        release: over for number in accounts for release, over in taken_by_release(store, number).items()
+    }
+    stopped = {entry for number in accounts for entry in stopped_ids(store, number)}
     found = []
     for row in store.all("all_entries"):
         account = accounts[row["account_id"]]
         cost = Budget(row["kind"], row["amount"], row["delta"])
-        charge = charge_of(cost, row["configuration"], row["name"])
+        charge = charge_of(cost, row["configuration"], row["name"], taken.get(row["release_id"]))
         one = ReleaseOverview(
             release_id=row["release_id"],
             account=account.name,
             name=row["name"],
             version=row["version"],
-            state=row["state"],
+            state="stopped" if row["entry_id"] in stopped else row["state"],
             cost=cost,
             charged=spending[row["account_id"]].add(charge),
             told=describe(cost, account.delta),

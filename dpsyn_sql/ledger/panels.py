@@ -13,6 +13,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.panels import Charge, Place
 from dpsyn_sql.errors import InternalError, SeriesUnfinished
 from dpsyn_sql.ledger.chain import canonical_json
+from dpsyn_sql.ledger.stops import taken_by_release
 from dpsyn_sql.ledger.store import Store
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
@@ -30,16 +31,20 @@ class Debited:
     measured: bool
 
 
-def charge_of(budget: Budget, configuration: str | None, name: str) -> Charge:
-    """What a release debits, and where; without a configuration outside of panels.
+def charge_of(
+    budget: Budget, configuration: str | None, name: str, taken: tuple[int, int] | None = None
+) -> Charge:
+    """What a release debits, and where; without a configuration outside of panels. ``taken``: the amount and
+    the threshold delta that it took over from releases that stopped.
 
     Raises:
         InternalError: the configuration is not one that was written here.
     """
+    over = None if taken is None else Budget(budget.kind, *taken)
     if configuration is None or '"slice":' not in configuration:
-        return Charge(budget)
+        return Charge(budget, None, over)
     try:
-        return Charge(budget, place_of(json.loads(configuration), name))
+        return Charge(budget, place_of(json.loads(configuration), name), over)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         pass
     raise InternalError("a release has an impossible slice")
@@ -67,10 +72,11 @@ def place_of(configuration: Mapping[str, Any], name: str) -> Place | None:
 
 def debits(store: Store, account_id: int) -> list[Debited]:
     """All releases of an account, in the order of their debits."""
-    rows = store.all("account_budgets", account_id=account_id)
+    rows, taken = store.all("account_budgets", account_id=account_id), taken_by_release(store, account_id)
     found = []
     for row in rows:
-        charge = charge_of(Budget(row["kind"], row["amount"], row["delta"]), row["sliced"], row["name"])
+        budget = Budget(row["kind"], row["amount"], row["delta"])
+        charge = charge_of(budget, row["sliced"], row["name"], taken.get(row["release_id"]))
         found.append(Debited(charge, row["name"], row["version"], row["state"] != "debited"))
     return found
 
@@ -101,8 +107,14 @@ def must_precede(one: Place, other: Place) -> bool:
 
 
 def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> str:
-    """What a new debit costs; empty outside of panels. ``shared``: it has the bound of its panel."""
+    """What a new debit costs; empty where that is all of it. ``shared``: it has the bound of its panel."""
     place = charge.place
+    if place is None and charge.taken is not None:
+        more = "nothing more" if cost.amount == cost.delta == 0 else f"{describe(cost, delta)} more"
+        return (
+            f"a new debit of {describe(charge.budget, delta)}, of which a release that stopped has paid "
+            f"{describe(charge.taken, delta)}: costs {more}, which fits the account"
+        )
     if place is None:
         return ""
     slices = "windows" if place.edges else "partitions"

@@ -16,6 +16,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import translate_errors
+from dpsyn_sql.ledger.stops import BESIDE
 from dpsyn_sql.ledger.store import Store
 
 if TYPE_CHECKING:  # loaded where answers are stored or read: a ledger is shown without
@@ -57,11 +58,26 @@ class Debit:
         """Questions are asked while the entry is debited.
 
         Raises:
+            ReleaseChanged: it stopped, and what it had left was handed on.
             InternalError: the release has asked its last question.
         """
         state = self.row()["state"]
+        self.refuse_after_handing_on()
         if state != "debited":
             raise InternalError(f"a release that is {state} asks no more questions")
+
+    def refuse_after_handing_on(self) -> None:
+        """A release that handed something on asks no further question.
+
+        Raises:
+            ReleaseChanged: it did.
+        """
+        if self.store.one("find_event", entry_id=self.entry_id, sequence=BESIDE, ordinal=1) is not None:
+            raise ReleaseChanged(
+                f"Release {self.release_id} stopped after learning what its columns hold, and a later "
+                "release took over what it had left. It cannot go on. Nothing was charged or written. "
+                "Pass another version= to measure again, which costs the budget again."
+            )
 
 
 class StoredQuestion:
@@ -87,6 +103,7 @@ class StoredQuestion:
         with self._store.reading():  # another process may be answering the same questions
             row = self._store.one("find_answer", entry_id=self._debit.entry_id, sequence=self.number)
             if row is None and self._debit.over:
+                self._debit.refuse_after_handing_on()
                 raise self._changed()
             if row is None:
                 self._debit.refuse_after_measuring()

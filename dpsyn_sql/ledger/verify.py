@@ -20,6 +20,7 @@ from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
 from dpsyn_sql.ledger.panels import charge_of, must_precede
+from dpsyn_sql.ledger.stops import BESIDE, handed_text, mark_text
 from dpsyn_sql.ledger.store import IN_MEMORY, Store, translated_error
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
@@ -96,6 +97,8 @@ class _Release:
     reserved: set[int] = field(default_factory=set)
     announced: set[str] = field(default_factory=set)
     publications: int = 0
+    stopped: int | None = None
+    handed: int = 0
 
     def __post_init__(self) -> None:
         self.spent = Budget(self.budget.kind, 0)
@@ -232,7 +235,10 @@ class _Check:
         facts = {fact: body[fact] for fact in _ENTRY_FACTS}
         self._same(row, {**facts, "entry_id": body["entry_id"], "account": name}, "entry")
         self.expect(sha256(row["configuration"]) == body["configuration_hash"], "the configuration differs")
-        balance, charge = self._balance(name), charge_of(budget, row["configuration"], row["name"])
+        taken = [self._taken(name, body["release"], *one) for one in body.get("taken", [])]
+        over = (sum(one.amount for one in taken), sum(one.delta for one in taken)) if taken else None
+        balance, charge = self._balance(name), charge_of(budget, row["configuration"], row["name"], over)
+        self.expect(not taken or budget.kind == self._accounts[name]["kind"], "it takes over another kind")
         self._check_place(name, charge)
         cost = self._spending[name].add(charge)
         self.expect(body["cost"] == [cost.amount, cost.delta], "the cost is not what the budget means")
@@ -243,6 +249,37 @@ class _Check:
         self._change(name, spent_amount=after.amount, spent_delta=after.delta)
         self._releases[body["release"]] = _Release(row, name, charge, self._position)
         self._open[body["release"]] = self._releases[body["release"]]
+
+    def _taken(self, account: str, to: str, release_id: str, ordinal: int, amount: int, delta: int) -> Budget:
+        """What a debit takes over from a release that stopped."""
+        release = self._releases[release_id]
+        part = Budget(self._accounts[account]["kind"], amount, delta)
+        self.expect(release.account == account, "it takes over from another account")
+        self.expect(release.budget.kind == part.kind, "it takes over another kind")
+        self.expect(release.charge.place is None, "it takes over from a panel")
+        self.expect(release.state != "debited", "it takes over from a release that may still ask")
+        gone_on = release.stopped is None or max(release.reserved, default=-1) >= release.stopped
+        self.expect(not gone_on, "it takes over from a release that did not stop")
+        self.expect(ordinal == release.handed + 1, "something handed on is missing")
+        row = self._take("event", (release_id, BESIDE, ordinal))
+        self._same(row, {"event": handed_text(to), "amount": amount, "delta": delta}, "event")
+        self._reserve(release, part)
+        release.handed += 1
+        return part
+
+    def _reserve(self, release: _Release, cost: Budget) -> None:
+        """Events and what is handed on stay within the debit."""
+        spent = Balance(release.spent).after(cost)
+        within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
+        self.expect(within, "the events exceed the debit")
+        release.spent = spent
+
+    def _on_stopped(self, body: Row) -> None:
+        release = self._release(body, "debited")
+        row = self._take("event", (body["release"], BESIDE, 0))
+        self._same(row, {"event": mark_text(body["after"]), "amount": 0, "delta": 0}, "event")
+        self.expect(max(release.reserved, default=-1) < body["after"], "it went on before it stopped")
+        release.stopped = body["after"]
 
     def _check_place(self, account: str, charge: Charge) -> None:
         """What the price of a panel rests on: the order of the windows, and the unit of the account."""
@@ -269,10 +306,8 @@ class _Check:
         event = event_from_dict(json.loads(body["event"]))
         cost = event_price(event, release.budget.kind)
         self.expect((body["amount"], body["delta"]) == (cost.amount, cost.delta), "the event cost differs")
-        spent = Balance(release.spent).after(cost)
-        within = spent.amount <= release.budget.amount and spent.delta <= release.budget.delta
-        self.expect(within, "the events exceed the debit")
-        release.spent = spent
+        self._reserve(release, cost)
+        self.expect(body["sequence"] >= 0, "no question has its number")
         release.reserved.add(body["sequence"])
 
     def _on_answer(self, body: Row) -> None:

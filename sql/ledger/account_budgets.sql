@@ -1,8 +1,9 @@
 -- Every debit of an account, in the order in which they were made.
 -- in:  :account_id
--- out: name, version, state of each entry; kind, amount, delta of its debit; sliced: its configuration if it is
+-- out: release_id, name, version, state of each entry; kind, amount, delta of its debit; sliced: its configuration if it is
 --      of a slice
 SELECT
+    release_id,
     name,
     version,
     state,

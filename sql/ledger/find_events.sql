@@ -1,4 +1,4 @@
--- Events of a release in order.
+-- What a release reserved for its questions, in order.
 -- in:  :entry_id
 -- out: sequence, ordinal, event, amount, delta
 SELECT
@@ -8,7 +8,9 @@ SELECT
     amount,
     delta
 FROM event
-WHERE entry_id = :entry_id
+WHERE
+    entry_id = :entry_id
+    AND sequence >= 0
 ORDER BY
     sequence,
     ordinal

@@ -61,7 +61,8 @@ CREATE INDEX entry_settings ON entry (account_id, configuration_hash);
 
 CREATE INDEX record_moved ON record (position) WHERE kind = 'moved';
 
--- What was reserved before the source was read for question number sequence.
+-- What was reserved before the source was read for question number sequence. Of a release that stopped, sequence -1 has its
+-- mark (ordinal 0) and what it handed on to later releases.
 CREATE TABLE event (
     entry_id INTEGER NOT NULL REFERENCES entry (entry_id),
     sequence INTEGER NOT NULL,

@@ -51,6 +51,8 @@ REFUND = """
 
 UNITS = "tests/e2e/test_database_units.py"
 ORIGINS = "tests/unit/source/test_source_origins.py"
+STOPS = "tests/unit/ledger/test_ledger_stops.py"
+STOPPED = "dpsyn_sql/ledger/stops.py"
 
 FAULTS = (
     fault(
@@ -93,6 +95,50 @@ FAULTS = (
             "dpsyn_sql/source/origins.py",
             "if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below):",
             "if below:",
+        ),
+    ),
+    # -- releases that stop ------------------------------------------------------------------------------
+    fault(
+        "a rest that pays twice",
+        f"{STOPS}::test_parts_are_taken_until_nothing_is_left_of_the_oldest_first[file]",
+        (STOPPED, 'row["amount"] - row["spent_amount"]', 'row["amount"]'),
+    ),
+    fault(
+        "threshold deltas of a rest that pay twice",
+        f"{STOPS}::test_within_a_limit_the_rest_fits_to_the_last_unit[memory]",
+        (STOPPED, "min(delta, one.budget.delta)", "delta"),
+    ),
+    fault(
+        "a release that went on hands on",
+        f"{STOPS}::test_a_question_that_was_reserved_before_is_not_handed_on[memory]",
+        (STOPPED, 'row["last"] >= json.loads(row["stop"])["after"]', "False"),
+    ),
+    fault(
+        "a question after something was handed on",
+        f"{STOPS}::test_a_release_that_handed_something_on_asks_nothing_more[memory-before]",
+        (STOPPED, 'if one.state == "debited":', 'if one.state == "stopped":'),
+        (
+            "dpsyn_sql/ledger/questions.py",
+            "        self.refuse_after_handing_on()\n        if state",
+            "        if state",
+        ),
+    ),
+    fault(
+        "a rest taken over by a pure release that has a price of its own",
+        f"{STOPS}::test_accounts_and_kinds_keep_to_themselves",
+        (
+            "dpsyn_sql/accounting/panels.py",
+            "if taken is None or budget.kind != self._kind:",
+            "if taken is None:",
+        ),
+    ),
+    fault(
+        "what was handed on not recounted",
+        f"{STOPS}::test_a_changed_row_of_what_was_handed_on_is_found_before_anything_is_charged[amount = 0]",
+        (
+            "dpsyn_sql/ledger/verify.py",
+            '        self._same(row, {"event": handed_text(to), "amount": amount, "delta": delta}, "event")\n',
+            "",
         ),
     ),
     # -- the ledger ------------------------------------------------------------------------------------

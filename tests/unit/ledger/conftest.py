@@ -37,6 +37,11 @@ def once(tmp_path_factory):
         run(entry)
     with opened.open_release(key("half"), Budget("gdp", 3 * 10**12)) as entry:
         entry.ask({"ask": 0}).charge(EVENT)
+    with opened.open_release(key("stops", account="toy", source="toys"), Budget("gdp", 10**13)) as entry:
+        entry.ask({"ask": 0}).charge(EVENT)
+        entry.stop()
+    with opened.open_release(key("goes on", account="toy", source="toys"), Budget("gdp", 10**12)):
+        pass
     opened.close()
     return path
 

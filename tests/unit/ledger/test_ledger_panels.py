@@ -320,7 +320,7 @@ def test_a_record_that_charges_less_than_its_panel_is_found(tmp_path):
     with closing(SqliteLedger(path)) as ledger:
         release(ledger, window(0))
         real = entries.accounts.debited
-        free = lambda store, account, charge: (account, Budget(account.kind, 0), "")  # noqa: E731
+        free = lambda store, account, charge: (account, Budget(account.kind, 0), "", [])  # noqa: E731
         entries.accounts.debited = free
         try:
             release(ledger, window(1, most=2))

@@ -33,7 +33,7 @@ def test_a_sound_ledger_gives_its_head(full):
         kinds = {row["kind"] for row in ledger._store.all("all_records")}
     assert kinds == {
         *("ledger", "account", "unit", "source", "grant", "approximate"),
-        *("debit", "event", "answer", "measured", "published", "moved"),
+        *("debit", "event", "answer", "measured", "published", "moved", "stopped"),
     }
 
 

@@ -1,4 +1,5 @@
 SELECT
+    release_id,
     name,
     version,
     state,

@@ -5,7 +5,9 @@ SELECT
     amount,
     delta
 FROM event
-WHERE entry_id = :entry_id
+WHERE
+    entry_id = :entry_id
+    AND sequence >= 0
 ORDER BY
     sequence,
     ordinal
