@@ -36,7 +36,7 @@ def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[D
     Raises:
         InternalError: a column is not what was counted.
     """
-    found = departures(fitted, drawn, pairs=method.keeps_pairs)
+    found = departures(fitted, drawn, columns=method.keeps_columns, pairs=method.keeps_pairs)
     gross = next((one for one in found if one.gross), None)
     if gross is not None:
         raise InternalError(

@@ -73,12 +73,15 @@ class Departure:
         )
 
 
-def departures(made: FittedRelease, drawn: DrawnRows, *, pairs: bool) -> tuple[Departure, ...]:
+def departures(
+    made: FittedRelease, drawn: DrawnRows, *, columns: bool = True, pairs: bool
+) -> tuple[Departure, ...]:
     """All of a release, the worst first.
 
     Args:
         made: with its answers.
         drawn: rows of its model.
+        columns: whether rows of the method follow the one-way tables that it asks for; else none is gross.
         pairs: whether rows of the method follow the larger tables that it asks for.
     """
     total, weight = float(made.model.total), float(drawn.weights.sum())
@@ -92,7 +95,9 @@ def departures(made: FittedRelease, drawn: DrawnRows, *, pairs: bool) -> tuple[D
         one = _departure(_in_units(answer, made.weight), drawn, made.model.domain, total, bound + 1)
         if one is not None and (len(one.attrs) == 1 or pairs):
             found[one.attrs] = max(one, found.get(one.attrs, one), key=lambda same: same.moved)
-    blamed = not made.shape.never and any(one.gross for one in found.values()) and agree(made, bound)
+    blamed = (
+        columns and not made.shape.never and any(one.gross for one in found.values()) and agree(made, bound)
+    )
     written = made.shape.domain.names
     told = (replace(one, gross=blamed and one.gross and one.attrs[0] in written) for one in found.values())
     return tuple(sorted(told, key=lambda one: -one.moved))

@@ -70,4 +70,27 @@ FAULTS = (
         "tests/unit/sample/test_sample_hidden.py::test_numbers_of_rows_the_row_before_and_places",
         ("dpsyn_sql/rows/sample/hidden.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
     ),
+    fault(
+        "an error of a pair is larger than its codes have rows",
+        "tests/unit/fit/test_fit_variances.py::test_no_error_reaches_beyond_what_the_margins_leave",
+        (
+            "dpsyn_sql/fit/variances.py",
+            "np.minimum(rows + MARGIN * first, columns + MARGIN * second)",
+            "np.inf",
+        ),
+    ),
+    fault(
+        "a noisy count is said to be off by more rows than there are",
+        "tests/unit/report/test_report_public.py::test_no_count_is_further_off_than_all_rows",
+        ("dpsyn_sql/report/public/exactness.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
+    ),
+    fault(
+        "a pair that was counted over groups is called modelled",
+        "tests/unit/report/test_report_marginals.py::test_page_and_table_say_the_same_of_how_a_pair_is_known",
+        (
+            "dpsyn_sql/report/marginals.py",
+            'return "grouped" if counted and len(names) > 1',
+            'return "modelled" if counted',
+        ),
+    ),
 )

@@ -137,6 +137,11 @@ def test_conditions_and_columns_that_are_not_written_blame_nobody():
     assert not departures(made(counted, written=("b",)), rows(EVEN), pairs=False)[0].gross
 
 
+def test_a_method_that_cannot_follow_its_tables_is_told_of_them_alone():
+    counted = made(table("a", values=[4_000, 1_000, 2_500, 2_500]))
+    assert [one.gross for one in departures(counted, rows(EVEN), columns=False, pairs=False)] == [False]
+
+
 def test_of_a_total_that_is_noise_nothing_is_said():
     given = made(table("a", values=[4_000, 1_000, 2_500, 2_500]))
     given.measurements = (replace(TOTAL, sigma=ROWS / 3),)
