@@ -88,7 +88,7 @@ def marginal_command(
 
     estimate: of the model, closest on average, with its error. noisy: as measured, unbiased, with its
     standard error; all in rows. basis: whether exactly this table was measured, larger ones only (summed),
-    or none (modelled).
+    one over wider groups of values (grouped), or none (modelled).
     """
     with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.front.load import load

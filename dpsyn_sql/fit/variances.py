@@ -13,6 +13,9 @@ N):
 - *A noisy table of the pair*, which sees it with variance s^2 in a cell. Both together leave the variance of
   a posterior: 1 / (1 / (own variance) + 1 / s^2).
 
+A count is not below 0, and not above the rows in all or those of one of its codes: no error is so large that
+its 95 % interval reaches beyond both.
+
 Models and noisy tables are over bins. A code with the share w of its cell has w^2 of the variance of the
 cell, and (1 - w) of its own sampling error beyond it. Codes are taken to differ within a cell as cells differ
 from each other, by k w m, of which (1 - w) is beyond the cell: codes of a bin of unlike places are no copies.
@@ -53,6 +56,12 @@ HIDDEN = 0.8
 """A code that is estimated at m rows with noise s has (sqrt(m^2 + (HIDDEN s)^2) - m) / 2 rows more, on
 average: 0.4 s at m = 0, as the mean of a Gaussian above 0, and little from m = 2 s on."""
 
+TWO_SIDED = 1.96
+"""Standard errors of normal noise that 95 of 100 releases stay within."""
+
+MARGIN = 2.0
+"""A count of a pair is not above those of its codes, which are known up to so many standard errors."""
+
 SMALLEST_SHARE = 1e-12
 """Of a cell in which a code has no part, so that nothing is divided by 0."""
 
@@ -90,7 +99,7 @@ class Variances:
             return None
         errors = [1 / math.sqrt(one.precision) for one in ones if one is not None]
         if len(positions) == 1:
-            return np.full(estimate.shape, errors[0] ** 2)
+            return np.minimum(errors[0] ** 2, largest_variance(estimate, float(estimate.sum())))
         first, second = (self.within[position] for position in positions)
         return pair_variance(own, estimate, np.multiply.outer(first, second), errors[0], errors[1])
 
@@ -123,7 +132,15 @@ def pair_variance(
     seen = unseen * within**2 / (within + unseen * own.precision)
     # Never below 0: rounding can make free so.
     beyond = (free + own.dispersion * within) * expected * (1 - within)
-    return np.asarray(np.maximum(beyond + seen + margins, 0))
+    most = np.minimum(np.minimum(rows + MARGIN * first, columns + MARGIN * second), total)
+    return np.asarray(np.clip(beyond + seen + margins, 0, largest_variance(estimate, most)))
+
+
+def largest_variance(estimate: FloatArray, most: FloatArray | float) -> FloatArray:
+    """The largest variance (rows^2) of an estimate, same shape, of a count from 0 to ``most`` rows: its 95 %
+    interval then reaches to the further of both. Infinite of a table without rows: nothing is known of it."""
+    farthest = np.maximum(estimate, most - estimate) / TWO_SIDED
+    return np.asarray(farthest**2 if estimate.sum() > 0 else np.full(estimate.shape, np.inf))
 
 
 def _hidden(rows: FloatArray, error: float) -> FloatArray:

@@ -213,6 +213,8 @@ class _Measuring:
             contributions=None,
             types=found.types,
             families=families,
+            answers=own,
+            weight=WEIGHT,
         )
         self.fitted[leg.name] = FittedTable(leg, fitted, tuple(self._events[leg.name]))
         if families.below:

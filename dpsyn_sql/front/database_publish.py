@@ -19,7 +19,7 @@ from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.front.database_job import DatabaseJob, FittedTable
 from dpsyn_sql.front.job import seed_of
-from dpsyn_sql.front.losses import lost_of
+from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
@@ -33,6 +33,7 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database
+from dpsyn_sql.rows.write.drawn import table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
@@ -41,25 +42,28 @@ from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A table with the values of its codes: what is written of it. ``lost``: of ``facts_of_losses``."""
+    """A table with the values of its codes: what is written of it."""
 
     table: FittedTable
     fitted: FittedRelease
-    lost: Mapping[str, Any]
-    doubts: Doubts
 
     @classmethod
     def of(cls, table: FittedTable) -> _Ready:
         """Everything after the last question that needs no rows."""
         leg, fitted = table.leg, table.fitted.with_values
-        lost, found = lost_of(leg, fitted)
-        fitted = replace(fitted, variances=leg.method.variances(fitted.model, fitted.measurements))
-        return cls(table, fitted, lost, found)
+        return cls(table, replace(fitted, variances=leg.method.variances(fitted.model, fitted.measurements)))
 
     @property
     def name(self) -> str:
         """That of the table."""
         return self.table.leg.name
+
+    def judged(self, rows: TableRows, seed: int) -> tuple[dict[str, Any], Doubts]:
+        """Its losses and verdicts, and the doubts that follow from them, once its rows are drawn."""
+        leg = self.table.leg
+        with phase("trust"):
+            found = departed(leg.method, self.fitted, table_codes(rows, seed)) if rows.total else ()
+            return lost_of(leg, self.fitted, found)
 
 
 def write_database(
@@ -74,6 +78,7 @@ def write_database(
     Raises:
         PublishError: something else has appeared in place of the output, it cannot be written, or the type of
             a key cannot hold so many values.
+        InternalError: the rows of a table are not those that were counted.
     """
     with phase("trust"):
         ready = [_Ready.of(table) for table in tables.values()]
@@ -83,7 +88,7 @@ def write_database(
         warn("The noisy total is not above zero: the synthetic tables are empty.")
     engine, problem = job.target.open(), ""
     try:
-        written, rows = _staged(job, entry, engine, ready, units, seed)
+        written, rows, doubts = _staged(job, entry, engine, ready, units, seed)
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
@@ -106,14 +111,15 @@ def write_database(
             f"name={entry.name!r} and another into=, costs nothing more."
         )
     entry.published(job.target_name, sum(rows.values()))
-    return _released(job, entry, ready, written, notes, progress)
+    return _released(job, entry, ready, written, doubts, notes, progress)
 
 
 def _staged(
     job: DatabaseJob, entry: SqliteEntry, engine: DuckDBEngine, ready: Sequence[_Ready], units: int, seed: int
-) -> tuple[list[WrittenTable], dict[str, int]]:
-    """Draw the rows of all tables, those of the root first, and stage them; how many they are by table."""
-    rows, written = dict[str, TableRows](), list[WrittenTable]()
+) -> tuple[list[WrittenTable], dict[str, int], dict[str, Doubts]]:
+    """Draw the rows of all tables, those of the root first, stage them, and compare them with the noisy
+    answers; how many they are, and what is doubtful, by table."""
+    rows, written, doubts = dict[str, TableRows](), list[WrittenTable](), dict[str, Doubts]()
     for one in ready:
         leg, own, families = one.table.leg, table_seed(seed, one.name), families_in(one.fitted.model)
         above = None if leg.table.parent is None else rows[leg.table.parent]
@@ -123,12 +129,13 @@ def _staged(
         with leg.terms.deadline.running(), phase("sample") as advance:
             drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
         rows[one.name] = drawn
+        lost, doubts[one.name] = one.judged(drawn, own)
         parent = next((other.kept for other in written if other.name == leg.table.parent), None)
         lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
-        kept = _kept(job, entry, one, _facts(job, entry, one, drawn.total, seed))
+        kept = _kept(job, entry, one, _facts(job, entry, one, lost, drawn.total, seed))
         kept = replace(kept, parent=parent, lookups=lookups)
         written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
-    return written, {name: drawn.total for name, drawn in rows.items()}
+    return written, {name: drawn.total for name, drawn in rows.items()}, doubts
 
 
 def _grouped(rows: Referred) -> GroupedRows:
@@ -141,8 +148,11 @@ def _temporary() -> Fragment:
     return qualified("temp", "main", f"dpsyn_staged_{uuid4().hex}")
 
 
-def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: int) -> dict[str, Any]:
-    """The certificate of a table: the promise is that of all tables together, the questions are its own."""
+def _facts(
+    job: DatabaseJob, entry: SqliteEntry, one: _Ready, lost: Mapping[str, Any], rows: int, seed: int
+) -> dict[str, Any]:
+    """The certificate of a table: the promise is that of all tables together, the questions are its own.
+    ``lost``: of ``facts_of_losses``."""
     leg, fitted, events = one.table.leg, one.fitted, entry.events
     thresholds = sum(delta_units(event) for own in job.legs for event in planned_events(own.plan))
     claimed = claim_of(job.budget, job.request.delta, thresholds)
@@ -160,7 +170,7 @@ def _facts(job: DatabaseJob, entry: SqliteEntry, one: _Ready, rows: int, seed: i
         families=fitted.families,
     )
     return table_certificate(
-        {**facts, **types_facts(fitted.types), "losses": one.lost},
+        {**facts, **types_facts(fitted.types), "losses": lost},
         job.tree,
         leg.name,
         name=job.name,
@@ -195,6 +205,7 @@ def _released(
     entry: SqliteEntry,
     ready: Sequence[_Ready],
     written: Sequence[WrittenTable],
+    doubts: Mapping[str, Doubts],
     notes: tuple[str, ...],
     progress: ReleaseProgress,
 ) -> DatabaseRelease:
@@ -202,8 +213,8 @@ def _released(
     deadline = job.legs[0].terms.deadline
     own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]
     for one in ready:
-        own += [f"{one.name}: {text}" for text in one.doubts.notes]
-        for text in one.doubts.warnings:
+        own += [f"{one.name}: {text}" for text in doubts[one.name].notes]
+        for text in doubts[one.name].warnings:
             warn(f"{one.name}: {text}")
             own.append(f"{one.name}: {text}")
     tables = dict[str, Release]()

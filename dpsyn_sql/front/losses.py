@@ -7,17 +7,21 @@ from typing import Any
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.discovery.cells import STANDS_OUT
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.job import Design
+from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events
 from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.report.departures import Departure, departures
 from dpsyn_sql.report.doubts import Doubts, doubts, none_asked
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.verdict import Terms, judged
+from dpsyn_sql.rows.write.drawn import DrawnRows
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")
 """The questions that show values of text."""
@@ -26,8 +30,28 @@ _HIDE: tuple[Ask, ...] = ("grid", "leaves", "mixed")
 """The questions whose noise hides values."""
 
 
-def lost_of(design: Design, fitted: FittedRelease) -> tuple[dict[str, Any], Doubts]:
-    """The losses and verdicts for the certificate, and the doubts that follow from them."""
+def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[Departure, ...]:
+    """Where drawn rows depart from the noisy answers, the worst first.
+
+    Raises:
+        InternalError: a column is not what was counted.
+    """
+    found = departures(fitted, drawn, columns=method.keeps_columns, pairs=method.keeps_pairs)
+    gross = next((one for one in found if one.gross), None)
+    if gross is not None:
+        raise InternalError(
+            f"The rows are not those that were counted. {gross.text} Nothing was written. The debit stands, "
+            "and the answers are stored: the same call costs nothing more, also with a version of dpsyn_sql "
+            "in which this is mended. Please report it."
+        )
+    return found
+
+
+def lost_of(
+    design: Design, fitted: FittedRelease, found: tuple[Departure, ...]
+) -> tuple[dict[str, Any], Doubts]:
+    """The losses and verdicts for the certificate, and the doubts that follow from them; ``found``: where the
+    rows depart from the answers."""
     needed = _rows_needed(fitted.plan)
     losses = losses_of(fitted, needed, design.shape)
     weighted = design.terms.workload.weighted
@@ -43,10 +67,11 @@ def lost_of(design: Design, fitted: FittedRelease) -> tuple[dict[str, Any], Doub
         named={name for members, weight in weighted if weight > 1 for name in members},
         units=design.counted,
         chosen=none_asked(fitted.plan) is not None,
+        departures=found,
     )
-    found = judged(fitted, losses, terms)
-    told = doubts(fitted, found)
-    return facts_of_losses(losses, found, told.warnings), told
+    verdicts = judged(fitted, losses, terms)
+    told = doubts(fitted, verdicts)
+    return facts_of_losses(losses, verdicts, told.warnings), told
 
 
 def _rows_needed(plan: Plan) -> dict[str, float]:

@@ -33,7 +33,7 @@ from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job, seed_of
-from dpsyn_sql.front.losses import lost_of
+from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.front.publish import facts_of, kept_of, temporary
 from dpsyn_sql.front.release import begun, charged, measured_and_fitted, released
@@ -51,12 +51,13 @@ from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.panel import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.doubts import notes_on, remarks
+from dpsyn_sql.report.doubts import Doubts, notes_on, remarks
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
@@ -241,6 +242,7 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
         measurements=(total, *shown),
         contributions=None,
         families=families,
+        answers=door.measurements[len(tables) :],
     )
     return fitted, following
 
@@ -328,15 +330,16 @@ def _finished(
     job.session.release_source()  # from here on nothing can read the source
     with phase("trust"):
         fitted = fitted.with_values
-        lost, doubts = lost_of(job, fitted)
         fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     engine, problem = job.target.open(), ""
-    written, facts = 0, dict[str, Any]()
+    written, facts, doubts = 0, dict[str, Any](), Doubts(())
     try:
         output = _output(job, _panel(job), together(fitted.shape, families_in(fitted.model)))
         fitted = replace(fitted, shape=output.shape)
-        staged, numbered, so_far = _staged(job, engine, output, fitted, following, seed)
+        staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
+        with phase("trust"):
+            lost, doubts = lost_of(job, fitted, departed(job.method, fitted, drawn) if written else ())
         output.check_room(so_far)
         table = temporary("persons")
         number_rows(engine, table, staged_numbers(engine, staged), numbered)
@@ -370,8 +373,9 @@ def _staged(
     fitted: FittedRelease,
     following: _Following | None,
     seed: int,
-) -> tuple[Fragment, IntArray, int]:
-    """Stage the rows of a period: their table, the person of each, and how many persons there are so far."""
+) -> tuple[Fragment, IntArray, int, DrawnRows]:
+    """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
+    rows for a comparison with the noisy answers."""
     table, order = temporary("staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
@@ -383,7 +387,9 @@ def _staged(
 
             rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
             advance(wanted)
-        return table, order.permutation(rows), rows
+        names = output.shape.domain.names
+        drawn = staged_codes(engine, table, names, rows, seed, laid_out=True)
+        return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
     above = TableRows(
         families_of_period(Domain(())),
@@ -398,4 +404,5 @@ def _staged(
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]
     numbers[new] = persons.so_far + order.permutation(int(new.sum()))
-    return table, numbers, persons.so_far + int(new.sum())
+    drawn = table_codes(made, seed, given.columns)
+    return table, numbers, persons.so_far + int(new.sum()), drawn

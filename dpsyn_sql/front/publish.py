@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -23,9 +23,12 @@ from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
+from dpsyn_sql.report.departures import Departure
+from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
@@ -38,6 +41,7 @@ from dpsyn_sql.rows.sample.sql_sampler import (
     independent_rows,
     load_slots,
 )
+from dpsyn_sql.rows.write.drawn import staged_codes, staged_families
 from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
@@ -53,17 +57,18 @@ def write_rows(
     job: Job,
     entry: SqliteEntry,
     fitted: FittedRelease,
-    lost: Mapping[str, Any],
     rows: int,
     seed: int,
     progress: ReleaseProgress,
-) -> tuple[int, dict[str, Any]]:
-    """Sample codes, decode them by SQL, and publish them with the model in one transaction.
+) -> tuple[int, dict[str, Any], Doubts]:
+    """Sample codes, compare them with the noisy answers, decode them by SQL, and publish them with the model
+    in one transaction.
 
-    ``rows``: how many; of a model with families how many units. ``lost``: of ``facts_of_losses``. Returns the
-    number of rows and the certificate.
+    ``rows``: how many; of a model with families how many units. Returns the number of rows, the certificate,
+    and what the operator is to be told.
 
     Raises:
+        InternalError: the rows are not those that were counted.
         PublishError: something else has appeared in place of the output, Spark cannot write it, or the noisy
             total is more rows than the disk has room for.
     """
@@ -76,6 +81,8 @@ def write_rows(
     try:
         plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
         written = plan.kept
+        with phase("trust"):
+            lost, doubts = lost_of(job, fitted, _compared(job, engine, fitted, plan, how, sizes, seed))
         if sizes is None and fitted.contributions is not None:
             sizes = unit_sizes(fitted.contributions.values, written)
         facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
@@ -104,7 +111,28 @@ def write_rows(
             f"{problem} The debit stands, and the answers are stored: the same call, or one with "
             f"name={entry.name!r} and another into=, costs nothing more."
         )
-    return written, facts
+    return written, facts, doubts
+
+
+def _compared(
+    job: Job,
+    engine: DuckDBEngine,
+    fitted: FittedRelease,
+    plan: PartRows,
+    how: str,
+    sizes: IntArray | None,
+    seed: int,
+) -> tuple[Departure, ...]:
+    """Where staged rows depart from the noisy answers. What tasks draw is not compared: nothing is staged."""
+    if plan.staged is None or not plan.kept:
+        return ()
+    families, names = families_in(fitted.model), fitted.shape.domain.names
+    if families is None or sizes is None:
+        laid_out = how != INDEPENDENTLY
+        drawn = staged_codes(engine, plan.staged, names, plan.kept, seed, laid_out=laid_out)
+        return departed(job.method, fitted, drawn)
+    found = staged_families(engine, plan.staged, families, sizes, seed)
+    return () if found is None else departed(job.method, fitted, found)
 
 
 def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:

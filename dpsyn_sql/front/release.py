@@ -30,7 +30,6 @@ from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.ledger_lookup import opened_ledger
-from dpsyn_sql.front.losses import lost_of
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.request import Request
@@ -145,6 +144,8 @@ def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         contributions=found.contributions,
         types=found.types,
         families=terms.families,
+        answers=(*(() if plan.counted is None else plan.counted.tables), *door.measurements),
+        weight=unit.weight,
     )
 
 
@@ -194,11 +195,10 @@ def finished(
     job.session.release_source()  # from here on nothing can read the source
     with phase("trust"):
         fitted = fitted.with_values
-        lost, doubts = lost_of(job, fitted)
         fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
     seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
     rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
-    written, certificate = write_rows(job, entry, fitted, lost, rows, seed, progress)
+    written, certificate, doubts = write_rows(job, entry, fitted, rows, seed, progress)
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
     notes = (*notes, *own, *doubts.warned())

@@ -133,7 +133,12 @@ def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
     with phase("build"):
         model = _method(job).fitted(job.plan.domain, tables)
     return FittedRelease(
-        shape=job.shape, plan=_told(job, nodes), model=model, measurements=tables, contributions=None
+        shape=job.shape,
+        plan=_told(job, nodes),
+        model=model,
+        measurements=tables,
+        contributions=None,
+        answers=tables,
     )
 
 

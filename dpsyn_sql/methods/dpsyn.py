@@ -95,7 +95,7 @@ class DPSyn(Recipe):
 
     name = "dpsyn"
     model = ViewsModel
-    takes_workload = takes_target = True
+    takes_workload = takes_target = keeps_pairs = True
     attributes = 300  # above this number its views take minutes
     choices: ClassVar = {
         "cover": tuple(MOST_ATTRIBUTES),

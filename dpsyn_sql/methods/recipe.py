@@ -38,8 +38,9 @@ class Recipe(ABC):
     ``model``, the class that ``run`` fits; ``attributes``, the most with which it works in minutes (None: any
     number); ``takes_workload``, whether it divides its budget by the weights of a workload; ``takes_target``,
     whether it favours one column; ``takes_families``, whether it fits rows that stay together, and
-    ``takes_classes``, whether classes of units are of use to it then; ``choices``, the values of the settings
-    that have few.
+    ``takes_classes``, whether classes of units are of use to it then; ``keeps_columns``, whether its rows
+    have the one-way tables that it asks for, up to noise, and ``keeps_pairs``, whether they have the larger
+    ones; ``choices``, the values of the settings that have few.
     """
 
     name: ClassVar[str]
@@ -49,6 +50,8 @@ class Recipe(ABC):
     takes_target: ClassVar[bool] = False
     takes_families: ClassVar[bool] = False
     takes_classes: ClassVar[bool] = True
+    keeps_columns: ClassVar[bool] = True
+    keeps_pairs: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
 
     @classmethod

@@ -15,7 +15,7 @@ from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal
+from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.marginals import total_error
 
 ROWS_OF_NOISE = 1_000_000
@@ -27,7 +27,8 @@ zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decision
 class FittedRelease:
     """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
     columns of text without a stated type. ``variances``: of the model's estimates. ``families``: of rows that
-    stay together; the model has their domain, and its total are units."""
+    stay together; the model has their domain, and its total are units. ``answers``: those that
+    ``measurements`` show, as the door gave them; a unit counts ``weight`` in them."""
 
     shape: Shape
     plan: Plan
@@ -37,6 +38,8 @@ class FittedRelease:
     types: Mapping[str, FoundType] = field(default_factory=dict)
     variances: Variances = NO_VARIANCES
     families: Families | None = None
+    answers: tuple[NoisyMarginal | NoisyResidual, ...] = ()
+    weight: int = 1
 
     @property
     def with_values(self) -> FittedRelease:

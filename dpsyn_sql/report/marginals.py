@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.methods.models.checks import checked_names
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
+
+Basis = Literal["measured", "summed", "grouped", "modelled"]
 
 _FIGURES = ("estimate", "estimate_error", "noisy", "standard_error")
 
@@ -75,8 +78,9 @@ def marginal_table(
       measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
     - ``standard_error``: of ``noisy`` (not of ``estimate``), exact, in rows.
     - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
-      ``"summed"`` (only larger tables were) or ``"modelled"`` (none, or a curve through noisy counts;
-      ``noisy`` and ``standard_error`` are then NaN).
+      ``"summed"`` (only larger tables were), ``"grouped"`` (several attributes were counted together over
+      wider groups of their codes alone) or ``"modelled"`` (no table has them together, or one attribute has a
+      curve through noisy counts). Of the last two ``noisy`` and ``standard_error`` are NaN.
 
     Raises:
         InputError: unknown or repeated attributes, or a marginal the model cannot answer.
@@ -84,8 +88,7 @@ def marginal_table(
     names = checked_names(model.domain, attrs)
     estimate = model.project(names)
     containing = [table for table in measurements if _contains(table, names)]
-    exact = any(set(table.attrs) == set(names) for table in containing)
-    basis = "measured" if exact else "summed" if containing else "modelled"
+    basis = basis_of(measurements, names)
     noisy, error = _combine(model.domain, containing, names, estimate.shape)
     known = variances.of([model.domain.index(name) for name in names], estimate)
     deviation = math.nan if known is None else np.sqrt(known).ravel()
@@ -104,6 +107,16 @@ def marginal_table(
     }
     # An attribute may have the name of a figure: then both columns are there, the attribute first.
     return MarginalTable(pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1))
+
+
+def basis_of(measurements: Sequence[NoisyMarginal], names: Sequence[str]) -> Basis:
+    """How the marginal over several attributes, or over one, is known: as ``marginal_table`` says."""
+    containing = [table for table in measurements if _contains(table, names)]
+    if containing:
+        return "measured" if any(len(table.attrs) == len(names) for table in containing) else "summed"
+    together = (table for table in measurements if {*names} <= {*table.attrs} and not table.fitted)
+    counted = any(len(table.attrs) == len(names) or not table.composed for table in together)
+    return "grouped" if counted and len(names) > 1 else "modelled"
 
 
 def total_error(measurements: Sequence[NoisyMarginal]) -> float:

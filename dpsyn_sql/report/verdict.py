@@ -7,7 +7,7 @@ what noise does to its figures (``report/trust.py``).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
@@ -18,11 +18,12 @@ from dpsyn_sql.accounting.budget import WEAK_EPSILON
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaint_of, independent
+from dpsyn_sql.report.departures import Departure
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses
 from dpsyn_sql.report.marginals import total_error
-from dpsyn_sql.report.trust import SPREAD, Trust, trust_of
+from dpsyn_sql.report.trust import MOVED, SPREAD, Trust, trust_of
 
 Grade = Literal["good", "rough", "do not use"]
 
@@ -61,7 +62,7 @@ class Terms:
 
     ``epsilon``: of the release. ``hidden``: rows that noise hides in a cell beyond a learnt range.
     ``named``: columns that matter most. ``units``: what a threshold counts, in words. ``chosen``: the method
-    asks for no pairs, as its user chose.
+    asks for no pairs, as its user chose. ``departures``: of the rows from the answers, the worst first.
     """
 
     epsilon: float
@@ -69,6 +70,7 @@ class Terms:
     named: Collection[str] = ()
     units: str = "rows"
     chosen: bool = False
+    departures: Sequence[Departure] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
         found = Verdict(grade, complaint.text, (1 if complaint.rank <= 1 else 0) + complaint.share)
     else:
         found = _constant(column, losses, terms) or _by_noise(column, losses, terms)
+    departed = next((one for one in terms.departures if one.attrs == (column.name,)), None)
+    if departed is not None and (found.grade != "do not use" or departed.moved > MOVED):
+        unfit = departed.moved > MOVED
+        found = Verdict("do not use" if unfit else "rough", departed.text, 1.0 + unfit + departed.moved)
     return replace(found, harm=found.harm + named) if found.why else found
 
 
@@ -210,6 +216,19 @@ def _fewer(losses: Losses, factor: float | None) -> str:
 
 
 def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
+    found = _by_noise_of_pairs(made, losses, terms)
+    written = {column.name for column in losses.columns}
+    others = [one for one in terms.departures if len(one.attrs) > 1 or one.attrs[0] not in written]
+    if not others:
+        return found
+    worst = others[0]
+    unfit = found.grade == "do not use" or worst.moved > FAR_OFF
+    more = f" So it is with {counted(len(others) - 1, 'more table')}." if len(others) > 1 else ""
+    told = f"{worst.text}{more} {found.why}".strip()
+    return Verdict("do not use" if unfit else "rough", told, max(found.harm, worst.moved))
+
+
+def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
     pairs = losses.pairs
     possible = pairs.measured + pairs.modelled + pairs.independent
     if not possible:

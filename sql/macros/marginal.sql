@@ -4,6 +4,7 @@
 -- out: table macro with the columns cell, labels, estimate (of the model), estimate_error (its standard error, by
 --      dpsyn_sql/fit/variances.py; NULL if none is known), noisy (inverse-variance mean of all measured tables that
 --      hold the attributes; of composed tables the one over exactly these), standard_error (of noisy) and basis
+--      (measured, summed, grouped or modelled, by dpsyn_sql/report/marginals.py)
 CREATE OR REPLACE MACRO {{ schema }}.marginal(wanted_release, attributes) AS TABLE
 WITH wanted AS (
     SELECT
@@ -42,12 +43,13 @@ containing AS (
     SELECT
         x.release,
         x.kind,
-        x.number
+        x.number,
+        bool_and(x.original) AS original
     FROM dpsyn.axes AS x
     INNER JOIN axes AS a
         ON a.release = x.release
         AND a.attribute = x.attribute
-    WHERE x.original OR x.kind = 'model'
+    WHERE x.kind IN ('model', 'measurement', 'composed')
     GROUP BY
         x.release,
         x.kind,
@@ -59,6 +61,7 @@ sized AS (
         c.release,
         c.kind,
         c.number,
+        any_value(c.original) AS original,
         product(x.size) AS cells,
         count(*) = (SELECT count(*) FROM axes) AS exact
     FROM containing AS c
@@ -148,8 +151,8 @@ weighted AS (
     INNER JOIN dpsyn.measurements AS m
         ON m.release = s.release
         AND m.measurement = s.number
-    WHERE s.kind = 'measurement'
-        OR (s.kind = 'composed' AND s.exact)
+    WHERE s.original
+        AND (s.kind = 'measurement' OR (s.kind = 'composed' AND s.exact))
 ),
 measured AS (
     SELECT
@@ -229,6 +232,13 @@ parts AS (
         first_error,
         second_error,
         estimate,
+        CASE
+            WHEN total > 1e-300
+                THEN power(GREATEST(
+                    estimate,
+                    LEAST(total, first_rows + 2 * first_error, second_rows + 2 * second_error) - estimate
+                ) / 1.96, 2)
+        END AS most,
         (estimate + first_error * second_rows / total) / (first_rows + first_error) AS given_first,
         (estimate + second_error * first_rows / total) / (second_rows + second_error) AS given_second,
         (sqrt(first_rows * first_rows + power(0.8 * first_error, 2)) - first_rows) / 2 AS first_hidden,
@@ -246,7 +256,7 @@ unseen AS (
 variance AS (
     SELECT
         cell,
-        CASE
+        LEAST(most, CASE
             WHEN second_error IS NULL THEN first_error * first_error
             ELSE GREATEST(
                 0,
@@ -254,7 +264,7 @@ variance AS (
                 + (free + dispersion) * expected * within * within / (within + (free + dispersion) * expected * precision)
                 + of_margins
             )
-        END AS variance
+        END) AS variance
     FROM unseen
 )
 SELECT
@@ -265,8 +275,10 @@ SELECT
     m.noisy,
     (SELECT sqrt(1 / sum(weight)) FROM weighted) AS standard_error,
     CASE
-        WHEN (SELECT bool_or(exact) FROM sized WHERE kind <> 'model') THEN 'measured'
+        WHEN (SELECT bool_or(exact) FROM sized WHERE kind <> 'model' AND original) THEN 'measured'
         WHEN EXISTS (SELECT 1 FROM weighted) THEN 'summed'
+        WHEN (SELECT count(*) FROM axes) > 1
+            AND (SELECT bool_or(exact OR kind = 'measurement') FROM sized WHERE kind <> 'model') THEN 'grouped'
         ELSE 'modelled'
     END AS basis
 FROM described AS d

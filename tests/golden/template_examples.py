@@ -769,6 +769,10 @@ EXAMPLES = {
             "columns": [F("a0"), F("a1"), F("t")],
         }
     },
+    "write/drawn": {
+        "": {"staged": STAGED, "listed": None, "columns": [F("a0"), F("a1")], "ordered": False},
+        "some": {"staged": STAGED, "listed": F("listed"), "columns": [F("a0"), F("a1")], "ordered": True},
+    },
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
     "write/trim": {"": {"staged": STAGED, "first": 0, "rows": 5}},
 }

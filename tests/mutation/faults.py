@@ -1,6 +1,7 @@
 """All faults (see ``planted.py``), by topic."""
 
 import faults_database
+import faults_departures
 import faults_discovery
 import faults_families
 import faults_labels
@@ -32,4 +33,5 @@ FAULTS = (
     *faults_units.FAULTS,
     *faults_database.FAULTS,
     *faults_whole.FAULTS,
+    *faults_departures.FAULTS,
 )

@@ -75,7 +75,8 @@ MEASURED = (
     noisy("age", sigma=3.0),
     noisy(HOSTILE, "age"),
     noisy("age", HOSTILE, "seed", sigma=1.5),
-    noisy("seed", "row", maps=((0, 1), None), sigma=0.5),
+    noisy("seed", "row", maps=((0, 0), None), sigma=0.5),
+    replace(noisy("one"), fitted=True),
 )
 PRODUCT = ProductModel(
     DOMAIN, Margins(100.0, {a.name: RNG.dirichlet(np.ones(a.size)) for a in DOMAIN.attributes})
@@ -86,7 +87,7 @@ VARIANCES = Variances(
     WITHIN,
     {
         **{(place,): Components(0.0, (3.0 + place) ** -2) for place in range(5)},
-        **{(0, 1): Components(2.5, 0.0), (0, 2): Components(0.0, 0.04), (0, 3): Components(7.0, 0.01)},
+        **{(0, 1): Components(2.5, 0.0), (0, 2): Components(0.0, 0.04), (0, 3): Components(7e5, 0.01)},
         **{(0, 4): Components(0.0, 0.0), (2, 3): Components(0.5, 1e-3)},
     },
 )
@@ -135,11 +136,25 @@ def listed(names):
     return "[" + ", ".join(map(quoted, names)) + "]"
 
 
+BASIS = {
+    (1, "age"): "measured",
+    (1, HOSTILE): "summed",
+    (1, "row"): "summed",
+    (1, "one"): "modelled",
+    (2, "age", HOSTILE): "measured",
+    (2, HOSTILE, "age"): "measured",
+    (2, "row", "seed"): "grouped",
+    (2, "row", "age"): "modelled",
+    (2, "one", "row"): "modelled",
+    (3, "seed", "age"): "measured",
+}
+
 # -- marginals ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [graphical(), PRODUCT], ids=["graphical", "independent"])
 def test_marginals_are_those_of_the_release(tmp_path, model):
+    """Also how they are known: of "one" there is a curve, of "row" and "seed" a table over groups."""
     path = written(tmp_path / "o.duckdb", kept(model=model))
     known = Variances(model.tables().within, VARIANCES.components)
     asked = [["age"], [HOSTILE], ["row"], ["one"], ["age", HOSTILE], [HOSTILE, "age"], ["row", "seed"]]
@@ -164,7 +179,11 @@ def test_marginals_are_those_of_the_release(tmp_path, model):
                 full = exact_figures[name].astype(float)
                 np.testing.assert_allclose(full, expected[name].astype(float), atol=1e-9, rtol=exact)
                 np.testing.assert_array_equal(found[name].astype(float), full.round(1))
-            assert list(found["basis"]) == list(expected["basis"])
+            assert (
+                list(found["basis"])
+                == list(expected["basis"])
+                == [BASIS[len(names), *names[:2]]] * len(found)
+            )
             unknown = len(names) > 2 or names == ["one", "row"]
             assert expected["estimate_error"].isna().all() == found["estimate_error"].isna().all() == unknown
 

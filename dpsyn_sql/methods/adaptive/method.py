@@ -89,7 +89,7 @@ class Adaptive(Recipe):
     name = "adaptive"
     model = GraphicalModel
     attributes = 1_000  # it scores every pair of attributes; more were not measured
-    takes_workload = takes_target = takes_families = True
+    takes_workload = takes_target = takes_families = keeps_pairs = True
     constants: ClassVar[Settings] = Settings()
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:

@@ -84,6 +84,7 @@ class Mixture(Recipe):
     """
 
     name = "mixture"
+    keeps_columns = False
     model = NetworkModel
     attributes = 300
     takes_target = True

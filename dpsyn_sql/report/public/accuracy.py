@@ -40,15 +40,16 @@ class Accuracy:
         return abs(math.log((self.count_of(total) + 1) / (count_to_report(total) + 1)))
 
 
-def measured_tables(measured: Sequence[NoisyMarginal]) -> list[Accuracy]:
-    """Of the noisy counts of every measured table once, those of few columns and little noise first."""
+def measured_tables(measured: Sequence[NoisyMarginal], total: float) -> list[Accuracy]:
+    """Of the noisy counts of every measured table once, those of few columns and little noise first;
+    ``total``: noisy number of rows."""
     best: dict[tuple[frozenset[str], int], NoisyMarginal] = {}
     for table in measured:
         key = (frozenset(table.attrs), table.values.size)
         if table.attrs and (key not in best or table.sigma < best[key].sigma):
             best[key] = table
     lines = [
-        Accuracy(one.attrs, "noise", True, of_all_counts(one.sigma), any(map(bool, one.maps)))
+        Accuracy(one.attrs, "noise", True, of_all_counts(one.sigma, total), any(map(bool, one.maps)))
         for one in best.values()
     ]
     return sorted(lines, key=lambda one: (len(one.attrs), one.exactness.within, one.attrs))
@@ -67,7 +68,7 @@ def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[Accuracy]) ->
     for one in columns:
         attrs = (one.attribute.name,)
         if one.error_of != "none":
-            yield Accuracy(attrs, one.error_of, True, of_all_counts(one.typical_error))
+            yield Accuracy(attrs, one.error_of, True, of_all_counts(one.typical_error, one.total))
         elif attrs in measured:
             yield measured[attrs]
 
@@ -78,7 +79,7 @@ def _of_pairs(pairs: Pairs, tables: Sequence[Accuracy]) -> Iterator[Accuracy]:
         attrs = (pair.first, pair.second)
         found = measured.pop(frozenset(attrs), None)
         if pair.exactness is not None:
-            yield Accuracy(attrs, "estimate", pair.kind == "measured", pair.exactness)
+            yield Accuracy(attrs, "estimate", pair.kind == "measured", pair.exactness, pair.grouped)
         elif found is not None:
             yield replace(found, attrs=attrs)
     yield from measured.values()

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.fit.variances import TWO_SIDED
 from dpsyn_sql.report.html.charts import Bar
 from dpsyn_sql.report.html.templates import shortened
-from dpsyn_sql.report.public.exactness import TWO_SIDED
 from dpsyn_sql.report.public.figures import (
     ColumnFigures,
     Group,

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from dpsyn_sql.fit.variances import TWO_SIDED
 
-TWO_SIDED = 1.96
-"""Standard errors of normal noise that 95 of 100 releases stay within."""
+FloatArray = NDArray[np.float64]
 
 _NEAREST = 9
 """The error at a number of rows is the median of those of so many cells near it."""
@@ -30,9 +29,11 @@ class Exactness:
     smallest: float
 
 
-def of_all_counts(error: float) -> Exactness:
-    """Of counts with one standard error (rows)."""
-    return Exactness(math.nan, TWO_SIDED * error, 2 * TWO_SIDED * error)
+def of_all_counts(error: float, total: float) -> Exactness:
+    """Of counts with one standard error (rows) in a table of ``total`` rows: none is further off than that,
+    and no group is larger. Below one row nothing is known of the total."""
+    most, smallest = total if total >= 1 else math.inf, 2 * TWO_SIDED * error
+    return Exactness(math.nan, min(TWO_SIDED * error, most), smallest if smallest <= most else math.inf)
 
 
 def of_estimates(rows: FloatArray, errors: FloatArray, count: float) -> Exactness:

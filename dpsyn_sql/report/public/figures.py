@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.types import Edge, SqlType, from_tick
 from dpsyn_sql.fit.model import MarginalModel
-from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.fit.variances import Variances, largest_variance
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import code_words, edge_words, range_words
 from dpsyn_sql.report.marginals import marginal_table
@@ -66,6 +66,8 @@ def column_figures(
         found[name].to_numpy(dtype=np.float64) for name in ("estimate", "standard_error", "estimate_error")
     )
     errors, error_of = (own, "estimate") if np.isfinite(own).any() else (noise, "noise")
+    if rows.sum() >= 1:  # no count is further off than 0 or all rows
+        errors = np.minimum(errors, np.sqrt(largest_variance(rows, float(rows.sum()))))
     known: ErrorOf = error_of if np.isfinite(errors).any() else "none"  # type: ignore[assignment]
     return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, known)
 

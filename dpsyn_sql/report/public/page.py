@@ -18,7 +18,7 @@ from typing import Any
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.model import MarginalModel
-from dpsyn_sql.fit.variances import Variances
+from dpsyn_sql.fit.variances import TWO_SIDED, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.html.charts import Cell
 from dpsyn_sql.report.html.templates import template
@@ -26,7 +26,6 @@ from dpsyn_sql.report.labels import counted
 from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words
 from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
 from dpsyn_sql.report.public.columns import Card, card_of
-from dpsyn_sql.report.public.exactness import TWO_SIDED
 from dpsyn_sql.report.public.families import PersonsRows, hidden_names, persons_rows
 from dpsyn_sql.report.public.figures import ColumnFigures, column_figures
 from dpsyn_sql.report.public.pairs import MOST_COLUMNS, Pair, Pairs, pairs_of
@@ -195,15 +194,16 @@ def report_of(release: PublicRelease) -> Report:
     known = map(attribute_of_facts, release.facts["public_facts"]["domain"])
     attributes = [attribute for attribute in known if attribute.name not in hidden]
     columns = [column_figures(*parts, attribute) for attribute in attributes]
+    total = max(0.0, float(release.model.total))
     pairs = pairs_of(*parts, hidden)
     return Report(
         table=release.table,
         rows=release.rows,
-        total=max(0.0, float(release.model.total)),
+        total=total,
         facts=release.facts,
         columns=columns,
         pairs=pairs,
-        accuracy=accuracy_lines(columns, pairs, measured_tables(measured)),
+        accuracy=accuracy_lines(columns, pairs, measured_tables(measured, total)),
         promise=promise_of(release.facts),
         spending=spending_of(release.facts),
         families=persons_rows(release.model, release.facts),

@@ -16,6 +16,7 @@ from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.losses import joined_columns, pair_losses
+from dpsyn_sql.report.marginals import basis_of
 from dpsyn_sql.report.public.exactness import Exactness, count_to_report, of_estimates
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +40,8 @@ _FAINT = 0.01
 class Pair:
     """Two columns. ``strength``: Cramer's V of the model's table, 0 to 1; None if it was not computed.
     ``clear``: of measured pairs, whether the noisy table differs from independence by more than noise does;
-    None if it cannot be said. ``exactness``: of the model's counts, where their errors are known."""
+    None if it cannot be said. ``exactness``: of the model's counts, where their errors are known.
+    ``grouped``: they were counted over wider groups of values alone."""
 
     first: str
     second: str
@@ -47,6 +49,7 @@ class Pair:
     strength: float | None
     clear: bool | None
     exactness: Exactness | None = None
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,8 @@ def _pair(
     counts = (
         None if known is None else of_estimates(joint, np.sqrt(known), count_to_report(float(joint.sum())))
     )
-    return Pair(first, second, kind, strength, clear, counts)
+    grouped = kind == "measured" and basis_of(tables, (first, second)) == "grouped"
+    return Pair(first, second, kind, strength, clear, counts, grouped)
 
 
 def cramers_v(joint: FloatArray) -> float | None:

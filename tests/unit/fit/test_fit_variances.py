@@ -113,6 +113,18 @@ DOMAIN = Domain(
 )
 
 
+def test_no_error_reaches_beyond_what_the_margins_leave():
+    """Of 20,086 rows with 600 and 520 of a code a pair has at most 520 and twice their error, whatever the fit says."""
+    estimate = np.array([[500.0, 100.0], [20.0, 19_466.0]])
+    whole = np.ones((2, 2))
+    found = np.sqrt(pair_variance(Components(6e5, 0.0), estimate, whole, 30.0, 10.0))
+    most = np.array([[540.0, 600 + 60.0], [540.0, 19_486 + 20.0]])
+    np.testing.assert_allclose(1.96 * found, np.maximum(estimate, most - estimate))
+    one = Variances((np.ones(2),), {(0,): Components(0.0, 17_809.0**-2)})
+    np.testing.assert_allclose(1.96 * np.sqrt(one.of([0], np.array([86.0, 20_000.0]))), 20_000)
+    assert one.of([0], np.zeros(2))[0] == 17_809.0**2  # nothing is known of no rows
+
+
 def test_axes_may_be_asked_in_any_order_and_what_is_not_known_is_none():
     ones = {(0,): Components(0, 1 / 25), (1,): Components(0, 1 / 100)}
     within = [np.ones(size) for size in DOMAIN.shape()]

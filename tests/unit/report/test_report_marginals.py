@@ -1,6 +1,7 @@
 """What ``Release.marginal()`` says: the denoised estimate apart from the measurement and its error."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import fit_copula
+from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.methods.models.copula import CopulaModel
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.marginals import marginal_table, total_error
+from dpsyn_sql.report.public.pairs import pairs_of
 
 DOMAIN = Domain(
     (
@@ -61,6 +64,25 @@ def test_an_unordered_one_way_is_only_projected_and_unmeasured_pairs_have_no_err
     pair = marginal_table(model, [ONE, one], ["x", "y"])
     assert set(pair["basis"]) == {"modelled"}
     assert pair["noisy"].isna().all() and pair["standard_error"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("tables", "basis"),
+    [
+        ([TWO], "measured"),
+        ([replace(TWO, composed=True)], "measured"),
+        ([replace(TWO, maps=(None, (0, 0)), values=TWO.values.sum(axis=1, keepdims=True))], "grouped"),
+        ([ONE], "modelled"),
+    ],
+)
+def test_page_and_table_say_the_same_of_how_a_pair_is_known(tables, basis):
+    tables, model = [ONE, *tables], product_model([ONE, TWO])
+    found = marginal_table(model, tables, ["x", "y"])
+    assert set(found["basis"]) == {basis} and found["noisy"].isna().all() == (
+        basis in ("grouped", "modelled")
+    )
+    (pair,) = pairs_of(model, tables, NO_VARIANCES).strongest
+    assert (pair.kind == "measured", pair.grouped) == (basis != "modelled", basis == "grouped")
 
 
 def test_the_error_of_the_total_pools_the_sums_of_all_tables():

@@ -248,12 +248,18 @@ def test_columns_that_tables_join():
 
 def test_accuracy_is_the_known_noise():
     found = measured_tables(
-        [table("a", sigma=10), table("a", "b", sigma=31.0), table(), table("a", sigma=20)]
+        [table("a", sigma=10), table("a", "b", sigma=31.0), table(), table("a", sigma=20)], 5_000
     )
     assert [one.attrs for one in found] == [("a",), ("a", "b")]
     assert [one.exactness.within for one in found] == pytest.approx([1.96 * 10, 1.96 * 31])
     assert smallest_group(found[:1]) == pytest.approx(2 * 1.96 * 10)
     assert math.isnan(smallest_group([]))
+
+
+def test_no_count_is_further_off_than_all_rows():
+    (one,) = measured_tables([table("a", "b", sigma=17_809.0)], 20_086.0)
+    assert one.exactness.within == 20_086 and one.exactness.smallest == math.inf
+    assert of_all_counts(17_809.0, 0.0).within == pytest.approx(1.96 * 17_809)  # no total is known
 
 
 def test_errors_that_are_all_alike_have_the_smallest_group_of_noise():
@@ -262,7 +268,7 @@ def test_errors_that_are_all_alike_have_the_smallest_group_of_noise():
     assert found.within == pytest.approx(1.96 * 30)
     assert found.smallest == pytest.approx(2 * 1.96 * 30, rel=0.03)
     assert found.count == pytest.approx(500, rel=0.03)
-    assert of_all_counts(30.0).smallest == pytest.approx(2 * 1.96 * 30)
+    assert of_all_counts(30.0, 5_000).smallest == pytest.approx(2 * 1.96 * 30)
 
 
 def test_of_errors_that_grow_with_the_rows_the_nearest_count():
@@ -284,8 +290,8 @@ def test_a_table_of_large_counts_is_useful_below_them_and_one_of_noise_never():
 def test_lines_have_errors_of_estimates_where_they_are_known_and_of_noise_elsewhere():
     names = [Attribute(name, "VARCHAR", "categorical", labels=("x", "y")) for name in "abc"]
     own = [
-        figures(names[0], [5, 5], [7, 7], "estimate"),
-        figures(names[1], [5, 5], [8, 8]),
+        figures(names[0], [50, 50], [7, 7], "estimate"),
+        figures(names[1], [50, 50], [8, 8]),
         figures(names[2], [1, 1]),
     ]
     own[2] = replace(own[2], error_of="none")
@@ -295,7 +301,7 @@ def test_lines_have_errors_of_estimates_where_they_are_known_and_of_noise_elsewh
     pairs = Pairs(
         tuple("abc"), {}, (known, through, counted), {"measured": 2, "modelled": 1, "independent": 0}, 3
     )
-    tables = measured_tables([table(*attrs, sigma=10) for attrs in ("c", "ba", "cb", "abc")])
+    tables = measured_tables([table(*attrs, sigma=10) for attrs in ("c", "ba", "cb", "abc")], 5_000)
     found = accuracy_lines(own, pairs, tables)
     assert [("".join(one.attrs), one.of, one.together, one.exactness.within) for one in found] == [
         ("a", "estimate", True, pytest.approx(1.96 * 7)),

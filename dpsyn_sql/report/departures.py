@@ -1,0 +1,199 @@
+"""Where drawn rows depart from the noisy answers by more than noise and sampling explain; public.
+
+Rows are scaled to the noisy total N of the model. In a cell with x of them, d = x - answer has the variance
+sd^2 of the noise, of sampling, and of rounding. Over a table, with a = sqrt(2 / pi) and b = sqrt(1 - 2 / pi):
+
+    moved      E = (sum |d| - a sum sd) / 2 N: the part of the rows that lie in other cells than counted
+    clearness  Z = (sum |d| - a sum sd) / (b sqrt(sum sd^2))
+    cell       M = max (|d| - (sqrt(2 ln 2 C) + 1) sd) / N, C the number of all cells that are compared
+
+Answers that disagree with each other by more than their noise blame nobody: of such a release nothing is
+gross. docs/decisions/0077 has the limits and what they were chosen from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.residuals import deviation, interaction, projected
+from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
+from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.labels import code_words
+from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.rows.write.drawn import DrawnRows
+
+CELL, MOVED, CLEAR = 0.003, 0.01, 6.0
+"""A one-way table departs from M or from E on, if E is as clear as that."""
+
+PAIR_CELL, PAIR_MOVED = 0.02, 0.06
+"""The same of larger tables, where the method draws the rows that were counted together."""
+
+GROSS = 0.08
+"""E or M from which on a column that is written is wrong, and not written."""
+
+_MEAN, _SPREAD = math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi)
+_ROUNDING = 1 / 12
+_LEAST_TOTAL = 4.0  # standard errors, as of verdicts: rows in all may be noise
+_DISAGREE = 3.0  # deviations beyond the largest that many cells have
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Of a table of answers over ``attrs``. ``moved``: the part of the rows that are not where they were
+    counted. ``place``: the code or cell that is off most, in words, with its shares in the ``rows`` and as
+    ``counted``, and the ``error`` of the latter. ``gross``: no such rows should be written."""
+
+    attrs: tuple[str, ...]
+    moved: float
+    place: str
+    rows: float
+    counted: float
+    error: float
+    gross: bool
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in a sentence or two."""
+        names = " and ".join(map(repr, self.attrs))
+        if len(self.attrs) > 1:
+            return (
+                f"{self.moved:.0%} of the rows have other values of {names} together than was counted. "
+                "Neither noise nor sampling explains it."
+            )
+        return (
+            f"{self.moved:.1%} of the rows have another value of {names} than was counted: {self.place} has "
+            f"{self.rows:.1%} of them, and was counted as {self.counted:.1%} ± {100 * self.error:.1f}. "
+            "Neither noise nor sampling explains it."
+        )
+
+
+def departures(
+    made: FittedRelease, drawn: DrawnRows, *, columns: bool = True, pairs: bool
+) -> tuple[Departure, ...]:
+    """All of a release, the worst first.
+
+    Args:
+        made: with its answers.
+        drawn: rows of its model.
+        columns: whether rows of the method follow the one-way tables that it asks for; else none is gross.
+        pairs: whether rows of the method follow the larger tables that it asks for.
+    """
+    total, weight = float(made.model.total), float(drawn.weights.sum())
+    if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(made.measurements)):
+        return ()
+    compared = [one for one in made.answers if one.attrs and drawn.columns.keys() >= set(one.attrs)]
+    cells = sum(answer.values.size for answer in compared)
+    bound = math.sqrt(2 * math.log(2 * max(cells, 1)))
+    found = dict[tuple[str, ...], Departure]()
+    for answer in compared:
+        one = _departure(_in_units(answer, made.weight), drawn, made.model.domain, total, bound + 1)
+        if one is not None and (len(one.attrs) == 1 or pairs):
+            found[one.attrs] = max(one, found.get(one.attrs, one), key=lambda same: same.moved)
+    blamed = (
+        columns and not made.shape.never and any(one.gross for one in found.values()) and agree(made, bound)
+    )
+    written = made.shape.domain.names
+    told = (replace(one, gross=blamed and one.gross and one.attrs[0] in written) for one in found.values())
+    return tuple(sorted(told, key=lambda one: -one.moved))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """An answer in units: ``values`` of a table, or of its residual, with noise of deviation ``sigma``."""
+
+    attrs: tuple[str, ...]
+    maps: tuple[Map | None, ...]
+    values: FloatArray
+    sigma: float
+    residual: bool
+
+
+def _in_units(answer: NoisyMarginal | NoisyResidual, weight: int) -> _Counts:
+    maps = answer.maps or (None,) * len(answer.attrs)
+    if isinstance(answer, NoisyResidual):
+        return _Counts(answer.attrs, maps, interaction(answer) / weight, deviation(answer) / weight, True)
+    return _Counts(answer.attrs, maps, answer.values / weight, answer.sigma / weight, False)
+
+
+def _departure(
+    answer: _Counts, drawn: DrawnRows, domain: Domain, total: float, bound: float
+) -> Departure | None:
+    """Of the rows from one answer, if it is beyond the limits; ``bound``: deviations that no cell exceeds."""
+    scale = total / float(drawn.weights.sum())
+    rows = _counted(answer, drawn, answer.values.shape) * scale
+    found = projected(rows) if answer.residual else rows
+    expected = np.maximum(rows, 0.0 if answer.residual else answer.values)
+    deviations = np.sqrt(answer.sigma**2 + drawn.grain * scale * expected + _ROUNDING)
+    off = np.abs(found - answer.values)
+    beyond = float(off.sum() - _MEAN * deviations.sum())
+    clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
+    moved = beyond / (2 * total) if clear > CLEAR else 0.0
+    single = (off - bound * deviations) / total
+    cell, alone = float(single.max()), len(answer.attrs) == 1
+    if cell <= (CELL if alone else PAIR_CELL) and moved <= (MOVED if alone else PAIR_MOVED):
+        return None
+    worst = int(np.argmax(single))
+    even = total / answer.values.size if answer.residual else 0.0  # what a residual lacks of a table
+    return Departure(
+        answer.attrs,
+        max(moved, cell),
+        _words(domain[answer.attrs[0]], answer.maps[0], worst) if alone else "",
+        float(rows.flat[worst]) / total,
+        max(float(answer.values.flat[worst]) + even, 0.0) / total,
+        answer.sigma / total,
+        alone and max(moved, cell) > GROSS,
+    )
+
+
+def _counted(answer: _Counts, drawn: DrawnRows, shape: tuple[int, ...]) -> FloatArray:
+    """The weight of the rows in each cell."""
+    places = [
+        drawn.columns[name].astype(np.int64) if bins is None else np.asarray(bins)[drawn.columns[name]]
+        for name, bins in zip(answer.attrs, answer.maps, strict=True)
+    ]
+    flat = np.ravel_multi_index(places, shape)
+    counts = np.bincount(flat, drawn.weights, minlength=math.prod(shape)).reshape(shape)
+    return np.asarray(counts, np.float64)
+
+
+def _words(attribute: Attribute, bins: Map | None, place: int) -> str:
+    """The code, or the bin of codes, at a place."""
+    words = code_words(attribute)
+    own = [place] if bins is None else [code for code, found in enumerate(bins) if found == place]
+    return words[own[0]] if len(own) == 1 else f"{words[own[0]]} to {words[own[-1]]}"
+
+
+def agree(made: FittedRelease, bound: float) -> bool:
+    """Whether the answers are what their noise can give: no count is far below zero, all tables have the same
+    total, and those with an attribute say the same of it. ``bound``: deviations that no cell exceeds."""
+    most, total = bound + _DISAGREE, float(made.model.total)
+    known = total_error(made.measurements)
+    single = dict[str, list[tuple[FloatArray, float]]]()
+    for table in made.measurements:
+        if table.fitted:
+            continue
+        whole = math.hypot(table.sigma * math.sqrt(table.values.size), known)
+        negative = float(table.values.min(initial=0)) < -most * table.sigma
+        if negative or abs(float(table.values.sum()) - total) > most * whole:
+            return False
+        if table.composed:
+            continue
+        for axis, name in enumerate(table.attrs):
+            if not table.maps or table.maps[axis] is None:
+                others = tuple(place for place in range(table.values.ndim) if place != axis)
+                summed = table.values.sum(axis=others).astype(np.float64)
+                error = table.sigma * math.sqrt(table.values.size / summed.size)
+                single.setdefault(name, []).append((summed, error))
+    return all(_same(tables, most) for tables in single.values())
+
+
+def _same(tables: Sequence[tuple[FloatArray, float]], most: float) -> bool:
+    """Whether each table is as far from the one of least noise as their noise can be."""
+    best, least = min(tables, key=lambda one: one[1])
+    return all(float(np.abs(one - best).max()) <= most * math.hypot(error, least) for one, error in tables)

@@ -1,0 +1,17 @@
+-- Codes of staged rows.
+-- in:  staged (table with the columns row, a0, a1, ...), listed (table with the column row: which rows; or none: all),
+--      columns (names of columns of codes), ordered (0 or 1: by the number of the row)
+-- out: one row a staged row that is listed: the columns
+SELECT
+{% for column in columns %}
+    s.{{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+FROM {{ staged }} AS s
+{% if listed %}
+INNER JOIN {{ listed }} AS l
+    ON l."row" = s."row"
+{% endif %}
+{% if ordered %}
+ORDER BY s."row"
+{% endif %}

@@ -1,0 +1,4 @@
+SELECT
+    s.a0,
+    s.a1
+FROM staged AS s

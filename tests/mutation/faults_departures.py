@@ -1,0 +1,96 @@
+"""Faults of rows that a release itself must see, and of the comparison that sees them."""
+
+from planted import fault
+
+CHECK = "dpsyn_sql/report/departures.py"
+UNIT = "tests/unit/report/test_report_departures.py"
+WHOLE = "tests/e2e/test_self_check.py"
+HEALTHY = f"{WHOLE}::test_rows_of_the_model_are_good"
+FIGURES = f"{UNIT}::test_the_figures_are_those_of_the_formulas"
+
+FAULTS = (
+    fault(
+        "a sampler ignores what a column was counted with",
+        HEALTHY,
+        (
+            "dpsyn_sql/rows/sample/graphical.py",
+            "return self._balanced_codes(codes, sizes, generator)",
+            "return generator.permuted(self._balanced_codes(codes, sizes, generator), axis=0)",
+        ),
+    ),
+    fault(
+        "a fit moves one cell",
+        HEALTHY,
+        (
+            "dpsyn_sql/fit/denoise.py",
+            "return np.asarray(found)\n\n\ndef working_bins",
+            "return np.asarray(found) + np.eye(found.size)[0] * 0.03\n\n\ndef working_bins",
+        ),
+    ),
+    fault(
+        "rows that depart are written as if they did not",
+        f"{WHOLE}::test_a_column_that_moved_is_told_everywhere",
+        ("dpsyn_sql/front/losses.py", "        departures=found,\n", ""),
+    ),
+    fault(
+        "a column that is wrong is written",
+        f"{WHOLE}::test_a_column_that_is_wrong_ends_the_call_and_the_same_call_goes_on",
+        ("dpsyn_sql/front/losses.py", "if gross is not None:", "if False:"),
+    ),
+    fault(
+        "tables of two columns are not compared",
+        f"{WHOLE}::test_a_table_that_was_ignored_is_told",
+        (
+            "dpsyn_sql/methods/adaptive/method.py",
+            "takes_families = keeps_pairs = True",
+            "takes_families = True",
+        ),
+    ),
+    fault(
+        "rows of a person weigh one each",
+        f"{UNIT}::test_weights_bins_and_scale_are_those_of_the_answers",
+        (CHECK, "np.bincount(flat, drawn.weights, minlength", "np.bincount(flat, None, minlength"),
+    ),
+    fault(
+        "sampling is no reason to depart",
+        FIGURES,
+        (
+            CHECK,
+            "answer.sigma**2 + drawn.grain * scale * expected + _ROUNDING",
+            "answer.sigma**2 + _ROUNDING",
+        ),
+    ),
+    fault(
+        "rows are blamed for answers that contradict each other",
+        f"{UNIT}::test_answers_that_contradict_each_other_blame_nobody",
+        (CHECK, " and agree(made, bound)", ""),
+    ),
+    fault(
+        "the row before a first row is the last one of another person",
+        "tests/unit/sample/test_sample_hidden.py::test_numbers_of_rows_the_row_before_and_places",
+        ("dpsyn_sql/rows/sample/hidden.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
+    ),
+    fault(
+        "an error of a pair is larger than its codes have rows",
+        "tests/unit/fit/test_fit_variances.py::test_no_error_reaches_beyond_what_the_margins_leave",
+        (
+            "dpsyn_sql/fit/variances.py",
+            "np.minimum(rows + MARGIN * first, columns + MARGIN * second)",
+            "np.inf",
+        ),
+    ),
+    fault(
+        "a noisy count is said to be off by more rows than there are",
+        "tests/unit/report/test_report_public.py::test_no_count_is_further_off_than_all_rows",
+        ("dpsyn_sql/report/public/exactness.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
+    ),
+    fault(
+        "a pair that was counted over groups is called modelled",
+        "tests/unit/report/test_report_marginals.py::test_page_and_table_say_the_same_of_how_a_pair_is_known",
+        (
+            "dpsyn_sql/report/marginals.py",
+            'return "grouped" if counted and len(names) > 1',
+            'return "modelled" if counted',
+        ),
+    ),
+)

@@ -1,0 +1,172 @@
+"""Where drawn rows depart from the noisy answers: the figures by hand, what is beyond the limits, whom it blames."""
+
+from dataclasses import replace
+from math import log, pi, sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.domains import attribute
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.fit.residuals import projected
+from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
+from dpsyn_sql.report.departures import departures
+from dpsyn_sql.report.verdict import Terms, judged
+from dpsyn_sql.rows.write.drawn import DrawnRows
+
+ROWS, SIGMA, EVENLY = 10_000, 5.0, 0.25
+A, B = attribute("a", 4), attribute("b", 2)
+TOTAL = NoisyMarginal((), np.array([ROWS]), SIGMA)
+
+
+def table(*attrs, values, **options):
+    return NoisyMarginal(attrs, np.array(values), SIGMA, **options)
+
+
+def rows(counts, grain=EVENLY):
+    """Rows with these counts of (a, b)."""
+    a, b = (np.repeat(one.ravel(), np.ravel(counts)).astype(np.uint8) for one in np.indices((4, 2)))
+    return DrawnRows({"a": a, "b": b}, np.ones(a.size), grain)
+
+
+def made(*answers, never=(), measured=None, written=("a", "b"), weight=1):
+    domain = Domain((A, B))
+    return SimpleNamespace(
+        answers=(TOTAL, *answers),
+        measurements=(TOTAL, *(answers if measured is None else measured)),
+        weight=weight,
+        model=SimpleNamespace(total=float(ROWS), domain=domain),
+        shape=SimpleNamespace(never=never, domain=Domain(tuple(domain[name] for name in written))),
+    )
+
+
+EVEN = np.full((4, 2), ROWS // 8)
+OF_A = table("a", values=[ROWS // 4] * 4)
+
+
+def moved(share, to=1):
+    """Rows of which this share of all has another a than was counted."""
+    part = round(ROWS * share / 2)
+    counts = EVEN.copy()
+    counts[0] -= part
+    counts[to] += part
+    return rows(counts)
+
+
+def test_rows_as_they_were_counted_do_not_depart():
+    assert departures(made(OF_A, table("a", "b", values=EVEN)), rows(EVEN), pairs=True) == ()
+
+
+def test_the_figures_are_those_of_the_formulas():
+    (found,) = departures(made(OF_A), moved(0.05), pairs=True)
+    x, y = np.array([2_000, 3_000, 2_500, 2_500]), 2_500
+    sd = np.sqrt(SIGMA**2 + EVENLY * np.maximum(x, y) + 1 / 12)
+    part = (np.abs(x - y).sum() - sqrt(2 / pi) * sd.sum()) / (2 * ROWS)
+    cell = ((np.abs(x - y) - (sqrt(2 * log(8)) + 1) * sd) / ROWS).max()
+    assert found.moved == pytest.approx(max(part, cell), rel=1e-9) and not found.gross
+    assert (found.rows, found.counted, found.error) == (pytest.approx(0.2), 0.25, SIGMA / ROWS)
+    assert found.text.startswith(
+        "4.6% of the rows have another value of 'a' than was counted: 0 has 20.0% of them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "departs", "gross"), [(0.001, 0, 0), (0.02, 1, 0), (0.07, 1, 0), (0.12, 1, 1)]
+)
+def test_a_cell_that_moved_is_told_and_a_column_that_is_wrong_is_gross(share, departs, gross):
+    found = departures(made(OF_A), moved(share), pairs=False)
+    assert [one.gross for one in found] == [bool(gross)] * departs
+
+
+def test_many_small_differences_are_told_if_they_are_clear():
+    """Cells of sd 25 that are off by 75 each do not stand out alone, and 16 of them together do."""
+    wide = attribute("a", 16)
+    counts = np.full(16, 600)
+    drawn = DrawnRows({"a": np.repeat(np.arange(16), counts + np.tile([75, -75], 8))}, np.ones(9_600), EVENLY)
+    given = made(table("a", values=counts))
+    given.model = SimpleNamespace(total=9_600.0, domain=Domain((wide, B)))
+    (found,) = departures(given, drawn, pairs=False)
+    sd = np.sqrt(SIGMA**2 + EVENLY * np.maximum(counts, counts + np.tile([75, -75], 8)) + 1 / 12)
+    assert found.moved == pytest.approx((16 * 75 - sqrt(2 / pi) * sd.sum()) / 19_200)
+    few = replace(drawn, grain=16.0)  # as if of few rows: sampling explains it
+    assert departures(given, few, pairs=False) == ()
+
+
+def test_a_pair_that_was_ignored_is_told_of_methods_that_keep_pairs():
+    """All rows of a = 0, 1 have b = 0, and the sampler draws b by itself."""
+    counted = np.array([[2_500, 0], [2_500, 0], [0, 2_500], [0, 2_500]])
+    whole = table("a", "b", values=counted)
+    residual = NoisyResidual(("a", "b"), np.rint(projected(counted * 8.0)).astype(np.int64), 8 * SIGMA)
+    for answer in (whole, residual):
+        (found,) = departures(made(answer, measured=[whole]), rows(EVEN), pairs=True)
+        assert found.attrs == ("a", "b") and found.moved == pytest.approx(0.5, abs=0.03) and not found.gross
+        assert "of the rows have other values of 'a' and 'b' together" in found.text
+        assert departures(made(answer, measured=[whole]), rows(EVEN), pairs=False) == ()
+
+
+def test_weights_bins_and_scale_are_those_of_the_answers():
+    """Half the rows, each of half a unit; answers count 6 a unit, over bins of a."""
+    counted = table("a", values=[5_000 * 6, 5_000 * 6], maps=((0, 0, 1, 1),))
+    drawn = rows(EVEN // 2)
+    halves = replace(drawn, weights=drawn.weights / 2)
+    assert departures(made(counted, weight=6), halves, pairs=True) == ()
+    wrong = table("a", values=[7_000 * 6, 3_000 * 6], maps=((0, 0, 1, 1),))
+    (found,) = departures(
+        made(wrong, weight=6, measured=[table("b", values=[5_000, 5_000])]), halves, pairs=True
+    )
+    assert found.rows == pytest.approx(0.5) and found.counted == pytest.approx(0.3)
+    assert "2 to 3 has 50.0% of them" in found.text
+
+
+def test_answers_that_contradict_each_other_blame_nobody():
+    counted = table("a", values=[4_000, 1_000, 2_500, 2_500])
+    assert departures(made(counted), rows(EVEN), pairs=False)[0].gross
+    others = {
+        "another total": table("b", values=[9_000, 9_000]),
+        "far below zero": table("b", values=[10_400, -400]),
+        "another share": table("a", "b", values=EVEN),
+    }
+    for other in others.values():
+        assert not departures(made(counted, measured=[counted, other]), rows(EVEN), pairs=False)[0].gross
+
+
+def test_conditions_and_columns_that_are_not_written_blame_nobody():
+    counted = table("a", values=[4_000, 1_000, 2_500, 2_500])
+    assert not departures(made(counted, never=("a = 1",)), rows(EVEN), pairs=False)[0].gross
+    assert not departures(made(counted, written=("b",)), rows(EVEN), pairs=False)[0].gross
+
+
+def test_a_method_that_cannot_follow_its_tables_is_told_of_them_alone():
+    counted = made(table("a", values=[4_000, 1_000, 2_500, 2_500]))
+    assert [one.gross for one in departures(counted, rows(EVEN), columns=False, pairs=False)] == [False]
+
+
+def test_of_a_total_that_is_noise_nothing_is_said():
+    given = made(table("a", values=[4_000, 1_000, 2_500, 2_500]))
+    given.measurements = (replace(TOTAL, sigma=ROWS / 3),)
+    assert departures(given, rows(EVEN), pairs=False) == ()
+
+
+def test_a_departure_is_a_verdict_on_its_column_or_on_the_dependences():
+    found = departures(made(table("a", values=[4_500, 500, 2_500, 2_500])), rows(EVEN), pairs=True)
+    few = departures(made(OF_A), moved(0.02), pairs=True)
+    columns = tuple(
+        SimpleNamespace(
+            name=name, shares=(), attribute=one, found=None, other=None, shortened=None, ends=(), faint=()
+        )
+        for name, one in (("a", A), ("b", B))
+    )
+    losses = SimpleNamespace(
+        total=ROWS, columns=columns, pairs=SimpleNamespace(measured=1, modelled=0, independent=0), alone=()
+    )
+    given = SimpleNamespace(measurements=(TOTAL,), families=None)
+    for told, grade in ((found, "do not use"), (few, "rough"), ((), "good")):
+        verdicts = judged(given, losses, Terms(1.0, departures=told))
+        assert verdicts.columns["a"].grade == grade and verdicts.columns["b"].grade == "good"
+        assert verdicts.columns["a"].why == (told[0].text if told else "")
+        assert verdicts.dependences.grade == "good"
+    pair = replace(found[0], attrs=("a", "b"))
+    verdicts = judged(given, losses, Terms(1.0, departures=(pair, pair)))
+    assert verdicts.columns["a"].grade == "good" and verdicts.dependences.grade == "rough"
+    assert verdicts.dependences.why == f"{pair.text} So it is with 1 more table."
