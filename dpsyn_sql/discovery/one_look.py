@@ -32,7 +32,7 @@ from dpsyn_sql.fit.denoise import smoothed
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps
 
 NULL_SIGMAS = 2.0
-"""Deviations of noise above which dates without a value are believed."""
+"""Deviations of noise above which rows without a value are believed."""
 
 INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
@@ -73,6 +73,8 @@ def attribute_of_one_look(
         noisy: the counts of its cells, then of NULL.
         steps: which steps its values are multiples of; None if the owner states a granularity.
         rows: noisy number of units; 0 or less if there may be none: nothing is found then.
+
+    The table is what was counted: a row whose value was not found is in the code that its value has.
     """
     total = max(rows, 1.0)
     counts = noisy.values.astype(np.float64)
@@ -81,27 +83,32 @@ def attribute_of_one_look(
     granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
     if rows <= 0:
-        pieces, null = list[Piece](), total
+        pieces = list[Piece]()
     elif column.type.temporal:
-        pieces, null = _of_times(cuts, counts, sigma, total)
+        pieces = _of_times(cuts, counts, sigma, total)
     else:
         step = _step(column.type, granularity)
         cells = _cellular(column.type, cuts, step)
         mixture = mixture_of(cells, counts, sigma, total).reaching(_limit(total / sigma))
         ratios = _ratios(cells, mixture, counts[:-1], sigma)
-        pieces, null = _of_numbers(column.type, cuts, step, mixture, ratios)
-    if not column.nullable or not pieces:
-        null = 0.0 if pieces else total
+        pieces = _of_numbers(column.type, cuts, step, mixture, ratios)
     if pieces:
         few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
         attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
     else:
-        attribute, mass = attribute_of_nothing(column, cuts), np.array([0.0 if column.nullable else 1.0])
-    found = np.append(mass, null) if column.nullable else mass
-    found = found * (total / max(float(found.sum()), 1e-9))
-    rows_of_codes = np.rint(found).astype(np.int64)
+        attribute, mass = attribute_of_nothing(column, cuts), np.array([1.0])
+    null = _null(float(counts[-1]), sigma, total)
+    found = mass * ((total - null) / max(float(mass.sum()), 1e-9))
+    rows_of_codes = np.rint(np.append(found, null) if column.nullable else found).astype(np.int64)
     table = NoisyMarginal((column.name,), rows_of_codes, noisy.sigma, composed=True, fitted=True)
     return attribute, table
+
+
+def _null(count: float, sigma: float, total: float) -> float:
+    """The rows of NULL: what was counted there, whatever was found of the values. The other rows have some
+    value, so that those of which nothing was found are no NULLs for the fit, even if NULL is written for
+    them."""
+    return min(count, total) if count > NULL_SIGMAS * sigma else 0.0
 
 
 def _limit(strength: float) -> float:
@@ -216,13 +223,10 @@ def _ratios(cells: Cellular, mixture: Mixture, counts: FloatArray, sigma: float)
 
 def _of_numbers(
     kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture, ratios: FloatArray
-) -> tuple[list[Piece], float]:
-    """The pieces of a mixture, ascending, and the rows of NULL. Smooth parts have in each cell ``ratios``
-    times their rows."""
-    unit, null_cell = Fraction(10**kind.scale), len(cuts) - 1
-    held = mixture.values
-    null = held.pop(null_cell, 0.0)
-    atoms = {cuts[place]: rows for place, rows in held.items()}
+) -> list[Piece]:
+    """The pieces of a mixture, ascending. Smooth parts have in each cell ``ratios`` times their rows."""
+    unit = Fraction(10**kind.scale)
+    atoms = {cuts[place]: rows for place, rows in mixture.values.items() if place < len(cuts) - 1}
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
     for part in mixture.parts:
         own = _ends_of(kind, part.quantiles(_SHARES), unit, step)
@@ -242,7 +246,7 @@ def _of_numbers(
             start = rounded(kind, low)
             single = bool(step) and high - low <= step
             pieces.append(Piece(start, after(kind, start) if single else rounded(kind, high), rows))
-    return pieces, null
+    return pieces
 
 
 @lru_cache(maxsize=8)
@@ -262,9 +266,9 @@ def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) 
 # -- dates and times ------------------------------------------------------------------------------------
 
 
-def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tuple[list[Piece], float]:
-    """The cells of the stretches that hold values, smoothed, and the rows of NULL."""
-    null = float(counts[-1]) if counts[-1] > NULL_SIGMAS * sigma else 0.0
+def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> list[Piece]:
+    """The cells of the stretches that hold values, smoothed."""
+    null = _null(float(counts[-1]), sigma, total)
     left = counts[:-1].copy()
     rows = np.zeros(left.size)
     for place in range(_MOST_INTERVALS):
@@ -275,12 +279,11 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tup
         left[start:stop] = 0.0
         if rows.sum() >= total - null - 2 * sigma * math.sqrt(np.count_nonzero(rows)):
             break
-    pieces = [
+    return [
         Piece(low, high, mass)
         for (low, high), mass in zip(pairwise(cuts), rows.tolist(), strict=True)
         if mass > 0
     ]
-    return pieces, min(null, total)
 
 
 def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, float]:

@@ -101,6 +101,29 @@ FAULTS = (
         ),
     ),
     fault(
+        "the fit takes values of which nothing was found for NULL",
+        "tests/unit/test_one_look.py::test_values_of_which_nothing_is_found_are_no_nulls",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "null = _null(float(counts[-1]), sigma, total)\n    found =",
+            "null = _null(float(counts[-1]), sigma, total) if pieces else total\n    found =",
+        ),
+    ),
+    fault(
+        "NULL grows with the values that are not found",
+        "tests/unit/test_one_look.py::test_nulls_stay_as_they_were_counted_where_half_of_the_values_are_not_found",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "null = _null(float(counts[-1]), sigma, total)\n    found =",
+            "null = _null(float(counts[-1]) * total / max(sum(mass) + counts[-1], 1), sigma, total)\n    found =",
+        ),
+    ),
+    fault(
+        "pairs are asked of a column whose rows are all written alike",
+        "tests/unit/test_one_look.py::test_a_column_without_a_found_value_is_in_no_pair",
+        ("dpsyn_sql/methods/marginals.py", "one.regular and one.written > 1", "one.regular and one.size > 1"),
+    ),
+    fault(
         "what the number of units cost is spent again by a small table",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (
