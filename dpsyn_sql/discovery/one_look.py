@@ -24,7 +24,7 @@ from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH
 from dpsyn_sql.domain.attributes import Attribute, Granularity
-from dpsyn_sql.domain.grids import Cuts, after, rounded
+from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -40,6 +40,10 @@ INTERVAL_COST = 16.0
 FIRST_COST, SHORT_COST = 25.0, 45.0
 """The same of the first stretch, and what is added to it over the number of cells: Laplace noise makes high
 single cells. Without rows one in a hundred columns has such a stretch by luck."""
+
+BIN_SIGMAS = 2.0
+"""Deviations of the noise of a cell that an equal bin between stated bounds holds at least, if all are
+even."""
 
 LEAST_ROWS = 2.0
 """Deviations of the noisy number of rows below which there may be none: nothing of a column is believed."""
@@ -92,6 +96,8 @@ def attribute_of_one_look(
         mixture = mixture_of(cells, counts, sigma, total).reaching(_limit(total / sigma))
         ratios = _ratios(cells, mixture, counts[:-1], sigma)
         pieces = _of_numbers(column.type, cuts, step, mixture, ratios)
+    if not pieces and rows > 0:
+        pieces = _of_bounds(column, cuts, counts, sigma, total)
     if pieces:
         few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
         attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
@@ -109,6 +115,30 @@ def _null(count: float, sigma: float, total: float) -> float:
     value, so that those of which nothing was found are no NULLs for the fit, even if NULL is written for
     them."""
     return min(count, total) if count > NULL_SIGMAS * sigma else 0.0
+
+
+def _of_bounds(
+    column: Undiscovered, cuts: Cuts, counts: FloatArray, sigma: float, total: float
+) -> list[Piece]:
+    """Equal bins between the bounds of a column of which nothing stands out, if both are stated: as many as
+    its rows support, ``EQUAL_BINS`` at most. Their counts are drawn to even ones, as far as noise hides them.
+    """
+    rows = total - _null(float(counts[-1]), sigma, total)
+    if column.least is None or column.most is None or rows <= NULL_SIGMAS * sigma:
+        return []
+    number = EQUAL_BINS
+    while number > 1 and (rows < BIN_SIGMAS * sigma * number or number > column.max_codes - column.nullable):
+        number //= 2
+    parts = equal_cuts(column.type, column.least, column.most, number)
+    even = rows / (len(parts) - 1)
+    bin_of = np.searchsorted([float(cut) for cut in parts], [float(cut) for cut in cuts[:-1]], "right") - 1
+    bin_of = np.clip(bin_of, 0, len(parts) - 2)
+    seen = np.bincount(bin_of, weights=counts[:-1], minlength=len(parts) - 1)
+    noise = sigma**2 * np.bincount(bin_of, minlength=len(parts) - 1)
+    masses = np.maximum(even + (seen - even) * even**2 / (even**2 + noise), _LEAST_MASS * total)
+    return [
+        Piece(low, high, mass) for (low, high), mass in zip(pairwise(parts), masses.tolist(), strict=True)
+    ]
 
 
 def _limit(strength: float) -> float:

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from support.domains import SOURCE
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.discovery.attributes import attribute_of_nothing
+from dpsyn_sql.discovery.attributes import attribute_of_hidden, attribute_of_nothing, within_equal_bins
+from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.discover import Chooser, discovered
 from dpsyn_sql.discovery.mixtures import mixture_of
 from dpsyn_sql.discovery.one_look import (
     _cellular,
+    _of_bounds,
     attribute_of_one_look,
     likely_granularity,
     likely_steps,
@@ -25,7 +27,7 @@ from dpsyn_sql.discovery.one_look import (
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH, Bell, Hump
 from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks, fill_ticks
-from dpsyn_sql.domain.grids import after, grid_attribute, mixed_cuts
+from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
 from dpsyn_sql.domain.types import supported_type
@@ -253,6 +255,47 @@ def test_bounds_end_the_values():
     found, table = attribute_of_one_look(own, cuts, counts, None, 4_000.0)
     assert edge_ticks(found)[0] >= 18 and edge_ticks(found)[-1] <= 91
     assert not found.nullable and table.values.size == found.regular
+
+
+@pytest.mark.parametrize("strength", [40, 107, 429])
+def test_noise_leaves_sixteen_bins_between_stated_bounds(strength):
+    """Years of birth from 1850 on, of 1830 to 2010: octaves alone have two cells there, 1830 to 1877 and the
+    rest, so that many died before they were born."""
+    random, rows = np.random.default_rng(8), 10_000
+    born = random.integers(1850, 2000, rows)
+    own = column("INTEGER", least=Fraction(1830), most=Fraction(2010), nullable=False)
+    cuts, counts = noisy(born, own, rows / strength, 8)
+    found, table = attribute_of_one_look(own, cuts, counts, None, float(rows))
+    widest = max(high - low for low, high in itertools.pairwise(edge_ticks(found)))
+    assert widest <= math.ceil(181 / 16) and mean_of(found, table) == pytest.approx(born.mean(), abs=15)
+
+
+def test_between_stated_bounds_noise_hides_bins_but_not_the_column():
+    """Half of the rows are NULL; what is hidden is drawn to even counts, not to NULL or to a bound."""
+    random, rows, nulls, sizes = np.random.default_rng(9), 2_000, [], []
+    for strength in (3, 8, 20, 50):
+        own = column("INTEGER", least=Fraction(0), most=Fraction(999))
+        cuts, counts = noisy(random.integers(0, 1_000, 1_000), own, rows / strength, 3, missing=1_000)
+        exact = noisy(np.arange(1_000), own, 0.0, 0, missing=1_000)[1].values.astype(float)
+        pieces = _of_bounds(own, cuts, exact, rows / strength, float(rows))
+        sizes.append(len(pieces))
+        held = 2_000 if strength == 3 else 1_000  # NULL is believed, or noise
+        assert sum(piece.mass for piece in pieces) == pytest.approx(held, rel=0.06)
+        nulls.append(attribute_of_one_look(own, cuts, counts, None, float(rows))[1].values[-1] / rows)
+    assert sizes == [1, 2, 4, 8] and nulls[-1] == pytest.approx(0.5, abs=6 / 50)
+    free = replace(own, most=None)
+    assert _of_bounds(free, cuts, counts.values.astype(float), 40.0, float(rows)) == []
+
+
+def test_bins_of_a_large_table_end_where_equal_ones_between_stated_bounds_do():
+    own = column("INTEGER", least=Fraction(0), most=Fraction(159))
+    long = [Piece(Fraction(0), Fraction(128), 64.0), Piece(Fraction(128), Fraction(160), 32.0)]
+    found = within_equal_bins(own, long)
+    assert [piece.low for piece in found] == [*range(0, 121, 10), 128, 130, 140, 150]
+    assert sum(piece.mass for piece in found) == pytest.approx(96) and found[0].mass == pytest.approx(5)
+    hidden = attribute_of_hidden(own, grid_cuts(own.type, own.least, own.most), None)
+    assert hidden.regular == 16 and hidden.recoding is None and hidden.edges == tuple(range(0, 161, 10))
+    assert attribute_of_hidden(replace(own, least=None), grid_cuts(own.type), None).written == 1
 
 
 def test_dates_stay_in_their_months():
