@@ -24,7 +24,7 @@ from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.octaves import octaves_beyond, with_octaves
 from dpsyn_sql.domain import text_types
 from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity, Recoding
-from dpsyn_sql.domain.grids import Cuts, after, binned_kind, edge_of, rounded
+from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, binned_kind, edge_of, equal_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType
@@ -45,6 +45,31 @@ def attribute_of_nothing(column: Undiscovered, cuts: Cuts) -> Attribute:
     ends = after(column.type, value)
     found = _binned(column, [value, ends], ((value,),), column.granularity)
     return replace(found, recoding=Recoding((0,), (1,))) if column.nullable else found
+
+
+def attribute_of_hidden(column: Undiscovered, cuts: Cuts, granularity: Granularity | None) -> Attribute:
+    """Of a column of which nothing stands out: equal bins between the bounds if both are stated, whose counts
+    the method asks for; else as ``attribute_of_nothing``."""
+    if column.least is None or column.most is None:
+        return attribute_of_nothing(column, cuts)
+    number = min(EQUAL_BINS, max(1, column.max_codes - column.nullable))
+    bins = pairwise(equal_cuts(column.type, column.least, column.most, number))
+    return coded(column, [[Piece(low, high, 1.0)] for low, high in bins], granularity)[0]
+
+
+def within_equal_bins(column: Undiscovered, pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces that end where equal bins between the bounds do, if both are stated: noise makes long ones, and
+    what lies in them has more budget in one-way tables."""
+    if column.least is None or column.most is None:
+        return list(pieces)
+    equal, found = equal_cuts(column.type, column.least, column.most, EQUAL_BINS), list[Piece]()
+    for piece in pieces:
+        ends = [piece.low, *(cut for cut in equal if piece.low < cut < piece.high), piece.high]
+        width = piece.high - piece.low
+        for low, high in pairwise(ends):
+            part = float((high - low) / width)
+            found.append(Piece(low, high, piece.mass * part, piece.variance * part))
+    return found
 
 
 def attribute_of_pieces(

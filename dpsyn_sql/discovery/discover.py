@@ -26,11 +26,12 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.attributes import (
     FoundType,
-    attribute_of_nothing,
+    attribute_of_hidden,
     attribute_of_pieces,
     granularity_found,
     steps_of,
     type_from_classes,
+    within_equal_bins,
 )
 from dpsyn_sql.discovery.cells import (
     LAPLACE_STANDS_OUT,
@@ -442,7 +443,7 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     gaussian = asking.steps["grid", column.name, 0].budget.gaussian
     chosen = occupied_cells(kind, cells, atoms, STANDS_OUT if gaussian else LAPLACE_STANDS_OUT)
     if not stand_out(cells, chosen, atoms):
-        return attribute_of_nothing(column, cells.cuts)
+        return attribute_of_hidden(column, cells.cuts, granularity)
     parts = without_atoms(cells, chosen, atoms)
     for ask in _CLOSER:
         sigma = cells.sigma * _noise_ratio(asking, column, ask)
@@ -451,8 +452,8 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
         parts = closer or (() if atoms.values else parts)
     pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
     if pieces:
-        return attribute_of_pieces(column, pieces, granularity)
-    return attribute_of_nothing(column, cells.cuts)
+        return attribute_of_pieces(column, within_equal_bins(column, pieces), granularity)
+    return attribute_of_hidden(column, cells.cuts, granularity)
 
 
 def _granularity(column: Undiscovered, asking: _Asking) -> Granularity | None:

@@ -24,7 +24,7 @@ from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH
 from dpsyn_sql.domain.attributes import Attribute, Granularity
-from dpsyn_sql.domain.grids import Cuts, after, rounded
+from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -32,7 +32,7 @@ from dpsyn_sql.fit.denoise import smoothed
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps
 
 NULL_SIGMAS = 2.0
-"""Deviations of noise above which dates without a value are believed."""
+"""Deviations of noise above which rows without a value are believed."""
 
 INTERVAL_COST = 16.0
 """Squared deviations that a further stretch of dates must explain."""
@@ -40,6 +40,10 @@ INTERVAL_COST = 16.0
 FIRST_COST, SHORT_COST = 25.0, 45.0
 """The same of the first stretch, and what is added to it over the number of cells: Laplace noise makes high
 single cells. Without rows one in a hundred columns has such a stretch by luck."""
+
+BIN_SIGMAS = 2.0
+"""Deviations of the noise of a cell that an equal bin between stated bounds holds at least, if all are
+even."""
 
 LEAST_ROWS = 2.0
 """Deviations of the noisy number of rows below which there may be none: nothing of a column is believed."""
@@ -73,6 +77,8 @@ def attribute_of_one_look(
         noisy: the counts of its cells, then of NULL.
         steps: which steps its values are multiples of; None if the owner states a granularity.
         rows: noisy number of units; 0 or less if there may be none: nothing is found then.
+
+    The table is what was counted: a row whose value was not found is in the code that its value has.
     """
     total = max(rows, 1.0)
     counts = noisy.values.astype(np.float64)
@@ -81,27 +87,58 @@ def attribute_of_one_look(
     granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
     if rows <= 0:
-        pieces, null = list[Piece](), total
+        pieces = list[Piece]()
     elif column.type.temporal:
-        pieces, null = _of_times(cuts, counts, sigma, total)
+        pieces = _of_times(cuts, counts, sigma, total)
     else:
         step = _step(column.type, granularity)
         cells = _cellular(column.type, cuts, step)
         mixture = mixture_of(cells, counts, sigma, total).reaching(_limit(total / sigma))
         ratios = _ratios(cells, mixture, counts[:-1], sigma)
-        pieces, null = _of_numbers(column.type, cuts, step, mixture, ratios)
-    if not column.nullable or not pieces:
-        null = 0.0 if pieces else total
+        pieces = _of_numbers(column.type, cuts, step, mixture, ratios)
+    if not pieces and rows > 0:
+        pieces = _of_bounds(column, cuts, counts, sigma, total)
     if pieces:
         few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
         attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
     else:
-        attribute, mass = attribute_of_nothing(column, cuts), np.array([0.0 if column.nullable else 1.0])
-    found = np.append(mass, null) if column.nullable else mass
-    found = found * (total / max(float(found.sum()), 1e-9))
-    rows_of_codes = np.rint(found).astype(np.int64)
+        attribute, mass = attribute_of_nothing(column, cuts), np.array([1.0])
+    null = _null(float(counts[-1]), sigma, total)
+    found = mass * ((total - null) / max(float(mass.sum()), 1e-9))
+    rows_of_codes = np.rint(np.append(found, null) if column.nullable else found).astype(np.int64)
     table = NoisyMarginal((column.name,), rows_of_codes, noisy.sigma, composed=True, fitted=True)
     return attribute, table
+
+
+def _null(count: float, sigma: float, total: float) -> float:
+    """The rows of NULL: what was counted there, whatever was found of the values. The other rows have some
+    value, so that those of which nothing was found are no NULLs for the fit, even if NULL is written for
+    them."""
+    return min(count, total) if count > NULL_SIGMAS * sigma else 0.0
+
+
+def _of_bounds(
+    column: Undiscovered, cuts: Cuts, counts: FloatArray, sigma: float, total: float
+) -> list[Piece]:
+    """Equal bins between the bounds of a column of which nothing stands out, if both are stated: as many as
+    its rows support, ``EQUAL_BINS`` at most. Their counts are drawn to even ones, as far as noise hides them.
+    """
+    rows = total - _null(float(counts[-1]), sigma, total)
+    if column.least is None or column.most is None or rows <= NULL_SIGMAS * sigma:
+        return []
+    number = EQUAL_BINS
+    while number > 1 and (rows < BIN_SIGMAS * sigma * number or number > column.max_codes - column.nullable):
+        number //= 2
+    parts = equal_cuts(column.type, column.least, column.most, number)
+    even = rows / (len(parts) - 1)
+    bin_of = np.searchsorted([float(cut) for cut in parts], [float(cut) for cut in cuts[:-1]], "right") - 1
+    bin_of = np.clip(bin_of, 0, len(parts) - 2)
+    seen = np.bincount(bin_of, weights=counts[:-1], minlength=len(parts) - 1)
+    noise = sigma**2 * np.bincount(bin_of, minlength=len(parts) - 1)
+    masses = np.maximum(even + (seen - even) * even**2 / (even**2 + noise), _LEAST_MASS * total)
+    return [
+        Piece(low, high, mass) for (low, high), mass in zip(pairwise(parts), masses.tolist(), strict=True)
+    ]
 
 
 def _limit(strength: float) -> float:
@@ -216,13 +253,10 @@ def _ratios(cells: Cellular, mixture: Mixture, counts: FloatArray, sigma: float)
 
 def _of_numbers(
     kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture, ratios: FloatArray
-) -> tuple[list[Piece], float]:
-    """The pieces of a mixture, ascending, and the rows of NULL. Smooth parts have in each cell ``ratios``
-    times their rows."""
-    unit, null_cell = Fraction(10**kind.scale), len(cuts) - 1
-    held = mixture.values
-    null = held.pop(null_cell, 0.0)
-    atoms = {cuts[place]: rows for place, rows in held.items()}
+) -> list[Piece]:
+    """The pieces of a mixture, ascending. Smooth parts have in each cell ``ratios`` times their rows."""
+    unit = Fraction(10**kind.scale)
+    atoms = {cuts[place]: rows for place, rows in mixture.values.items() if place < len(cuts) - 1}
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
     for part in mixture.parts:
         own = _ends_of(kind, part.quantiles(_SHARES), unit, step)
@@ -242,7 +276,7 @@ def _of_numbers(
             start = rounded(kind, low)
             single = bool(step) and high - low <= step
             pieces.append(Piece(start, after(kind, start) if single else rounded(kind, high), rows))
-    return pieces, null
+    return pieces
 
 
 @lru_cache(maxsize=8)
@@ -262,9 +296,9 @@ def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) 
 # -- dates and times ------------------------------------------------------------------------------------
 
 
-def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tuple[list[Piece], float]:
-    """The cells of the stretches that hold values, smoothed, and the rows of NULL."""
-    null = float(counts[-1]) if counts[-1] > NULL_SIGMAS * sigma else 0.0
+def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> list[Piece]:
+    """The cells of the stretches that hold values, smoothed."""
+    null = _null(float(counts[-1]), sigma, total)
     left = counts[:-1].copy()
     rows = np.zeros(left.size)
     for place in range(_MOST_INTERVALS):
@@ -275,12 +309,11 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> tup
         left[start:stop] = 0.0
         if rows.sum() >= total - null - 2 * sigma * math.sqrt(np.count_nonzero(rows)):
             break
-    pieces = [
+    return [
         Piece(low, high, mass)
         for (low, high), mass in zip(pairwise(cuts), rows.tolist(), strict=True)
         if mass > 0
     ]
-    return pieces, min(null, total)
 
 
 def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, float]:

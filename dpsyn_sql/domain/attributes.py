@@ -133,6 +133,11 @@ class Attribute:
         return self.regular + self.other + self.nullable
 
     @property
+    def written(self) -> int:
+        """Number of codes that are written as themselves; of 1, all rows are written alike."""
+        return self.size - (0 if self.recoding is None else len(self.recoding.codes))
+
+    @property
     def found(self) -> slice:
         """The bins within the range that discovery found; all labels and declared bins."""
         return slice(self.beyond[0], self.regular - self.beyond[1])

@@ -59,6 +59,9 @@ _FINE, _FINE_UP_TO, _COARSE, _LAST = 8, 31, 4, 45
 _SMALLEST_OCTAVE = -10
 # Below 2^-10 all is one cell.
 
+EQUAL_BINS = 16
+"""Parts between stated bounds that are told apart: octaves alone have two cells from 1830 to 2010."""
+
 _MONTHS = (1900, 2100)
 
 
@@ -66,7 +69,8 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     """The cuts of the one grid that a column of a small table is counted on, within bounds.
 
     Numbers: every small whole number is a cell of its own, whatever the type; between and beyond them parts
-    of octaves. Dates and moments: months of two centuries. Times of a day: hours.
+    of octaves, and between two bounds equal parts too. Dates and moments: months of two centuries. Times of a
+    day: hours.
 
     Raises:
         InternalError: as ``grid_cuts``.
@@ -87,7 +91,17 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     beside = {cut for cut in octaves if kind.scale or kind.family == "float" or not low < cut < high}
     cuts = single | {after(kind, cut) for cut in single} | beside | {ends[0], ends[-1]}
     cuts |= {cut for cut in ends if abs(cut) > 2**_LAST * unit}
+    if least is not None and most is not None:
+        cuts |= set(equal_cuts(kind, least, most, EQUAL_BINS))
     return _within(kind, sorted(cut for cut in cuts if ends[0] <= cut <= ends[-1]), least, most)
+
+
+def equal_cuts(kind: SqlType, least: Fraction, most: Fraction, number: int) -> Cuts:
+    """The cuts of ``number`` equal parts between two bounds (both included), or of fewer where the type has
+    fewer values; ascending, with both ends."""
+    end = after(kind, most)
+    inner = {rounded(kind, least + (end - least) * Fraction(part, number)) for part in range(1, number)}
+    return (least, *sorted(cut for cut in inner if least < cut < end), end)
 
 
 def _parts_of_octaves(number: int) -> list[float]:

@@ -94,9 +94,9 @@ def candidate_queries(
     domain: Domain, most: int, given: Collection[str] = frozenset()
 ) -> tuple[MarginalQuery, ...]:
     """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public. Those
-    of which no value was found are in none: noise in their NULL would look like dependence on every other.
-    No pair is of two that are ``given``."""
-    told = [one.name for one in domain.attributes if one.size > 1 and one.regular]
+    of which no value was found, or all rows are written alike, are in none: noise in their NULL would look
+    like dependence on every other. No pair is of two that are ``given``."""
+    told = [one.name for one in domain.attributes if one.regular and one.written > 1]
     sizes = dict(zip(domain.names, domain.shape(), strict=True))
     pairs = list(combinations(told, 2))
     if given:

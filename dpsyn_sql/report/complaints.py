@@ -258,14 +258,17 @@ def _crowded(column: ColumnLosses) -> Complaint | None:
                 2,
                 share.share,
                 f"{_share(share)} of the rows are in the one range {share.words} of "
-                f"{column.name!r}: where in it they lie is lost. "
-                + (
-                    "Declare edges inside it."
-                    if all(column.clips)
-                    else "Declare its bounds or edges, or spend a larger epsilon."
-                ),
+                f"{column.name!r}: where in it they lie is lost. {_cure_of_crowds(column)}",
             )
     return None
+
+
+def _cure_of_crowds(column: ColumnLosses) -> str:
+    if column.attribute.origin == "declared":
+        return "Declare edges inside it."
+    if all(column.clips):
+        return "Noise hides it: spend a larger epsilon, name fewer columns, or declare edges inside it."
+    return "Declare its bounds or edges, or spend a larger epsilon."
 
 
 def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:

@@ -146,9 +146,9 @@ def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
         return Verdict()
     counts = np.array([share.share for share in column.shares]) * losses.total
     sigma = max(share.error for share in column.shares) * losses.total
+    hidden = 0.0 if _ends_at_bounds(column) else terms.hidden.get(column.name, 0.0)
 
     def trust(times: float) -> Trust:
-        hidden = terms.hidden.get(column.name, 0.0)
         return trust_of(attribute, counts, sigma / times, losses.total, hidden / times)
 
     own = trust(1)
@@ -163,9 +163,17 @@ def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
         why, harm = _stretch_words(column, terms), min(own.stretch, 1.0)
         hopeless = own.stretch > RUINED
     cure = _more(terms, helps) + _fewer(losses, helps)
-    if terms.hidden.get(column.name):
+    if hidden:
         cure += ", or declare its bounds"
     return Verdict("do not use" if hopeless else "rough", f"{why}. {cure}.", hopeless + harm)
+
+
+def _ends_at_bounds(column: ColumnLosses) -> bool:
+    """Whether a learnt range of numbers reaches the stated bounds on each side that can have a tail."""
+    if column.attribute.kind != "numeric":
+        return False
+    low, high = column.clips
+    return high and (low or column.attribute.edges[0] >= 0)  # type: ignore[operator]
 
 
 def _good(trust: Trust) -> bool:

@@ -101,6 +101,61 @@ FAULTS = (
         ),
     ),
     fault(
+        "the fit takes values of which nothing was found for NULL",
+        "tests/unit/test_one_look.py::test_values_of_which_nothing_is_found_are_no_nulls",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "null = _null(float(counts[-1]), sigma, total)\n    found =",
+            "null = _null(float(counts[-1]), sigma, total) if pieces else total\n    found =",
+        ),
+    ),
+    fault(
+        "NULL grows with the values that are not found",
+        "tests/unit/test_one_look.py::test_nulls_stay_as_they_were_counted_where_half_of_the_values_are_not_found",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "return min(count, total) if count >",
+            "return min(1.5 * count, total) if count >",
+        ),
+    ),
+    fault(
+        "pairs are asked of a column whose rows are all written alike",
+        "tests/unit/test_one_look.py::test_a_column_without_a_found_value_is_in_no_pair",
+        ("dpsyn_sql/methods/marginals.py", "one.regular and one.written > 1", "one.regular and one.size > 1"),
+    ),
+    fault(
+        "octaves alone between stated bounds",
+        "tests/unit/test_one_look.py::test_noise_leaves_sixteen_bins_between_stated_bounds",
+        (
+            "dpsyn_sql/domain/grids.py",
+            "cuts |= set(equal_cuts(kind, least, most, EQUAL_BINS))",
+            "cuts |= set(equal_cuts(kind, least, most, 1))",
+        ),
+    ),
+    fault(
+        "a column between stated bounds of which nothing stands out is NULL",
+        "tests/unit/test_one_look.py::test_between_stated_bounds_noise_hides_bins_but_not_the_column",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "column.most is None or rows <= NULL_SIGMAS * sigma",
+            "column.most is None or rows <= 20 * sigma",
+        ),
+    ),
+    fault(
+        "a long bin of a large table stays one",
+        "tests/unit/test_one_look.py::test_bins_of_a_large_table_end_where_equal_ones_between_stated_bounds_do",
+        (
+            "dpsyn_sql/discovery/attributes.py",
+            "for cut in equal if piece.low < cut < piece.high",
+            "for cut in equal if piece.low < cut < piece.low",
+        ),
+    ),
+    fault(
+        "stated bounds are blamed for what noise hides",
+        "tests/unit/report/test_report_verdict.py::test_noise_is_named_and_not_the_bounds_where_the_range_ends_at_them",
+        ("dpsyn_sql/report/verdict.py", "0.0 if _ends_at_bounds(column) else", "0.0 if not column else"),
+    ),
+    fault(
         "what the number of units cost is spent again by a small table",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (

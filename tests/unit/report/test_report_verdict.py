@@ -1,6 +1,7 @@
 """Verdicts: how far a column can be believed, what its losses say, dependences, the table."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.loss_words import facts_of_losses, lines_of_verdicts, summary_of_losses, verdict_table
@@ -30,11 +32,13 @@ def trust(attribute, shares, sigma, hidden=0.0):
     return trust_of(attribute, np.array(shares) * ROWS, sigma, ROWS, hidden)
 
 
-def verdict(attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0, above=()):
+def verdict(
+    attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0, above=(), bounded=None
+):
     domain, counts = Domain((attribute,)), np.rint(np.array(shares) * ROWS).astype(np.int64)
     tables = [NoisyMarginal((attribute.name,), counts, sigma)]
     known = one_way_counts(domain, tables)[attribute.name]
-    losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}),), pairs)
+    losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}, bounded),), pairs)
     terms = Terms(epsilon=1.0, hidden={} if hidden is None else {attribute.name: hidden}, named=named)
     tied = [NoisyMarginal((attribute.name, name), np.full((2, 2), ROWS // 4), 0.5) for name in above]
     made = SimpleNamespace(
@@ -114,6 +118,16 @@ def test_a_tail_that_noise_hides_is_named_with_its_end():
         own.grade != "good" and "Values of 'x' above 99 may be missing: noise hides up to 100 rows" in own.why
     )
     assert "declare its bounds" in own.why
+
+
+def test_noise_is_named_and_not_the_bounds_where_the_range_ends_at_them():
+    stated = Undiscovered("x", "INTEGER", "numeric", least=Fraction(0), most=Fraction(99), clipped=True)
+    shares = [0.45, 0.3, 0.15, 0.07, 0.03, 0, 0, 0, 0, 0]
+    assert verdict(RANGES, shares, 2.0, hidden=100.0, bounded=stated)[0].grade == "good"
+    assert "its bounds" not in verdict(RANGES, shares, 900.0, hidden=900.0, bounded=stated)[0].why
+    one = replace(RANGES, edges=(0, 100), fill=((0, 100),))
+    why = verdict(one, [1.0], 2.0, bounded=stated)[0].why
+    assert "Noise hides it" in why and "bounds" not in why
 
 
 def test_one_value_and_no_value_are_named():
