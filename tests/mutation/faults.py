@@ -2,6 +2,7 @@
 
 import faults_database
 import faults_discovery
+import faults_extremes
 import faults_families
 import faults_labels
 import faults_ledger
@@ -32,4 +33,5 @@ FAULTS = (
     *faults_units.FAULTS,
     *faults_database.FAULTS,
     *faults_whole.FAULTS,
+    *faults_extremes.FAULTS,
 )
