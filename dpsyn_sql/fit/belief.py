@@ -1,8 +1,9 @@
 """Exact inference in a junction tree: calibration and marginals within cliques.
 
 Sum-product belief propagation with division (Koller and Friedman 2009, 10.3) in probability space: the
-logarithm of every message's sum is kept apart, so that nothing underflows, and no exponential is
-taken of a whole clique. Tables have one axis per variable of their scope, ascending.
+logarithm of every message's sum is kept apart, and no exponential is taken of a whole clique. Where
+potentials contradict each other so much that products lose digits, it is done once more in logarithms. Tables
+have one axis per variable of their scope, ascending.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from types import MappingProxyType
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, sound
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
+from dpsyn_sql.fit.sums import summed
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
-# Factors that contradict each other beyond float64 leave zeros, which must not become NaN.
+# Impossible cells leave zeros, which must not become NaN.
 
-_FAINT = 1e-100
-# Sums below are divided out at once: later, in one step with other factors, that could overflow.
+_FAINT, _FAINTEST = 1e-80, 1e-200
+# Factors and messages are at most 1. While the product of the sums of a clique and those above it is at least
+# ``_FAINT``, a cell of a message that matters is no smaller, but for the 16 digits: nothing in it has
+# underflowed, and no ratio of messages exceeds 1 / ``_FAINT`` times the cells. Below given variables, whose
+# distribution no message changes, every cell matters.
 
 _LARGE, _LONG = 2**11, 64
 # Cells of tables that are multiplied in runs of at least so many cells.
-
-_RUN = 16
-# Cells: longer runs are added no faster.
 
 
 Factors = dict[Scope, FloatArray]
@@ -46,10 +48,16 @@ class Beliefs:
     tables: tuple[FloatArray, ...]
     log_partition: float
 
-    @property
-    def proper(self) -> bool:
-        """Whether every table is a distribution; not so where factors contradict beyond float64."""
-        return all(abs(float(table.sum()) - 1) < 1e-6 for table in self.tables)
+    def checked(self) -> Beliefs:
+        """The same, after every table was seen to be a distribution.
+
+        Raises:
+            InternalError: one is not.
+        """
+        for table in self.tables:
+            if not (float(table.min(initial=0.0)) >= 0 and abs(float(table.sum()) - 1) < 1e-6):
+                raise InternalError("a table of a fitted model is no distribution")
+        return self
 
 
 def room(tree: JunctionTree) -> tuple[FloatArray, ...]:
@@ -77,12 +85,31 @@ def calibrate(
             Getting and giving back that much memory takes as long as all the sums.
         given: of each ``known`` clique its distribution, above 0; those of cliques that share variables
             agree.
+
+    Raises:
+        InternalError: a potential is not finite, or numbers have left those of float64.
     """
-    factors, shift = _initial(tree, potentials)
+    for potential in potentials.values():
+        if not np.isfinite(potential).all():
+            raise InternalError("a potential of a fit is not a finite number")
     tables = tuple(tables) or room(tree)
+    with sound("the calibration of a model"):
+        found = _in_products(tree, potentials, tables, given)
+        return _in_logarithms(tree, potentials, tables, given) if found is None else found
+
+
+def _in_products(
+    tree: JunctionTree,
+    potentials: Mapping[Scope, FloatArray],
+    tables: tuple[FloatArray, ...],
+    given: Mapping[int, FloatArray],
+) -> Beliefs | None:
+    """``calibrate`` in probability space; None where that would lose digits."""
+    factors, shift = _initial(tree, potentials)
     upward: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
     sums = [1.0] * len(tree.cliques)
     for index in reversed(tree.order):  # collect: children before parents
+        parent = tree.parents[index]
         if index in given:
             tables[index][...] = given[index]
             shift += _mean_logarithm(tree, index, factors[index], given[index])
@@ -90,22 +117,79 @@ def calibrate(
             continue
         table = _product(tree, index, factors[index], tables[index])
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
-        sums[index] = max(float(message.sum()), _SMALLEST)
+        sums[index] = float(message.sum())
+        if sums[index] < _FAINT:
+            return None
         upward[index] = message / sums[index]
-        if (parent := tree.parents[index]) >= 0:
+        if parent in given and float(upward[index].min()) < _FAINTEST:
+            return None
+        if parent >= 0:
             _multiply(factors[parent], tree.separators[index], upward[index])
-        if parent < 0 or sums[index] < _FAINT:
+        else:
             table *= 1 / sums[index]
+    above = [1.0] * len(tree.cliques)  # products of the sums from the root down, of those below 1
     for index in tree.order:  # distribute: multiply by the ratio of the own to the child's message
+        above[index] = min(sums[index], 1.0) * (above[tree.parents[index]] if tree.parents[index] >= 0 else 1)
+        if above[index] < _FAINT:
+            return None
         children = tree.children[index]
         wanted = _margins(tree, index, tables[index], tuple(tree.separators[child] for child in children))
         for child in children:
             ratio = wanted[tree.separators[child]] / np.maximum(upward[child], _SMALLEST)
-            if child not in given and sums[child] >= _FAINT:
-                ratio *= 1 / sums[child]
+            ratio *= 1 / sums[child]
             ratio = _widened(ratio, tree.separators[child], tree.cliques[child])
             _times(tables[child], ratio, tables[child])
-    return Beliefs(tree, tables, shift + sum(math.log(value) for value in sums))
+    return Beliefs(tree, tables, shift + math.fsum(math.log(value) for value in sums))
+
+
+def _in_logarithms(
+    tree: JunctionTree,
+    potentials: Mapping[Scope, FloatArray],
+    tables: tuple[FloatArray, ...],
+    given: Mapping[int, FloatArray],
+) -> Beliefs:
+    """``calibrate`` with logarithms in place of probabilities: slower, for potentials of any size."""
+    factors: list[Factors] = [{} for _ in tree.cliques]
+    for scope, potential in potentials.items():
+        factors[home_of(tree, scope)][scope] = potential
+    upward, whole = list[FloatArray](tables), 0.0
+    outside = [_axes_outside(*both) for both in zip(tree.cliques, tree.separators, strict=True)]
+    for index in reversed(tree.order):
+        clique, table = tree.cliques[index], tables[index]
+        table[...] = 0.0
+        for scope, factor in factors[index].items():
+            table += _widened(factor, scope, clique)
+        parent, separator, shares = tree.parents[index], tree.separators[index], given.get(index)
+        if shares is not None:
+            whole += float((shares * table).sum())
+            np.log(shares, out=table)
+        upward[index] = _log_summed(table, outside[index])
+        if shares is not None:
+            continue
+        if parent < 0:
+            whole += float(upward[index].ravel()[0])
+            table -= upward[index]
+        else:
+            factors[parent][separator] = factors[parent].get(separator, 0.0) + upward[index]
+    for index in tree.order:
+        for child in tree.children[index]:
+            clique, separator = tree.cliques[index], tree.separators[child]
+            ratio = _log_summed(tables[index], _axes_outside(clique, separator)) - upward[child]
+            tables[child][...] += _widened(ratio, separator, tree.cliques[child])
+    for table in tables:  # potentials of 2^50 and more have lost the digits that make sums exactly 1
+        table -= table.max()
+        np.exp(table, out=table)
+        table *= 1 / table.sum()
+    return Beliefs(tree, tables, whole)
+
+
+def _log_summed(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Logarithms of the sums of exponentials over some axes."""
+    if not axes:
+        return logs.copy()
+    highest = logs.max(axis=axes, keepdims=True)
+    found = np.log(summed(np.exp(logs - highest), axes))
+    return np.asarray(found + highest.reshape(found.shape))
 
 
 def _mean_logarithm(tree: JunctionTree, index: int, factors: Factors, shares: FloatArray) -> float:
@@ -162,12 +246,13 @@ def _product(tree: JunctionTree, index: int, factors: Factors, result: FloatArra
 
 
 def _times(first: FloatArray, second: FloatArray, result: FloatArray | None = None) -> FloatArray:
-    """The product of two tables of as many axes, into ``result`` (one piece of memory) if it is given.
+    """The product of two tables of as many axes, into ``result`` (one piece of memory) if it is given: it
+    may have cells along axes that neither table has.
 
     Numpy multiplies along the last axis, which may have two cells. So the last axes of large tables become
     one long axis, which a factor that lacks some of them is repeated along.
     """
-    shape = tuple(map(max, first.shape, second.shape))
+    shape = tuple(map(max, first.shape, second.shape)) if result is None else result.shape
     kept = _before_run(shape)
     if kept == len(shape):
         return np.multiply(first, second, out=result)
@@ -228,62 +313,6 @@ def _spread(scope: Scope, clique: Scope) -> tuple[slice | None, ...]:
 @lru_cache(maxsize=2**14)
 def _axes_outside(clique: Scope, kept: Scope) -> tuple[int, ...]:
     return tuple(axis for axis, variable in enumerate(clique) if variable not in kept)
-
-
-def summed(table: FloatArray, axes: Sequence[int]) -> FloatArray:
-    """``table.sum(axes)`` on one thread and in one order, faster than numpy's.
-
-    Runs of neighbouring axes are summed together by einsum. BLAS is not used: its threads hinder each other
-    on tables of this size, and the order of its sums depends on their number.
-    """
-    if not axes:
-        return table
-    steps, shape = _steps(table.shape, tuple(axes))
-    for step in steps:
-        table = np.einsum("akb->ab", table.reshape(step))
-    return table.reshape(shape)
-
-
-@lru_cache(maxsize=2**16)
-def _steps(
-    shape: tuple[int, ...], axes: tuple[int, ...]
-) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, ...]]:
-    """Shapes whose middle axis is to be summed, one after the other, and that of the result.
-
-    Remembered, as is what else depends on shapes alone: a model of many attributes has small tables, and
-    thinking about a sum takes longer than the sum.
-    """
-    blocks, steps = _blocks(shape, set(axes)), list[tuple[int, int, int]]()
-    while any(dropped for dropped, _ in blocks):
-        place = _cheapest(blocks)
-        before = math.prod(size for _, size in blocks[:place])
-        after = math.prod(size for _, size in blocks[place + 1 :])
-        steps.append((before, blocks[place][1], after))
-        del blocks[place]
-    return tuple(steps), tuple(size for axis, size in enumerate(shape) if axis not in axes)
-
-
-def _cheapest(blocks: Sequence[tuple[bool, int]]) -> int:
-    """The block to sum first: the longest of those with a run of cells behind each entry, which are added
-    at a third of the price of neighbours; else the one with most behind it."""
-    prices, after = dict[int, tuple[int, int]](), 1
-    for place in reversed(range(len(blocks))):
-        dropped, size = blocks[place]
-        if dropped:
-            prices[place] = (min(after, _RUN), size)
-        after *= size
-    return max(prices, key=prices.__getitem__)
-
-
-def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
-    """Runs of neighbouring axes that are all dropped or all kept, with their number of cells."""
-    blocks: list[tuple[bool, int]] = []
-    for axis, size in enumerate(shape):
-        if blocks and blocks[-1][0] == (axis in axes):
-            blocks[-1] = (blocks[-1][0], blocks[-1][1] * size)
-        else:
-            blocks.append((axis in axes, size))
-    return blocks
 
 
 def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArray]:

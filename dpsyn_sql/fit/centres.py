@@ -147,10 +147,11 @@ def centres(
     model, found = marginals(beliefs, pairs), Potentials()
     for scope in pairs:
         margins = model[scope].sum(axis=1), model[scope].sum(axis=0)
-        others = total * model[scope] * np.exp(-potentials[scope])
-        expected = total * raked(others / others.sum(), *margins)
+        logs = np.log(np.maximum(model[scope], _SMALLEST)) - potentials[scope]
+        shares = np.exp(logs - logs.max())
+        expected = total * raked(shares / shares.sum(), *margins)
         own = denoised_pair(observed[scope], expected, [ordered[variable] for variable in scope])
-        found[scope] = np.log(np.maximum(own, _SMALLEST) / np.maximum(others, _SMALLEST))
+        found[scope] = np.log(np.maximum(own, _SMALLEST) / total) - logs
     return found
 
 

@@ -42,11 +42,21 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, sound
 from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals, room
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 
 Potentials = dict[Scope, FloatArray]
+
+_LEAST_SIGMA = 0.01
+# Rows: the smaller sigma, the further a step of length one moves potentials, until line searches fail
+# (discrete Laplace noise of epsilon 10 and more).
+
+_FAR, _WALL = 60.0, 0.1
+# Where tables contradict each other, potentials are as large as the rows in conflict per deviation. On their
+# way there a line search moves all others too. So beyond ``_FAR``, which no table of 2^53 rows needs, they
+# pay as if the deviation were this part of all rows.
 
 _MEMORY = 12
 # Pairs of steps L-BFGS remembers: 8 to 20 take about the same time.
@@ -116,6 +126,9 @@ class Likelihood:
         base: fixed potentials that are added, such as one-way logarithms and structural zeros.
         centres: what potentials are drawn to, where it is not 0.
         given: as of ``calibrate``; no table of ``observed`` is of given variables alone.
+
+    Raises:
+        InternalError: a count or a deviation is not finite, or the total is not above 0.
     """
 
     def __init__(
@@ -132,9 +145,12 @@ class Likelihood:
         self._shapes = [observed[scope].values.shape for scope in self._scopes]
         self._ends = np.cumsum([observed[scope].values.size for scope in self._scopes])[:-1]
         self._values = np.concatenate([observed[scope].values.ravel() for scope in self._scopes])
-        self._sigma = np.concatenate(
+        sigma = np.concatenate(
             [np.broadcast_to(observed[s].sigma, observed[s].values.shape).ravel() for s in self._scopes]
         )
+        if not (np.isfinite(self._values).all() and np.isfinite(sigma).all() and total > 0):
+            raise InternalError("a noisy table of a fit is not of finite numbers, or there are no rows")
+        self._sigma = np.maximum(sigma, _LEAST_SIGMA)
         self._starts = np.array([0, *self._ends])
         self._noise = np.add.reduceat(self._sigma, self._starts)
         self._room = room(tree)
@@ -181,16 +197,22 @@ class Likelihood:
         """Objective and gradient, both divided by N."""
         beliefs = self.beliefs(flat, self._room)
         expected = marginals(beliefs, self._scopes)
-        counts = self._total * np.concatenate([expected[scope].ravel() for scope in self._scopes])
-        apart = flat - self._centre
-        penalty = self._sigma * apart
-        value = self._total * beliefs.log_partition - flat @ self._values + penalty @ apart / 2
-        return float(value) / self._total, (counts - self._values + penalty) / self._total
+        with sound("a step of a fit"):
+            counts = self._total * np.concatenate([expected[scope].ravel() for scope in self._scopes])
+            apart = flat - self._centre
+            penalty = self._sigma * apart
+            value = self._total * beliefs.log_partition - flat @ self._values + penalty @ apart / 2
+            beyond = apart - np.clip(apart, -_FAR, _FAR)
+            value, penalty = (
+                float(value) / self._total + _WALL * float(beyond @ beyond) / 2,
+                penalty / self._total,
+            )
+            return value, (counts - self._values) / self._total + penalty + _WALL * beyond
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fitted potentials, their model, and the misfit that is left (infinite if nothing could be fitted)."""
+    """Fitted potentials, their model, and the misfit that is left."""
 
     potentials: Potentials
     beliefs: Beliefs
@@ -211,7 +233,8 @@ def fit_potentials(
     the noise of every table cannot be improved meaningfully. After each step ``advance`` is called, and
     ``stop`` can end the fit.
 
-    Tables so contradictory that no model in float64 fits them leave the start as it was.
+    Raises:
+        InternalError: the fit has left the numbers of float64.
     """
     coordinates, misfit = likelihood.coordinates(), np.inf
 
@@ -241,16 +264,8 @@ def fit_potentials(
         },
     )
     flat = coordinates.flat(found.x)
-    beliefs = likelihood.beliefs(flat)
-    if beliefs.proper:
-        return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(found.jac)))
-    flat = likelihood.flat(start)
-    return Fit(likelihood.potentials(flat), likelihood.beliefs(flat), np.inf)
-
-
-_LEAST_SIGMA = 0.01
-# Rows: the smaller sigma, the further a step of length one moves potentials, until line searches fail
-# (discrete Laplace noise of epsilon 500 and more).
+    beliefs = likelihood.beliefs(flat).checked()
+    return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(found.jac)))
 
 
 class Coordinates:
@@ -274,7 +289,6 @@ class Coordinates:
         total: float,
         given: Collection[int] = (),
     ) -> None:
-        sigma = np.maximum(sigma, _LEAST_SIGMA)
         self._cells = values.size
         self._diagonal = np.asarray((np.maximum(values, 0) + 2 * sigma) ** -0.5)
         cells, shifts, self._group, settled = _shifts(scopes, shapes, given)

@@ -20,9 +20,11 @@ from itertools import groupby
 
 import numpy as np
 
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, summed
+from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.graph import Scope, cells_of
+from dpsyn_sql.fit.sums import summed
 
 MOST_JOINED = 2**18
 """The most lines of all joined nodes: they stay in a cache, and small on disk."""
@@ -80,17 +82,25 @@ def node_of(
     """The node of an array with an axis for each parent, then one for each variable; rows of any sums.
 
     ``reach`` (configurations of the parents,) as in ``Node``; None if it is not known.
+
+    Raises:
+        InternalError: a number is negative or not finite, or all are 0.
     """
     given = table.shape[: len(parents)]
     rows = table.reshape(math.prod(given), -1)
-    row, value = np.nonzero(rows)
+    highest = rows.max(axis=1, keepdims=True)
+    if not (np.isfinite(highest).all() and float(rows.min()) >= 0 and float(highest.max()) > 0):
+        raise InternalError(f"the distribution of {label!r} in a fitted model has no mass, or is none")
+    shares = rows / np.where(highest > 0, highest, 1.0)  # their sum is 1 or more, however small rows are
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+    row, value = np.nonzero(shares)
     return Node(
         label,
         tuple(variables),
         tuple(parents),
         _side_by_side(np.unravel_index(row, given) if given else (), row.size),
         _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
-        (rows / np.maximum(rows.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))[row, value],
+        shares[row, value],
         np.ones(row.size) if reach is None else reach[row],
     )
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, quotient
 
 
 def shrink_singular_values(residual: FloatArray, sigma: float) -> FloatArray:
@@ -142,17 +142,13 @@ def _raked_many(joint: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     open_ = np.arange(len(joint))
     for _ in range(RAKING_ROUNDS):
         part = joint[open_]
-        part = part * _ratio(first[open_], part.sum(axis=2))[:, :, None]
-        part = part * _ratio(second[open_], part.sum(axis=1))[:, None, :]
+        part = part * quotient(first[open_], part.sum(axis=2))[:, :, None]
+        part = part * quotient(second[open_], part.sum(axis=1))[:, None, :]
         joint[open_] = part
         open_ = open_[np.abs(part.sum(axis=2) - first[open_]).max(axis=1) >= _RAKED]
         if open_.size == 0:
             break
     return np.asarray(joint / joint.sum(axis=(1, 2), keepdims=True))
-
-
-def _ratio(wanted: FloatArray, present: FloatArray) -> FloatArray:
-    return np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 0)
 
 
 MOST_STEPS = 50

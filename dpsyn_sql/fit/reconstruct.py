@@ -31,7 +31,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, hstack, vstack
 
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, quotient
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, junction_tree
@@ -115,8 +115,7 @@ def maximum_entropy(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequ
         for kept, part in parts.items():
             own = summed_to(table, scope, kept)
             worst = max(worst, float(np.abs(own - part).max()))
-            ratio = np.divide(part, own, out=np.zeros_like(part), where=own > 0)
-            table = table * spread(ratio**power, kept, scope)
+            table = table * spread(quotient(part, own) ** power, kept, scope)
         table /= max(float(table.sum()), np.finfo(float).tiny)
         if worst <= _CLOSE:
             break

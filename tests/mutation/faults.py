@@ -3,6 +3,7 @@
 import faults_database
 import faults_departures
 import faults_discovery
+import faults_extremes
 import faults_families
 import faults_labels
 import faults_ledger
@@ -34,4 +35,5 @@ FAULTS = (
     *faults_database.FAULTS,
     *faults_whole.FAULTS,
     *faults_departures.FAULTS,
+    *faults_extremes.FAULTS,
 )

@@ -372,7 +372,7 @@ def fitted(
             stop,
             advance,
         )
-        if last and fit.beliefs.proper and not stop():
+        if last and not stop():
             fit = fit_potentials(
                 _centred(task, fit, observed, total, base, given),
                 fit.potentials,
@@ -412,6 +412,10 @@ def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) 
     return frozenset(pair for pair in refused if tree.home(pair) is None)
 
 
+_FAINTEST = 1e-200
+# Rows that a model expects: no less, so that no ratio to them leaves float64. A cell of fewer stays one.
+
+
 def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
     """Of each pair of attributes beside the tree its joint probabilities over working bins.
 
@@ -425,7 +429,7 @@ def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
     for scope in scopes:
         ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
         expected = known.total * tables[scope]
-        ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, np.finfo(float).tiny)
+        ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T

@@ -9,11 +9,12 @@ from itertools import combinations
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, marginals, summed
+from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.levelled import levelled_network
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, largest, tree_network
 from dpsyn_sql.fit.pairs import all_pairs
+from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline

@@ -82,8 +82,12 @@ def grown_until(fits: Callable[[float], bool], scale: float) -> float:
     raise InternalError("no noise scale was found that both accountants accept")
 
 
+_LEAST_DEVIATION = 2.0**-20
+# Rows: of noise that is 0 but once in 2^40 cells. Nobody needs to know it better, and its square divides.
+
+
 def standard_deviation(event: GaussianEvent | LaplaceEvent | ThresholdEvent) -> float:
-    """Standard deviation of the noise in one cell, in rows.
+    """Standard deviation of the noise in one cell, in rows; told as no less than ``_LEAST_DEVIATION``.
 
     The discrete Gaussian's is below its scale sigma, and equal to many digits for sigma >= 2 steps of its
     lattice; rounding steps to whole rows adds a variance of 1/12. The discrete Laplace's is
@@ -92,7 +96,7 @@ def standard_deviation(event: GaussianEvent | LaplaceEvent | ThresholdEvent) -> 
     if isinstance(event, GaussianEvent | ThresholdEvent):
         return math.sqrt(event.sigma**2 + ROUNDING) if event.lattice > 1 else event.sigma
     decay = math.exp(-1 / event.scale)
-    return math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)
+    return max(math.sqrt(2 * decay) / -math.expm1(-1 / event.scale), _LEAST_DEVIATION)
 
 
 def mean_error(event: GaussianEvent | LaplaceEvent) -> float:

@@ -62,7 +62,7 @@ def test_beliefs_are_the_given_distribution_times_the_others_given_it(levels, se
     beliefs = calibrate(tree, potentials, given=known)
     same_within_cliques(beliefs, joint, known)
     assert beliefs.log_partition == pytest.approx(logarithm, rel=1e-9)
-    assert beliefs.proper
+    beliefs.checked()
 
 
 @pytest.mark.parametrize("levels", LEVELS)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.belief import Beliefs, calibrate, home_of, marginals, summed
+from dpsyn_sql.fit.belief import calibrate, home_of, marginals
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
 from dpsyn_sql.fit.pairs import all_pairs
+from dpsyn_sql.fit.sums import summed
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),
@@ -239,22 +240,6 @@ def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
     again = fit_potentials(likelihood, fit.potentials, 3)
     first, second = (likelihood(likelihood.flat(found.potentials))[0] for found in (fit, again))
     assert second <= first + 1e-12
-
-
-def test_a_fit_that_is_no_distribution_leaves_the_start_as_it_was(graph, monkeypatch):
-    sizes, potentials = graph
-    observed = observations(sizes, potentials, np.random.default_rng(6))
-    likelihood = Likelihood(junction_tree(sizes, potentials), observed, 200.0, {})
-    monkeypatch.setattr(Beliefs, "proper", property(lambda self: False))
-    fit = fit_potentials(likelihood, potentials, 5)
-    assert fit.misfit == np.inf
-    joint, _ = brute_force(sizes, potentials)
-    likelihood(likelihood.flat({}))  # takes room of its own
-    for scope, table in potentials.items():
-        np.testing.assert_array_equal(fit.potentials[scope], table)
-        np.testing.assert_allclose(
-            marginals(fit.beliefs, [scope])[scope], marginal_of(joint, scope), atol=1e-9
-        )
 
 
 def test_a_fit_ends_when_what_it_misses_is_far_below_the_noise(graph):

@@ -57,6 +57,11 @@ def test_standard_deviation_of_discrete_laplace_by_its_pmf():
     assert standard_deviation(LaplaceEvent(scale, 1)) == pytest.approx(math.sqrt(variance), rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1 / 27, 1e-3, 1e-6])
+def test_noise_that_is_never_there_has_a_deviation_to_divide_by(scale):
+    assert 1e-6 > standard_deviation(LaplaceEvent(scale, 1)) >= 2**-20
+
+
 @pytest.mark.parametrize("sigma", [2.0, 11.3])
 def test_standard_deviation_of_discrete_gaussian_by_its_pmf(sigma):
     mass = {z: math.exp(-(z**2) / (2 * sigma**2)) for z in range(-400, 401)}

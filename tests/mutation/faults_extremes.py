@@ -1,0 +1,58 @@
+"""Faults of fits whose numbers are far apart."""
+
+from planted import fault
+
+TESTS = "tests/unit/fit/test_fit_extremes.py"
+BELIEF = "dpsyn_sql/fit/belief.py"
+WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
+
+FAULTS = (
+    fault(
+        "a product takes its shape from its two factors",
+        f"{TESTS}::test_products_of_tables_of_any_axes_into_any_room",
+        (
+            BELIEF,
+            "    shape = tuple(map(max, first.shape, second.shape)) if result is None else result.shape\n",
+            "    shape = tuple(map(max, first.shape, second.shape))\n",
+        ),
+    ),
+    fault(
+        "products may vanish", WHOLE, (BELIEF, "        if sums[index] < _FAINT:\n", "        if False:\n")
+    ),
+    fault(
+        "ratios of messages may overflow",
+        f"{TESTS}::test_a_ratio_of_messages_cannot_overflow",
+        (BELIEF, "        if sums[index] < _FAINT:\n", "        if sums[index] < 1e-300:\n"),
+        (BELIEF, "        if above[index] < _FAINT:\n", "        if False:\n"),
+    ),
+    fault(
+        "messages to given variables may vanish",
+        f"{TESTS}::test_beliefs_given_variables_are_those_of_the_whole_domain",
+        (BELIEF, "float(upward[index].min()) < _FAINTEST", "float(upward[index].min()) < -1"),
+    ),
+    fault(
+        "potentials of tables in conflict grow without a bound",
+        f"{TESTS}::test_tables_that_contradict_each_other_leave_other_columns_as_they_are",
+        ("dpsyn_sql/fit/estimate.py", "_FAR, _WALL = 60.0, 0.1", "_FAR, _WALL = 60.0, 0.0"),
+    ),
+    fault(
+        "an overflow is a warning",
+        f"{TESTS}::test_arithmetic_that_leaves_float64_is_an_error_with_a_name",
+        ("dpsyn_sql/fit/arrays.py", 'over="raise", divide="raise", invalid="raise"', 'over="ignore"'),
+    ),
+    fault(
+        "rows of a node are divided by their sum, however small",
+        f"{TESTS}::test_a_node_has_distributions_whatever_its_table_sums_to",
+        ("dpsyn_sql/fit/network.py", "rows / np.where(highest > 0, highest, 1.0)", "rows * 1.0"),
+    ),
+    fault(
+        "noise that is never there has the deviation 0",
+        "tests/unit/measure/test_measure_calibrate.py"
+        "::test_noise_that_is_never_there_has_a_deviation_to_divide_by",
+        (
+            "dpsyn_sql/private/measure/calibrate.py",
+            "max(math.sqrt(2 * decay) / -math.expm1(-1 / event.scale), _LEAST_DEVIATION)",
+            "math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)",
+        ),
+    ),
+)
