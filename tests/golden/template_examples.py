@@ -338,7 +338,7 @@ EXAMPLES = {
         "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
     },
     "encode/families": {
-        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2,)], KEPT, numbered=True),
+        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2, 3)], KEPT, numbered=True),
         "order": encode_families(SRC, families_of(FEW, ORDERED, {'b"'}), [(0,), (3, 4, 5)], KEPT, csv=True),
     },
     **tree_statements(),
