@@ -71,7 +71,8 @@ class Families:
     Of a table of a tree (``table`` is its name) a family is the rows of one row of the parent. Hidden are
     first ``below``, attributes of its rows that the tables below need, then ``above``, those of the rows
     above it: they are ``persons``, and no others. The rows above are drawn before its own. ``size`` is then
-    one of ``above``, empty for the root.
+    one of ``above``, empty for the root. ``kept``: attributes of the table whose code may be known of a row
+    (in a period of a panel what a person keeps): they are drawn, where they are, before its others.
     """
 
     domain: Domain
@@ -87,6 +88,7 @@ class Families:
     table: str = ""
     below: tuple[Below, ...] = ()
     above: tuple[Above, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> int:
@@ -167,6 +169,7 @@ class Families:
     def levels(self) -> tuple[int, ...]:
         """The level of each attribute of ``domain``."""
         known = dict.fromkeys((self.place, *(name for name, _ in self.previous)), BEFORE)
+        known |= dict.fromkeys(self.kept, MOMENT)
         known |= {self.order: MOMENT, **dict.fromkeys(self.persons, UNIT)}
         return tuple(known.get(name, ROW) for name in self.domain.names)
 

@@ -739,6 +739,24 @@ EXAMPLES = {
     },
     "write/panel_count": {"": {"rows": F('"d"."t"'), "id": F("encode(CAST(who AS VARCHAR))")}},
     "write/panel_digest": {"": {"rows": F("(SELECT * FROM d.t WHERE day = 1)")}},
+    "write/panel_joined": {
+        "": {
+            "staged": STAGED,
+            "numbered": F("numbered"),
+            "past": None,
+            "own": F("encode(CAST(n.person + 1 AS VARCHAR))"),
+            "id": F("encode(CAST(earlier.who AS VARCHAR))"),
+            "kept": [],
+        },
+        "kept": {
+            "staged": STAGED,
+            "numbered": F("numbered"),
+            "past": F("(SELECT * FROM d.t WHERE day = 1)"),
+            "own": F("encode(CAST(n.person + 1 AS VARCHAR))"),
+            "id": F("encode(CAST(earlier.who AS VARCHAR))"),
+            "kept": [F("earlier.born AS kept0"), F("earlier.sex AS kept1")],
+        },
+    },
     "write/panel_numbers": {"": {"table": F("numbered")}},
     "write/panel_persons": {
         "": {
