@@ -100,7 +100,8 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[lis
     ]
     if not rows or budget.amount == 0 or families.domain[families.size].size == 1:
         return [], budget
-    persons = [name for name in families.domain.names if name in families.persons]
+    shared = families.persons - {families.differing}  # an error of the data explains nothing
+    persons = [name for name in families.domain.names if name in shared]
     many = [name for name in (*rows, *persons) if families.domain[name].size > MOST_BINS]
     # Nothing here has a threshold: its delta is left whole.
     for_bins, of_own, of_persons, of_classes = Budget(budget.kind, budget.amount).split(

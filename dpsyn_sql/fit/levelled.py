@@ -8,7 +8,7 @@ factors of the highest level are that level given all lower ones, exactly (Kolle
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,11 +62,13 @@ def levelled_network(
     names: Sequence[str],
     *,
     given: bool = False,
+    kept: Collection[str] = (),
 ) -> Network:
     """The network of a calibrated tree with levels; arguments as of ``tree_network``.
 
     Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes. So
-    are those of level ``UNIT`` where they are ``given``: rows above a table of a tree.
+    are those of level ``UNIT`` where they are ``given``: rows above a table of a tree. What is ``kept`` is
+    drawn where it is not known.
 
     Raises:
         InternalError: the tree has no levels, or was made without them.
@@ -105,7 +107,7 @@ def levelled_network(
         tuple(node for made in together for node in made),
         tuple(codes),
         tuple(level for level, made in zip(levels, together, strict=True) for _ in made),
-        {v: bins[v] for v in known},
+        {v: bins[v] for v in attributes if v in known or names[v] in kept},
     )
 
 

@@ -87,7 +87,7 @@ class Design:
             identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
             plan = replace(plan, details=replace(own, identity=identity, lines=lines))
         if self.panel is not None:
-            plan = _of_period(plan, self.panel, terms, rest)
+            plan = _of_period(plan, self.panel, terms, rest, sorted(self.shape.per_unit))
         planned_events(plan)
         check_size(plan.queries, plan.domain)
         asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
@@ -98,7 +98,7 @@ class Design:
         """The domain with what the rows of a unit decide together, if they stay together, or with what is
         known of the period before; and the terms."""
         if self.follows:
-            period = families_of_period(domain)
+            period = families_of_period(domain, self.shape.per_unit)
             return period.domain, replace(terms, families=period)
         families = families_of(domain, self.source.unit, self.shape.per_unit)
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
@@ -139,13 +139,15 @@ class Design:
         return planned_growth(self.shape, self.source.unit, budget, self.method.growth)
 
 
-def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget) -> Plan:
-    """The plan of a period, with the question who stays."""
+def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget, shared: list[str]) -> Plan:
+    """The plan of a period, with the question who stays; ``shared``: what a person keeps."""
     details = plan.details
+    keeps = {"panel_keeps": shared} if shared else {}
+    lines = (f"            a person who stays keeps its {', '.join(shared)}",) if shared else ()
     details = replace(
         details,
-        identity={**details.identity, **panel.identity},
-        lines=(*details.lines, *panel.lines),
+        identity={**details.identity, **panel.identity, **keeps},
+        lines=(*details.lines, *panel.lines, *lines),
         public={**details.public, "panel": panel.facts},
     )
     if terms.families is None or not panel.follows:

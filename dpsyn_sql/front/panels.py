@@ -208,6 +208,10 @@ def _output(job: Job, own: Panel, shape: Shape) -> PanelOutput:
     return PanelOutput(job.target.sql, at_window(shape, column, own.window), column)
 
 
+def _output_before(job: Job, shape: Shape) -> PanelOutput:
+    return _output(job, _panel(job).at(_panel(job).period - 1), shape)
+
+
 # -- the private side of the door ----------------------------------------------------------------------
 
 
@@ -270,8 +274,7 @@ def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
 
 def _persons(job: Job, shape: Shape) -> Persons:
     """The synthetic persons of the period before, in the codes of the domain."""
-    own = _panel(job)
-    output = _output(job, own.at(own.period - 1), shape)
+    output = _output_before(job, shape)
     read = Domain(tuple(replace(one, source=None) for one in shape.domain.attributes))
     singles = [(place,) for place in range(len(read.attributes))]
     bound, dialect = Bound(output.unit.name, 1, 0), job.session.engine.dialect
@@ -290,6 +293,8 @@ def _given(families: Families, persons: Persons, stays: IntArray, joins: int) ->
     for place, one in enumerate(families.above[:-1]):
         absent = families.domain[one.name].size - 1
         columns[one.name] = np.concatenate([persons.codes[:, place], np.full(joins, absent, np.int64)])
+        if one.attribute in families.kept:
+            columns[one.attribute] = np.concatenate([persons.codes[:, place], np.full(joins, -1, np.int64)])
     columns[families.size] = np.zeros(number, np.int64)
     given = Given(columns, rows, np.ones(number), np.zeros(number, np.int64))
     return _Following(persons, stays, joins, given)
@@ -343,7 +348,8 @@ def _finished(
         output.check_room(so_far)
         table = temporary("persons")
         number_rows(engine, table, staged_numbers(engine, staged), numbered)
-        query = output.query(staged, table, written, seed)
+        past = None if following is None else _output_before(job, job.shape).constant
+        query = output.query(staged, table, written, seed, past, job.shape.per_unit)
         facts = {**facts_of(job, entry, fitted, written, seed, "rows of persons given the period before")}
         rows, told = digest(engine, Fragment(f"({query})"))
         panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}

@@ -64,13 +64,15 @@ class Families:
     ``persons``: those of ``domain`` that all rows of a unit share. ``size``: the number of rows of the unit.
     ``previous``: names of hidden attributes and the attributes of which they hold the code in the row before,
     NULL in a first row. ``place``: one of ``PLACES``. ``since``: bins of the time since the row before, NULL
-    in a first row. ``order``: the attribute that orders the rows. ``groups``: classes of the unit, drawn from
-    its rows. All but ``size`` may be missing.
+    in a first row. ``order``: the attribute that orders the rows. ``differing``: which of the table's
+    ``persons`` have several values in a unit. ``groups``: classes of the unit, drawn from its rows. All but
+    ``size`` may be missing.
 
     Of a table of a tree (``table`` is its name) a family is the rows of one row of the parent. Hidden are
     first ``below``, attributes of its rows that the tables below need, then ``above``, those of the rows
     above it: they are ``persons``, and no others. The rows above are drawn before its own. ``size`` is then
-    one of ``above``, empty for the root.
+    one of ``above``, empty for the root. ``kept``: attributes of the table whose code may be known of a row
+    (in a period of a panel what a person keeps): they are drawn, where they are, before its others.
     """
 
     domain: Domain
@@ -81,10 +83,12 @@ class Families:
     place: str = ""
     since: str = ""
     order: str = ""
+    differing: str = ""
     groups: tuple[FamilyClass, ...] = ()
     table: str = ""
     below: tuple[Below, ...] = ()
     above: tuple[Above, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> int:
@@ -110,6 +114,11 @@ class Families:
         persons = self.persons.union(one.name for one in added)
         return replace(self, domain=domain, persons=persons, groups=tuple(groups))
 
+    @property
+    def shared(self) -> list[str]:
+        """The attributes of the table that all rows of a unit share."""
+        return [name for name in self.domain.names[: self.written] if name in self.persons]
+
     def hidden_names(self, wanted: str, number: int) -> list[str]:
         """Names that no attribute has."""
         names = _Names(set(self.domain.names))
@@ -125,10 +134,12 @@ class Families:
         """What an explained plan says of them. A tree of tables is explained as a whole."""
         if self.table:
             return []
-        shared = [name for name in self.domain.names[: self.written] if name in self.persons]
-        told = f"of one value per unit, the least code of its rows: {', '.join(shared)}" if shared else ""
+        shared = ", ".join(self.shared)
+        told = f"of one value per unit, the most frequent of its rows: {shared}" if shared else ""
         told = told or "no column of one value per unit is declared (per_unit: true)"
         lines = [f"Together    {told}"]
+        if self.differing:
+            lines.append("            one more table is asked: units of more than one value there")
         if self.order:
             lines.append(f"            rows follow each other by {self.order}; rows without one come last")
         return lines
@@ -158,6 +169,7 @@ class Families:
     def levels(self) -> tuple[int, ...]:
         """The level of each attribute of ``domain``."""
         known = dict.fromkeys((self.place, *(name for name, _ in self.previous)), BEFORE)
+        known |= dict.fromkeys(self.kept, MOMENT)
         known |= {self.order: MOMENT, **dict.fromkeys(self.persons, UNIT)}
         return tuple(known.get(name, ROW) for name in self.domain.names)
 
@@ -171,16 +183,20 @@ def families_of(domain: Domain, unit: PrivacyUnit, persons: Collection[str]) -> 
         return None
     names = _Names(set(domain.names))
     size = numbers_of_rows(names.free("rows of the unit"), unit.max_rows)
+    shared = [name for name in domain.names if name in persons]
+    differing = _differing(names.free("columns that differ"), shared) if shared and size.size > 1 else None
+    unit_hidden = (size,) if differing is None else (size, differing)
     tail = _before_row(domain, persons, unit.order, names) if unit.order is not None else _Before()
     return Families(
-        Domain((*domain.attributes, size, *tail.hidden)),
+        Domain((*domain.attributes, *unit_hidden, *tail.hidden)),
         len(domain.attributes),
-        frozenset({size.name, *(name for name in domain.names if name in persons)}),
+        frozenset({*(one.name for one in unit_hidden), *shared}),
         size.name,
         tail.previous,
         tail.place,
         tail.since,
         unit.order or "",
+        differing="" if differing is None else differing.name,
     )
 
 
@@ -283,6 +299,13 @@ def _since(name: str, order: Attribute) -> Attribute:
     span = edge_ticks(order)[-1] - edge_ticks(order)[0] if order.edges else 2**_LONGEST
     edges = (0, *(2**power for power in range(min(max(1, span.bit_length()), _LONGEST) + 1)))
     return Attribute(name, "BIGINT", "numeric", edges=edges, nullable=True, ordered=True)
+
+
+def _differing(name: str, shared: Sequence[str]) -> Attribute:
+    """Which columns of one value per unit have several: none, each of them alone, or several of them."""
+    names = _Names(set(shared))
+    some = (names.free("several of them"),) if len(shared) > 1 else ()
+    return Attribute(name, "VARCHAR", "categorical", labels=(names.free("none"), *shared, *some))
 
 
 def _places(name: str) -> Attribute:

@@ -9,6 +9,7 @@ The argument for the costs is in docs/privacy.md, "Panels". Nothing here reads a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -139,9 +140,9 @@ def panel_of(labels: Any, sliced: Slice | None, version: str | None, whole: Budg
     return panel
 
 
-def families_of_period(domain: Domain) -> Families:
+def families_of_period(domain: Domain, shared: Collection[str] = ()) -> Families:
     """The attributes of a later period: ``domain``, then the same of the period before, where NULL stands for
-    no row too. Their rows are one for each row above.
+    no row too. Their rows are one for each row above. Of ``shared`` a person keeps what it had.
 
     ``persons`` are those of the period before; ``size`` has one code.
     """
@@ -159,6 +160,7 @@ def families_of_period(domain: Domain) -> Families:
         size.name,
         table=_TABLE,
         above=tuple(above),
+        kept=tuple(name for name in domain.names if name in shared),
     )
 
 

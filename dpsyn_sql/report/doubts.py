@@ -15,7 +15,7 @@ from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
-from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.report.marginals import marginal_table, total_error
 from dpsyn_sql.report.verdict import Judged
 from dpsyn_sql.source.names import listed
 
@@ -24,6 +24,9 @@ _MANY_TEXTS = 0.01
 
 _UNCERTAIN = 0.1
 """A release warns if the standard error of the noisy total is more than this part of it."""
+
+_CLEAR = 4.0
+# Standard errors above which a number of units is no mere noise.
 
 _SINGLE = 0.95
 # The part of units of one row from which on a release says that nothing is kept together.
@@ -67,6 +70,7 @@ def doubts(made: FittedRelease, found: Judged) -> Doubts:
     texts = (
         _uncertain_total(made),
         _single_rows(made),
+        _differing_units(made),
         _unknown_types(made.types),
         _odd_texts(made.types),
         found.table.why,
@@ -113,6 +117,31 @@ def _single_rows(made: FittedRelease) -> str | None:
     return (
         f"About {numbers[0] / numbers.sum():.0%} of the units have one row: without together=, the same "
         "epsilon tells more of the other columns."
+    )
+
+
+def _differing_units(made: FittedRelease) -> str | None:
+    """Columns of one value per unit that are none, by a noisy count of the units."""
+    families = made.families
+    if families is None or not families.differing:
+        return None
+    table = marginal_table(made.model, made.measurements, [families.differing])
+    error, unit = float(table["standard_error"][0]), made.plan.source.unit.column
+    things = [
+        *(f"more than one {listed([name])}" for name in families.shared),
+        f"several in several of {listed(families.shared)}",
+    ]
+    found = [
+        f"about {noisy:,.0f} have {thing}"
+        for noisy, thing in zip(table["noisy"][1:], things, strict=False)
+        if noisy > _CLEAR * error
+    ]
+    if not found:
+        return None
+    return (
+        f"Of about {made.model.total:,.0f} values of {unit}, {', '.join(found)} (by noisy counts, "
+        f"+-{error:,.0f}), though per_unit: true says one: the most frequent was taken for all rows of each. "
+        "If rows may differ there, take per_unit away."
     )
 
 

@@ -3,6 +3,7 @@
 --      o: the moment of a row, with which equal rows are equal),
 --      codes (the names p<i>, o if there is one last),
 --      ordered (whether there is o),
+--      repeated (of a row among those of its unit: <expression> AS <name>; often none),
 --      shared (aggregates over all rows of a unit: <expression> AS <name>, where unit_rows is the window),
 --      classes (of a unit, aggregates of all its rows: <expression> AS z<i>; often none),
 --      before (of the row before: <expression> AS <name>, where unit_order is the window; none without an order),
@@ -26,6 +27,17 @@ classes AS (
         unit
 ),
 {% endif %}
+{% if repeated %}
+counted AS (
+    SELECT
+        *,
+{% for column in repeated %}
+        {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
+    FROM kept
+),
+{% endif %}
 family AS (
     SELECT
         *,
@@ -39,7 +51,8 @@ family AS (
         dense_rank() OVER (ORDER BY unit) AS u,
 {% endif %}
         count(*) OVER unit_rows AS n
-    FROM kept
+    FROM {% if repeated %}counted{% else %}kept{% endif %}
+
 {% if classes %}
     JOIN classes USING (unit)
 {% endif %}

@@ -101,6 +101,49 @@ def test_persons_go_on_and_rows_of_earlier_periods_stay(path):
     assert not any(MONTHS[2] in found for found in left)  # who left does not come back as the same person
 
 
+def test_who_stays_keeps_what_is_of_one_value_per_person(path):
+    """The year of birth to the year, NULL too; what follows from it goes with it, new persons have one as well."""
+    with duckdb.connect(path) as con:
+        con.execute(
+            "CREATE TABLE born AS SELECT who, day, CASE WHEN hash(who) % 10 = 0 THEN NULL ELSE "
+            "(1940 + hash(who, 7) % 60)::INTEGER END AS born, born % 100 AS short, "
+            "CASE WHEN born < 1970 THEN 'x' WHEN born IS NULL THEN 'z' ELSE 'y' END AS state FROM t"
+        )
+    years = {"type": "numeric", "lower": 1940, "upper": 1999, "bins": 6, "nullable": True, "per_unit": True}
+    domain = {
+        "columns": {
+            "born": years,
+            "short": {"derived": "born % 100"},
+            "state": {
+                "type": "categorical",
+                "categories": ["x", "y", "z"],
+                "other": False,
+                "nullable": False,
+            },
+        }
+    }
+    for period in (1, 2, 3):
+        panel(path, replace(asked(period, domain=domain), source="born"))
+    told = str(
+        dpsyn_sql.plan(
+            path, replace(asked(2, domain=domain), source="born", panel=MONTHS[:3], version=MONTHS[1])
+        )
+    )
+    assert "a person who stays keeps its born" in told
+    with duckdb.connect(path) as con:
+        persons, constant, several = con.execute(
+            "SELECT count(*), sum((n = 1)::INTEGER), sum((k > 1)::INTEGER) FROM (SELECT count(*) AS k, "
+            "count(DISTINCT coalesce(born, 0)) AS n FROM out GROUP BY who)"
+        ).fetchone()
+        assert constant == persons and several > 500
+        follows, derived, known, years = con.execute(
+            "SELECT avg((state = CASE WHEN born < 1970 THEN 'x' WHEN born IS NULL THEN 'z' ELSE 'y' END)::INTEGER), "
+            "bool_and(short IS NOT DISTINCT FROM born % 100), avg((born IS NULL)::INTEGER), count(DISTINCT born) "
+            f"FROM out WHERE day = '{MONTHS[2]}'"
+        ).fetchone()
+    assert follows > 0.95 and derived and 0.05 < known < 0.15 and years > 40
+
+
 def test_all_periods_cost_the_budget_and_no_more(path):
     whole = Budget.of_release(30.0, 1e-9)
     for period in (1, 2, 3):

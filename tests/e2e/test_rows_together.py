@@ -1,5 +1,6 @@
 """Whole releases whose rows stay together, as an analyst calls them: wrong calls, odd tables, the second run."""
 
+import re
 import warnings
 
 import duckdb
@@ -121,6 +122,31 @@ def test_a_table_of_single_rows_is_told(con):
     assert any("of the units have one row: without together=" in note for note in notes)
 
 
+def test_a_typing_error_in_what_a_person_shares_is_outvoted_and_told(con):
+    """Every fourth person has one visit with another year; the second least of their codes."""
+    con.execute(
+        "CREATE TABLE typed AS SELECT id, CASE WHEN visit = 1 AND id % 4 = 0 THEN 'A' ELSE 'B' END AS kind "
+        "FROM range(2000) p(id), range(3) v(visit)"
+    )
+    kinds = {"type": "categorical", "categories": ["A", "B"], "other": False, "nullable": False}
+    release = dpsyn_sql.release(
+        con,
+        "typed",
+        privacy_unit="id",
+        max_rows_per_unit=4,
+        together=True,
+        epsilon=2,
+        domain={"columns": {"kind": {**kinds, "per_unit": True}}},
+    )
+    told = next(note for note in release.notes if "more than one 'kind'" in note)
+    number = int(re.search(r"about ([\d,]+) have more than one 'kind'", told)[1].replace(",", ""))
+    assert abs(number - 500) < 60
+    assert told in release.summary()
+    assert told in release.facts["losses"]["warnings"]
+    shares = con.execute("SELECT avg((kind = 'B')::INTEGER), count(*) FROM typed_synthetic").fetchone()
+    assert shares[0] > 0.95 and shares[1] > 5000
+
+
 def test_the_plan_says_whom_it_protects(con):
     text = str(
         dpsyn_sql.plan(
@@ -135,5 +161,6 @@ def test_the_plan_says_whom_it_protects(con):
     )
     assert "all rows of one person; at most 64 of them are counted" in text
     assert "each person counts the same, however many rows it has" in text
-    assert "least code of its rows: born" in text
+    assert "of one value per unit, the most frequent of its rows: born" in text
+    assert "one more table is asked: units of more than one value there" in text
     assert "units in 95 % of releases" in text

@@ -338,7 +338,7 @@ EXAMPLES = {
         "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
     },
     "encode/families": {
-        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2,)], KEPT, numbered=True),
+        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2, 3)], KEPT, numbered=True),
         "order": encode_families(SRC, families_of(FEW, ORDERED, {'b"'}), [(0,), (3, 4, 5)], KEPT, csv=True),
     },
     **tree_statements(),
@@ -739,6 +739,24 @@ EXAMPLES = {
     },
     "write/panel_count": {"": {"rows": F('"d"."t"'), "id": F("encode(CAST(who AS VARCHAR))")}},
     "write/panel_digest": {"": {"rows": F("(SELECT * FROM d.t WHERE day = 1)")}},
+    "write/panel_joined": {
+        "": {
+            "staged": STAGED,
+            "numbered": F("numbered"),
+            "past": None,
+            "own": F("encode(CAST(n.person + 1 AS VARCHAR))"),
+            "id": F("encode(CAST(earlier.who AS VARCHAR))"),
+            "kept": [],
+        },
+        "kept": {
+            "staged": STAGED,
+            "numbered": F("numbered"),
+            "past": F("(SELECT * FROM d.t WHERE day = 1)"),
+            "own": F("encode(CAST(n.person + 1 AS VARCHAR))"),
+            "id": F("encode(CAST(earlier.who AS VARCHAR))"),
+            "kept": [F("earlier.born AS kept0"), F("earlier.sex AS kept1")],
+        },
+    },
     "write/panel_numbers": {"": {"table": F("numbered")}},
     "write/panel_persons": {
         "": {

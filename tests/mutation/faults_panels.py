@@ -11,7 +11,37 @@ PLANNED = "tests/unit/planning/test_planning_panel.py"
 SERIES = "dpsyn_sql/schedule/series.py"
 RUNNING = "tests/e2e/test_panel_schedules.py"
 
+SAMPLED = "tests/unit/sample/test_sample_families.py::test_what_a_person_keeps_decides_what_follows_from_it"
+KEEPS = "tests/e2e/test_panels.py::test_who_stays_keeps_what_is_of_one_value_per_person"
+
 FAULTS = (
+    fault(
+        "who stays gets another value of what it keeps",
+        KEEPS,
+        (
+            "dpsyn_sql/rows/decode/output.py",
+            "            if name in kept:",
+            "            if name not in shape.order:",
+        ),
+    ),
+    fault(
+        "what a person keeps is drawn all the same",
+        SAMPLED,
+        (
+            "dpsyn_sql/rows/sample/families.py",
+            "np.where(known < 0, columns[variable], known)",
+            "np.where(known < 0, columns[variable], columns[variable])",
+        ),
+    ),
+    fault(
+        "what follows from what a person keeps may be drawn before it",
+        SAMPLED,
+        (
+            "dpsyn_sql/planning/families.py",
+            "known |= dict.fromkeys(self.kept, MOMENT)",
+            "known |= dict.fromkeys(self.kept, ROW)",
+        ),
+    ),
     fault(
         "the period before is that of another unit",
         ONE,

@@ -4,6 +4,7 @@ from planted import fault
 
 COUNTS = "tests/unit/count/test_count_families.py"
 SQL = "sql/encode/families.sql"
+ENCODED = "dpsyn_sql/private/encode/families.py"
 ADDS = f"{COUNTS}::test_a_unit_adds_at_most_its_weight_and_changes_no_other"
 CODES = f"{COUNTS}::test_all_rows_of_units_are_counted_by_their_weights"
 
@@ -22,6 +23,43 @@ FAULTS = (
         "the row before is one of another unit",
         CODES,
         (SQL, "            PARTITION BY\n                unit\n            ORDER BY", "            ORDER BY"),
+    ),
+    fault(
+        "what a unit shares is the least of its codes",
+        CODES,
+        (
+            ENCODED,
+            'yield Fragment(f"max(f{place} * {size}',
+            'yield Fragment(f"max({size}',
+        ),
+    ),
+    fault(
+        "of equally frequent codes of a unit the largest is taken",
+        f"{COUNTS}::test_a_unit_has_its_most_frequent_codes_and_says_which_columns_differ",
+        (
+            ENCODED,
+            """{size - 1} - {code}) OVER unit_rows AS m{place}")""",
+            """{code}) OVER unit_rows AS m{place}")""",
+        ),
+        (
+            ENCODED,
+            'return Fragment(f"({size - 1} - m{place} % {size})")',
+            'return Fragment(f"(m{place} % {size})")',
+        ),
+    ),
+    fault(
+        "a code of a unit is as frequent as in all units together",
+        ADDS,
+        (ENCODED, "(PARTITION BY unit, p{place})", "(PARTITION BY p{place})"),
+    ),
+    fault(
+        "a unit of several values in two columns counts as one of the first",
+        f"{COUNTS}::test_a_unit_has_its_most_frequent_codes_and_says_which_columns_differ",
+        (
+            ENCODED,
+            "CASE WHEN {several} > 1 THEN {len(places) + 1} ELSE",
+            "CASE WHEN {several} > 1 THEN 1 ELSE",
+        ),
     ),
     fault(
         "weights are those of unbounded rows",

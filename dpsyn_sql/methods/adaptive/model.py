@@ -165,8 +165,10 @@ def working_domain(
     coarse = strength < settings.twin_strength
     levels = () if families is None else families.levels
     above = [] if families is None else [domain.index(one.name) for one in families.above]
+    # What may be known of a row has no twin: a twin would be drawn beside it.
+    single = {*above, *(domain.index(name) for name in (families.kept if families else ()))}
     twinned = [
-        attribute if coarse and place not in above and (not levels or levels[place] != BEFORE) else None
+        attribute if coarse and place not in single and (not levels or levels[place] != BEFORE) else None
         for place, attribute in enumerate(domain.attributes)
     ]
     twins, links = _twins(twinned, variables, observed, settings)

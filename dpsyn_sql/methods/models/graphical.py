@@ -85,8 +85,10 @@ class GraphicalModel(Answering):
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
         if self.families is not None:
-            given = bool(self.families.above)
-            return levelled_network(self.beliefs, self.bins, self.within, self.domain.names, given=given)
+            own = self.families
+            return levelled_network(
+                self.beliefs, self.bins, self.within, self.domain.names, given=bool(own.above), kept=own.kept
+            )
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:

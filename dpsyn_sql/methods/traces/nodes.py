@@ -85,6 +85,11 @@ def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
     nodes.add(UNIT, families.size, [], size, found.sizes + 1e-12)
+    if families.differing:
+        seen = (
+            task.within(families.differing) * task.shares(families.differing)[task.bins(families.differing)]
+        )
+        nodes.add(UNIT, families.differing, [], nodes.place(families.differing), seen + 1e-12)
     stratum = nodes.follow(UNIT, "stratum", size, task.strata)
     for name in task.others:
         if name in families.persons:

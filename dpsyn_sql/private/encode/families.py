@@ -53,11 +53,13 @@ def encode_families(
         group.check(Domain(families.domain.attributes[: families.written]), bound.max_rows)
     columns = _Columns(families, dialect, bound.key, bound.max_rows)
     codes = {place: columns.code(place) for place in sorted(used)}
+    repeated = list(columns.repeated(used))
     return render(
         "encode/families",
         kept=kept,
         codes=[Fragment(f"p{place}") for place in rows],
         ordered=order is not None,
+        repeated=repeated,
         shared=list(columns.shared(used)),
         classes=list(columns.drawn(used)),
         before=list(RowBefore(families, dialect).columns(used)),
@@ -84,18 +86,52 @@ class _Columns:
         families, attribute = self.families, self.families.domain.attributes[place]
         name = attribute.name
         if place < families.written:
-            return Fragment(f"{'m' if name in families.persons else 'p'}{place}")
+            return self._most_frequent(place) if name in families.persons else Fragment(f"p{place}")
         if name == families.size:
             return encode_expression(attribute, Fragment("n"), dialect=self.dialect)
+        if name == families.differing:
+            return self._differing()
         if name in self._groups:
             return Fragment(f"z{self._groups[name]}")
         return RowBefore(families, self.dialect).code(place)
 
+    def _most_frequent(self, place: int) -> Fragment:
+        """The code of the largest ``m``: of the most rows, and of these the least."""
+        size = self.families.domain.attributes[place].size
+        return Fragment(f"({size - 1} - m{place} % {size})")
+
+    def _differing(self) -> Fragment:
+        places = self._shared_places
+        several = " + ".join(f"d{place}" for place in places)
+        if len(places) == 1:
+            return Fragment(several)
+        which = " + ".join(f"{code} * d{place}" for code, place in enumerate(places, start=1))
+        return Fragment(f"(CASE WHEN {several} > 1 THEN {len(places) + 1} ELSE {which} END)")
+
+    @property
+    def _shared_places(self) -> list[int]:
+        """The table's attributes that all rows of a unit share."""
+        return [self.families.domain.index(name) for name in self.families.shared]
+
+    def _shared(self, used: set[int]) -> Iterator[int]:
+        return (place for place in self._shared_places if place in used)
+
+    def repeated(self, used: set[int]) -> Iterator[Fragment]:
+        """How many rows of the unit have a row's code, of attributes that all rows share."""
+        for place in self._shared(used):
+            yield Fragment(f"count(*) OVER (PARTITION BY unit, p{place}) AS f{place}")
+
     def shared(self, used: set[int]) -> Iterator[Fragment]:
-        """Aggregates over all rows of a unit: the least code where all rows have one."""
-        for place in sorted(used):
-            if place < self.families.written and self.families.domain.names[place] in self.families.persons:
-                yield Fragment(f"min(p{place}) OVER unit_rows AS m{place}")
+        """Aggregates over all rows of a unit: its most frequent code, and whether it has several."""
+        for place in self._shared(used):
+            size = self.families.domain.attributes[place].size
+            code = f"CAST(p{place} AS BIGINT)"
+            yield Fragment(f"max(f{place} * {size} + {size - 1} - {code}) OVER unit_rows AS m{place}")
+        differing = self.families.differing
+        if differing and self.families.domain.index(differing) in used:
+            for place in self._shared_places:
+                ends = f"min(p{place}) OVER unit_rows < max(p{place}) OVER unit_rows"
+                yield Fragment(f"CASE WHEN {ends} THEN 1 ELSE 0 END AS d{place}")
 
     @property
     def _groups(self) -> dict[str, int]:

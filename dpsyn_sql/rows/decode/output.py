@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,7 @@ def output_statement(
     *,
     numbered: bool = False,
     ids: Fragment | None = None,
+    kept: Mapping[str, Fragment] = MappingProxyType({}),
     in_place: bool = False,
 ) -> Fragment:
     """The query of all written columns, in source order and exact types, one row per staged row.
@@ -96,6 +98,7 @@ def output_statement(
         ties: what keys of other rows come from; of a table that is tied to others.
         numbered: the first column is ``keys.ROW``, the number of the row.
         ids: of the unit of a row, from columns of staged rows; None: fresh ones.
+        kept: columns of staged rows whose values are those of some columns where ``stays`` is true.
         in_place: rows lie in their order, and are read as they lie (``write.staging.rows_in_place``).
     """
     bits = _bits(shape, seed)
@@ -128,6 +131,8 @@ def output_statement(
             value = Fragment(f"CAST({tied.values[name]} AS {written_type(role.type)})")
         else:
             value = measured[name]
+            if name in kept:
+                value = Fragment(f"CASE WHEN stays THEN {kept[name]} ELSE {value} END")
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     derived = [role for role in shape.roles if isinstance(role, Derived)]
     computed = {role.name: _derived_column(role) for role in derived}

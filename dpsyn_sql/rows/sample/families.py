@@ -66,16 +66,16 @@ class FamilySampler:
 
     @cached_property
     def _moments(self) -> list[Lines]:
-        return self._lines(MOMENT)
+        return self._lines(MOMENT) if self.families.order else []
 
     @cached_property
     def _rows(self) -> list[Lines]:
-        return self._lines(ROW)
+        return self._lines(ROW) if self.families.order else self._lines(MOMENT, ROW)
 
-    def _lines(self, wanted: int) -> list[Lines]:
+    def _lines(self, *wanted: int) -> list[Lines]:
         network = self.network
         nodes = zip(network.nodes, network.levels, strict=True)
-        return [Lines(node, network.sizes) for node, level in nodes if level == wanted]
+        return [Lines(node, network.sizes) for node, level in nodes if level in wanted]
 
     @property
     def walks(self) -> bool:
@@ -127,7 +127,16 @@ class FamilySampler:
             if place in needed:
                 columns[place] = self.network.evidence[place][given.columns[one.name]]
         most = edge_ticks(self._attribute(self.families.size))[-1] - 1
-        return People(columns, given.rows, int(most), before=given.ranks)
+        return People(columns, given.rows, int(most), before=given.ranks, kept=self._kept(given))
+
+    def _kept(self, given: Given) -> Columns:
+        """Working bins and codes of what rows keep, as far as it is known of their parent."""
+        found = Columns()
+        for name in self.families.kept:
+            place, codes = self._place(name), given.columns[name]
+            found[place] = np.where(codes < 0, -1, self.network.evidence[place][codes])
+            found[self.network.codes[place]] = codes
+        return found
 
     def _drawn_units(self, units: int, seed: int) -> People:
         network, parts, numbers = self.network, list[Columns](), list[IntArray]()
@@ -270,6 +279,9 @@ class FamilySampler:
         columns |= {variable: own[units] for variable, own in people.columns.items()}
         for lines in self._rows:
             lines.draw(columns, ranks, units.size, generator)
+            for variable in people.kept.keys() & set(lines.node.variables):
+                known = people.kept[variable][units]
+                columns[variable] = np.where(known < 0, columns[variable], known)
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:

@@ -19,6 +19,7 @@ class People:
 
     Of a table of a tree "units" are the rows of the parent, in their order, perhaps without rows; ``before``
     (int64, parents) is how many rows the unit of each has in families before, None where it has one family.
+    ``kept``: of variables of rows the values (parents,) that their rows have, -1 where they are drawn.
     """
 
     columns: Columns
@@ -26,6 +27,7 @@ class People:
     most: int
     moments: Columns = field(default_factory=dict)
     before: IntArray | None = None
+    kept: Columns = field(default_factory=dict)
 
     @property
     def sizes(self) -> IntArray:

@@ -6,6 +6,7 @@ number alone, so it stays the same, and the number is found again from the id.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,11 +120,38 @@ class PanelOutput:
                 "values. Nothing was written."
             )
 
-    def query(self, staged: Fragment, numbered: Fragment, rows: int, seed: int) -> Fragment:
-        """The rows of a period as values; ``numbered`` is the table of the persons of staged rows."""
-        same = 's."row" = n."row"'
-        joined = Fragment(f"(SELECT s.*, n.person FROM {staged} AS s JOIN {numbered} AS n ON {same})")
-        return output_statement(self.shape, joined, rows, units_of(None, rows), seed, ids=self.id("person"))
+    def query(
+        self,
+        staged: Fragment,
+        numbered: Fragment,
+        rows: int,
+        seed: int,
+        past: Constant | None,
+        shared: Collection[str],
+    ) -> Fragment:
+        """The rows of a period as values; ``numbered`` is the table of the persons of staged rows.
+
+        Persons of the period before, ``past``, keep their values of the attributes that are ``shared``.
+        """
+        kept = [] if past is None else self._columns(shared)
+        joined = render(
+            "write/panel_joined",
+            staged=staged,
+            numbered=numbered,
+            past=None if past is None or not kept else self.rows(past),
+            own=self._bytes(self.id("n.person")),
+            id=self._bytes(f"earlier.{ident(self.unit.name)}"),
+            kept=[Fragment(f"earlier.{ident(name)} AS kept{place}") for place, name in enumerate(kept)],
+        )
+        found = {name: Fragment(f"kept{place}") for place, name in enumerate(kept)}
+        return output_statement(
+            self.shape, joined, rows, units_of(None, rows), seed, ids=self.id("person"), kept=found
+        )
+
+    def _columns(self, shared: Collection[str]) -> list[str]:
+        """The columns that attributes are written to."""
+        own = [one for one in self.shape.domain.attributes if one.name in shared]
+        return [column.name for one in own for column in one.columns]
 
 
 def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:

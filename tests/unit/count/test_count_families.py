@@ -41,7 +41,7 @@ def con():
         yield connection
 
 
-def counter(con, rows, *, order, most=3, key=5, queries=None):
+def counter(con, rows, *, order, most=3, key=5, queries=None, persons=frozenset({"born"})):
     con.execute("CREATE OR REPLACE TEMP TABLE source (id VARCHAR, born INTEGER, ward VARCHAR, number BIGINT)")
     if rows:
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -51,7 +51,7 @@ def counter(con, rows, *, order, most=3, key=5, queries=None):
             columns,
         )
     unit = PrivacyUnit("id", most, True, "number" if order else None)
-    families = families_of(DOMAIN, unit, {"born"})
+    families = families_of(DOMAIN, unit, persons)
     asked = queries or [MarginalQuery((name,)) for name in families.domain.names]
     further = LaterMarginals(4, 2**20, 2**24)
     made = SqlCounter(
@@ -90,14 +90,15 @@ def by_hand(rows, families):
             units[row[0]].append(row)
     for own in units.values():
         own.sort(key=lambda row: (99 if row[3] is None else min(max(row[3], 0), 19), *own_codes(row)))
-        weight, least = WEIGHT // len(own), min(own_codes(row)[0] for row in own)
+        weight, born = WEIGHT // len(own), [own_codes(row)[0] for row in own]
         for place, row in enumerate(own):
             _, ward, number = own_codes(row)
             last = own_codes(own[place - 1]) if place else (None, 3, 4)
             moments = [99 if one[3] is None else min(max(one[3], 0), 19) for one in own]
             passed = moments[place] - moments[place - 1] if place and moments[place] != 99 else None
             codes = {
-                "born": least,
+                "born": min(range(3), key=lambda code: (-born.count(code), code)),
+                "columns that differ": int(len(set(born)) > 1),
                 "ward": ward,
                 "number": number,
                 "rows of the unit": len(own) - 1,
@@ -140,6 +141,7 @@ def test_a_unit_adds_at_most_its_weight_and_changes_no_other(con, rows, own, see
     pairs = [
         MarginalQuery(("ward", "number")),
         MarginalQuery(("born", "rows of the unit")),
+        MarginalQuery(("born", "columns that differ")),
         *([MarginalQuery(("number", "number before"))] if order else []),
         MarginalQuery(()),
     ]
@@ -150,6 +152,27 @@ def test_a_unit_adds_at_most_its_weight_and_changes_no_other(con, rows, own, see
         assert (change >= 0).all()
         assert change.sum() <= WEIGHT
         assert change.sum() == (WEIGHT // min(3, len(own)) * min(3, len(own)) if own else 0)
+
+
+def test_a_unit_has_its_most_frequent_codes_and_says_which_columns_differ(con):
+    rows = {
+        "same": [(5, "eye", 1), (5, "eye", 9)],
+        "a tie": [(25, "eye", 1), (5, "eye", 9)],
+        "a typing error": [(5, "eye", 1), (25, "eye", 9), (25, "eye", 9)],
+        "another": [(5, "eye", 1), (5, "eye", 1), (5, "ear", 1), (5, "toe", 1)],
+        "both": [(5, "toe", 1), (25, "toe", 1), (25, "ear", 1)],
+    }
+    query = MarginalQuery(("born", "ward", "columns that differ"))
+    listed = [(name, *row) for name, own in rows.items() for row in own]
+    one = counter(con, listed, order=False, most=4, queries=[query], persons={"born", "ward"})
+    try:
+        (table,) = one.made.count([query])
+    finally:
+        one.made.close()
+    assert one.families.domain["columns that differ"].labels == ("none", "born", "ward", "several of them")
+    wanted = {(0, 1, 0): 1, (0, 1, 1): 1, (2, 1, 1): 1, (0, 1, 2): 1, (2, 2, 3): 1}
+    found = {tuple(map(int, cell)): round(table[tuple(cell)] / WEIGHT) for cell in np.argwhere(table)}
+    assert found == wanted
 
 
 def test_a_unit_of_one_row_uses_all_of_the_weight(con):

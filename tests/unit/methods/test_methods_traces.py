@@ -99,6 +99,7 @@ def walked(persons=20_000, seed=1):
         "place": place,
         "purpose": purpose,
         found.size: number - 1,
+        found.differing: np.zeros(person.size, np.int64),
         found.place: kind,
     }
     since = found.domain[found.since]

@@ -10,7 +10,9 @@ from support.families import CHAIN, MOST, chain, dated, model_of, plain, timed
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families, numbers_of_rows
+from dpsyn_sql.planning.panel import families_of_period
 from dpsyn_sql.rows.sample import families as sampled_families
 from dpsyn_sql.rows.sample.families import places
 from dpsyn_sql.rows.sample.ticks import check_ticks
@@ -28,6 +30,24 @@ def drawn(model, units, seed=1):
 
 def shares(model, names):
     return model.project(names) / model.total
+
+
+def test_what_a_person_keeps_decides_what_follows_from_it():
+    """The model knows of no tie of the region to that of the period before: what is kept is known, not drawn."""
+    families = families_of_period(Domain((attribute("region", 3), attribute("state", 3))), {"region"})
+    follows = np.array([[0.0, -40.0, -40.0], [-40.0, 0.0, -40.0]])
+    model = model_of(families, {("region", "state"): follows}, bins={"region": [0, 0, 1]})
+    people, joins = 600, 300
+    kept = np.concatenate([np.repeat([0, 1, 2], people // 3), np.full(joins, -1)])
+    columns = {one.name: np.zeros(people + joins, np.int64) for one in families.above}
+    ones = np.ones(people + joins, np.int64)
+    given = Given(columns | {"region": kept}, ones, ones.astype(float), 0 * ones)
+    sampler = model.sampler()
+    (batch,) = sampler.rows(sampler.people(0, 1, given), 1)
+    region, state = batch.codes.T.astype(int)
+    assert (region[:people] == kept[:people]).all()
+    assert np.bincount(region[people:], minlength=3).min() > 50
+    assert (np.array([0, 0, 1])[region] == state).mean() > 0.99
 
 
 def test_families_are_contiguous_and_ascend_and_sizes_say_how_many():

@@ -83,9 +83,9 @@ WHERE place <= 3
 family AS (
     SELECT
         *,
+        CASE WHEN min(p1) OVER unit_rows < max(p1) OVER unit_rows THEN 1 ELSE 0 END AS d1,
         lag(o) OVER unit_order AS bo,
         row_number() OVER unit_order AS place,
-        lag(p0) OVER unit_order AS b0,
         count(*) OVER unit_rows AS n
     FROM kept
     WINDOW
@@ -101,6 +101,6 @@ family AS (
 )
 SELECT
     CAST(p0 AS UTINYINT) AS p0,
-    CAST(((CAST(CASE WHEN bo IS NULL OR o = 4611686018427387904 THEN 3 ELSE CASE WHEN (o - bo) IS NULL THEN 3 ELSE CASE WHEN (o - bo) < 1 THEN 0 ELSE CASE WHEN (o - bo) < 2 THEN 1 ELSE 2 END END END END AS INTEGER) * 4 + CASE WHEN n = 1 THEN 0 WHEN place = 1 THEN 1 WHEN place = n THEN 3 ELSE 2 END) * 4 + COALESCE(b0, 3)) AS UTINYINT) AS p1,
+    CAST(((CAST(d1 AS INTEGER) * 4 + CASE WHEN bo IS NULL OR o = 4611686018427387904 THEN 3 ELSE CASE WHEN (o - bo) IS NULL THEN 3 ELSE CASE WHEN (o - bo) < 1 THEN 0 ELSE CASE WHEN (o - bo) < 2 THEN 1 ELSE 2 END END END END) * 4 + CASE WHEN n = 1 THEN 0 WHEN place = 1 THEN 1 WHEN place = n THEN 3 ELSE 2 END) AS UTINYINT) AS p1,
     CAST(1048576 // n AS BIGINT) AS w
 FROM family

@@ -71,19 +71,26 @@ SELECT
 FROM ranked
 WHERE place <= 3
 ),
+counted AS (
+    SELECT
+        *,
+        count(*) OVER (PARTITION BY unit, p0) AS f0
+    FROM kept
+),
 family AS (
     SELECT
         *,
-        min(p0) OVER unit_rows AS m0,
+        max(f0 * 3 + 2 - CAST(p0 AS BIGINT)) OVER unit_rows AS m0,
+        CASE WHEN min(p0) OVER unit_rows < max(p0) OVER unit_rows THEN 1 ELSE 0 END AS d0,
         dense_rank() OVER (ORDER BY unit) AS u,
         count(*) OVER unit_rows AS n
-    FROM kept
+    FROM counted
     WINDOW
         unit_rows AS (PARTITION BY unit)
 )
 SELECT
-    CAST((CAST(m0 AS INTEGER) * 3 + p1) AS UTINYINT) AS p0,
-    CAST(CASE WHEN n IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN n < 1 THEN 1 WHEN n > 3 THEN 3 ELSE n END AS BIGINT) - CAST(1 AS BIGINT) AS BIGINT) END AS UTINYINT) AS p1,
+    CAST((CAST((2 - m0 % 3) AS INTEGER) * 3 + p1) AS UTINYINT) AS p0,
+    CAST((CAST(CASE WHEN n IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN n < 1 THEN 1 WHEN n > 3 THEN 3 ELSE n END AS BIGINT) - CAST(1 AS BIGINT) AS BIGINT) END AS INTEGER) * 2 + d0) AS UTINYINT) AS p1,
     CAST(u AS BIGINT) AS u,
     CAST(n AS BIGINT) AS n,
     CAST(1048576 // n AS BIGINT) AS w

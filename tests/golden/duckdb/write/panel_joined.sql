@@ -1,0 +1,8 @@
+(
+    SELECT
+        s.*,
+        n.person
+    FROM staged AS s
+    JOIN numbered AS n
+        ON s."row" = n."row"
+)
