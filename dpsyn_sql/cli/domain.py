@@ -25,6 +25,7 @@ from dpsyn_sql.errors import InputError
 
 _NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
 _UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("privacy_unit", "exclude"))
+_ENCODING, _DELIMITER, _QUOTE = (parameter_of(name).annotation for name in ("encoding", "delimiter", "quote"))
 
 
 def init_command(
@@ -36,6 +37,9 @@ def init_command(
     ] = None,
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
+    encoding: _ENCODING = None,  # type: ignore[valid-type]
+    delimiter: _DELIMITER = None,  # type: ignore[valid-type]
+    quote: _QUOTE = None,  # type: ignore[valid-type]
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +51,13 @@ def init_command(
         whole = database is None and spark is None and names_database(source)
         with connection(database, spark, source) as con:
             text = dpsyn_sql.init(
-                con, None if whole else source, trust_query=trust_query, public_tables=public_tables or ()
+                con,
+                None if whole else source,
+                trust_query=trust_query,
+                public_tables=public_tables or (),
+                encoding=encoding,
+                delimiter=delimiter,
+                quote=quote,
             )
         if into is None:
             out.raw(text + "\n")
@@ -73,6 +83,9 @@ def check_command(
     exclude: _EXCLUDE = None,  # type: ignore[valid-type]
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
+    encoding: _ENCODING = None,  # type: ignore[valid-type]
+    delimiter: _DELIMITER = None,  # type: ignore[valid-type]
+    quote: _QUOTE = None,  # type: ignore[valid-type]
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,6 +103,9 @@ def check_command(
             exclude=exclude or (),
             trust_query=trust_query,
             public_tables=public_tables or (),
+            encoding=encoding,
+            delimiter=delimiter,
+            quote=quote,
         )
         findings = [
             {**asdict(found), "what": with_option_names(found.what), "cure": with_option_names(found.cure)}

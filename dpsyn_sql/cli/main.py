@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +98,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _tell_versions(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpsyn_sql {dpsyn_sql.__version__}, DuckDB {metadata.version('duckdb')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say which versions are installed.", callback=_tell_versions, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("init")(init_command)
 
 

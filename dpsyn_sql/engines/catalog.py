@@ -20,12 +20,14 @@ from dpsyn_sql.engines.builtin import (
     functions_of,
     overloads,
 )
+from dpsyn_sql.engines.csv_call import csv_call
 from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
+from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
-from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes
+from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.names import (
     Identity,
     Namespace,
@@ -47,6 +49,7 @@ _READING = "reading the catalog"
 _DEFAULT_SCHEMA = "main"
 _UTC = frozenset({"etc/utc", "utc", "etc/uct", "uct", "etc/zulu", "zulu", "etc/gmt", "gmt", "universal"})
 """Names of one time zone: which of them a system has is chance."""
+_PLAIN = CsvForm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,36 +332,28 @@ class DuckDBCatalog:
             )
         return tuple(self._column(row["column_name"], row["column_type"], False) for row in rows)
 
-    def file(self, path: str) -> Fragment | None:
+    def file(self, path: str, form: CsvForm = _PLAIN) -> Fragment | None:
         """The SQL after FROM for a file, a folder or a glob; None when there is none."""
         files = find_files(path)
-        return None if files is None else self.file_call(files)
+        return None if files is None else self.file_call(files, form=form)
 
-    def file_call(self, files: FileSet, *, strict: bool = False) -> Fragment:
+    def file_call(self, files: FileSet, *, form: CsvForm = _PLAIN, strict: bool = False) -> Fragment:
         """The read_parquet or read_csv call for ``files``, with every option stated.
 
-        ``strict``: a line that is no CSV is an error, not skipped.
+        Args:
+            files: of one format.
+            form: how they are written if they are CSV.
+            strict: a line that is no CSV is an error, not skipped.
 
         Raises:
-            SourceError: a header or schema is unreadable, or has clashing names.
+            SourceError: a header or schema is unreadable, or has clashing names; ``form`` does not fit them.
         """
         paths = comma(path_literal(path) for path in files.paths)
         if files.format == "parquet":
             refuse_clashes(self._parquet_names(files.paths[0]), f"The file {shorten(files.paths[0])!r}")
             self._refuse_mixed_schemas(files.paths)
             return render("source/read_parquet", paths=paths)
-        header = common_header(files)
-        pairs = comma(Fragment(f"{literal(name)}: 'VARCHAR'") for name in header.names)
-        compression = literal("gzip" if files.gzipped else "none")
-        delimiter = literal(header.delimiter)
-        return render(
-            "source/read_csv",
-            paths=paths,
-            columns=pairs,
-            delimiter=delimiter,
-            compression=compression,
-            strict=int(strict),
-        )
+        return csv_call(files, paths, form, strict=strict)
 
     def _refuse_mixed_schemas(self, paths: Sequence[str]) -> None:
         """All files of a source have the columns of the first, in its order and of its types."""

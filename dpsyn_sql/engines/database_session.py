@@ -244,6 +244,7 @@ def _opened(
         warnings=(),
         reads=reads,
         paths=tuple(dict.fromkeys(path for one in sessions for path in one.paths)),
+        texts=tuple(dict.fromkeys(file for one in sessions for file in one.texts)),
         tables=stores,
         stored=tuple(dict.fromkeys(table for one in sessions for table in one.stored)),
         conventions={key: value for one in sessions for key, value in one.conventions.items()},

@@ -22,6 +22,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import Connection, SourceSession, open_source
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
+from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import refuse_clashes
 from dpsyn_sql.source.frames import Frame, library_of
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -36,6 +37,7 @@ _IDENTITY = ("temp", "main", NAME)
 _FROM = qualified(*_IDENTITY)
 _RELEASED_AS = {"TIME_NS": "TIME"}
 """Types of columns of Arrow data, and what such a column is read and released as."""
+_PLAIN = CsvForm()
 
 
 @dataclass
@@ -68,13 +70,38 @@ def open_any_source(
     memory_limit: str | None = None,
     strict: bool = False,
     unit: str | None = None,
+    form: CsvForm = _PLAIN,
 ) -> SourceSession:
     """``open_source``, for data frames and for Spark too.
 
     Raises:
-        InputError: options of queries, with a data frame; what Spark cannot be asked.
+        InputError: options of queries, with a data frame; those of a CSV file, with anything else; what Spark
+            cannot be asked.
         SourceError: as ``open_source``; of a data frame its column names.
     """
+    with contextlib.ExitStack() as opened:
+        session = opened.enter_context(
+            _opened(con, source, trust_query, public_tables, memory_limit, strict, unit, form)
+        )
+        if form.stated and session.relation.kind != "csv":
+            raise InputError(
+                f"{form.stated[0].partition('=')[0]}= says how a CSV file is written: the source is none. "
+                "In a query write it as an option: FROM read_csv('people.csv', encoding = 'latin-1')."
+            )
+        opened.pop_all()
+    return session
+
+
+def _opened(
+    con: Connection,
+    source: str | os.PathLike[str] | Frame,
+    trust_query: bool,
+    public_tables: Sequence[str],
+    memory_limit: str | None,
+    strict: bool,
+    unit: str | None,
+    form: CsvForm,
+) -> SourceSession:
     if is_spark_frame(source.data) if isinstance(source, Frame) else is_spark(con):
         from dpsyn_sql.engines.spark.session import open_spark  # not without Spark
 
@@ -90,6 +117,7 @@ def open_any_source(
             memory_limit=memory_limit,
             strict=strict,
             unit=unit,
+            form=form,
         )
     if trust_query or public_tables:
         raise InputError("trust_query= and public_tables= are for queries: a data frame is read as it is.")

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.source.names import fold, shorten
+from dpsyn_sql.source.names import Identity, fold
 from dpsyn_sql.source.origins import Origins, Place
 from dpsyn_sql.source.query_check import CatalogRelation, origins
+from dpsyn_sql.sqltext.fragments import Fragment
 
 
 def origins_in(catalog: DuckDBCatalog, source: str | CatalogRelation) -> dict[str, Origins] | None:
     """Where the columns of a query or view of this catalog come from; None if it cannot be followed."""
 
-    def types(place: Place) -> Mapping[str, str]:
-        if not isinstance(place, str):
-            return catalog.types(place)
-        call = catalog.file(place)
-        columns = () if call is None else catalog.describe_files(call, f"the file {shorten(place)!r}")
+    def types(read: Identity | Fragment) -> Mapping[str, str]:
+        if not isinstance(read, str):
+            return catalog.types(read)
+        columns = catalog.describe_files(read, "a file of the query")
         return {column.name: column.sql_type for column in columns}
 
     return origins(source, catalog, types)

@@ -15,11 +15,13 @@ from pathlib import Path
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.file_bytes import refuse_undecodable
 from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_tables import storage, stored
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
-from dpsyn_sql.source.files import FileSet, file_beside, find_files
+from dpsyn_sql.source.csv_form import CsvForm
+from dpsyn_sql.source.files import FileSet, file_beside, find_files, text_files
 from dpsyn_sql.source.names import fold, is_query, shorten
 from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Column
@@ -164,8 +166,9 @@ def _query(
     catalog: DuckDBCatalog, text: str, checked: CheckedQuery, identity: tuple[object, ...]
 ) -> OpenedRelation:
     columns = catalog.describe_query(checked.sql, f"the query or view {shorten(text)!r}")
-    files = [find_files(item) for item in checked.files]
-    paths = tuple(path for one in files if one is not None for path in one.paths)
+    files = [(one, form) for path, form in checked.forms if (one := find_files(path)) is not None]
+    refuse_undecodable(text for one, form in files for text in text_files(one, form))
+    paths = tuple(dict.fromkeys(path for one, _ in files for path in one.paths))
     return OpenedRelation(text, Fragment(f"(\n{checked.sql}\n)"), columns, identity, paths=paths)
 
 
@@ -174,6 +177,7 @@ def _files(catalog: DuckDBCatalog, text: str, near: list[str]) -> OpenedRelation
     if files is None:
         raise no_source(text, near)
     call = catalog.file_call(files)
+    refuse_undecodable(text_files(files, CsvForm()))
     columns = catalog.describe_files(call, f"the file {shorten(text)!r}")
     identity = ("files", *sorted(storage(path) for path in files.paths))
     made = files.single and file_beside(Path(files.paths[0])).is_file()

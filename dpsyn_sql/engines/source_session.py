@@ -18,7 +18,9 @@ from types import TracebackType
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
 from dpsyn_sql.engines.code_slices import ParquetSlicing, TableSlicing
+from dpsyn_sql.engines.csv_call import csv_dialect
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.file_bytes import refuse_undecodable
 from dpsyn_sql.engines.owners import origins_in, owners_of
 from dpsyn_sql.engines.reader import (
     CALLERS,
@@ -31,8 +33,9 @@ from dpsyn_sql.engines.reader import (
 )
 from dpsyn_sql.engines.stored_tables import StoredTable, named_query, refuse_one_table_twice, stored
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
+from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
+from dpsyn_sql.source.files import FileSet, TextFile, common_header, find_files, refuse_clashes, text_files
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import Identity, display_name, fold, is_query, shorten
 from dpsyn_sql.source.origins import Origins, Place
@@ -58,6 +61,12 @@ _SKIPPED = (
     "Lines of the CSV source that cannot be parsed are skipped; fields that are missing are NULL, and "
     "further ones are left out."
 )
+_COMMAS = (
+    "The CSV source has ';' between its fields, as files have whose numbers are written 1234,5: these would "
+    "be read as text. If there are such numbers, give decimal=','; if not, decimal='.'."
+)
+_STATED = "the owner states how the CSV file is written"
+_PLAIN = CsvForm()
 
 
 @dataclass
@@ -70,7 +79,8 @@ class SourceSession:
     ``view`` is set where the source is one. ``origins``: where the columns of a query or view come from,
     None if it cannot be followed. ``conventions`` are the settings that decide what expressions of the
     source give; none if it has no expressions.
-    ``database`` is set when the caller gave the path of a database file.
+    ``database`` is set when the caller gave the path of a database file. ``texts`` are the CSV files of
+    ``paths``.
     """
 
     engine: SourceEngine
@@ -88,6 +98,7 @@ class SourceSession:
     folder: bool = False
     database: Path | None = None
     memory_limit: str | None = None
+    texts: tuple[TextFile, ...] = ()
     released: bool = field(default=False, init=False)
 
     unplaced = ""
@@ -122,6 +133,15 @@ class SourceSession:
         Raises:
             SourceError: questions could not be answered.
         """
+
+    def refuse_undecodable(self) -> None:
+        """Refuse, before a new debit, CSV files whose bytes are not of the stated encoding. PRIVATE: it reads
+        all rows, and its operator sees whether it refuses.
+
+        Raises:
+            SourceError: the database could not read some of their lines.
+        """
+        refuse_undecodable(self.texts)
 
     def resolved_name(self, home: LedgerNames) -> str:
         """The name that stays the same however the source was spelled."""
@@ -223,6 +243,7 @@ def open_source(
     memory_limit: str | None = None,
     strict: bool = False,
     unit: str | None = None,
+    form: CsvForm = _PLAIN,
 ) -> SourceSession:
     """Resolve a source and open it for reading. Reads no row.
 
@@ -235,6 +256,7 @@ def open_source(
         memory_limit: such as ``"4GB"``; only where the reading happens in our own instance.
         strict: a line of a CSV source that cannot be parsed is an error, not skipped.
         unit: the column of a query or view that tells whose row it is; None if each row is a unit.
+        form: how a CSV source is written.
 
     Raises:
         SourceError: missing, ambiguous, unreadable, mixing rows, or visible to the caller alone.
@@ -248,14 +270,14 @@ def open_source(
     if "\x00" in text:
         raise SourceError("The source holds a NUL character, which no name or path can hold.")
     if not isinstance(source, str):
-        return _open_files(text, memory_limit, strict)
+        return _open_files(text, memory_limit, strict, form)
     if con is not None and not isinstance(con, (*CALLERS, str, os.PathLike)):
         raise InputError(
             f"con is a {type(con).__name__}: give a DuckDB connection, a database file, a pandas or Polars "
             "data frame, an Arrow table (lazy ones after collect()), a Spark session or data frame, or None."
         )
     if con is None and not is_query(text):
-        return _open_files(text, memory_limit, strict)
+        return _open_files(text, memory_limit, strict, form)
     callers = isinstance(con, CALLERS)
     reader = open_reader(con, None if callers else memory_limit)
     with instance.closed_on_failure(reader.engine):
@@ -270,16 +292,16 @@ def open_source(
     reader.engine.close()
     if find_files(text) is None:
         raise no_source(text, near)
-    return _open_files(text, memory_limit, strict)
+    return _open_files(text, memory_limit, strict, form)
 
 
-def _open_files(text: str, memory_limit: str | None, strict: bool) -> SourceSession:
+def _open_files(text: str, memory_limit: str | None, strict: bool, form: CsvForm) -> SourceSession:
     files = find_files(text)
     if files is None:
         raise SourceError(f"There is no file {shorten(text)!r}; a name of a table needs con=.")
     reader = open_reader(None, memory_limit)
     with instance.closed_on_failure(reader.engine):
-        session = _file_session(reader.engine, files, text, strict)
+        session = _file_session(reader.engine, files, text, strict, form)
         session.memory_limit = memory_limit
         reader.lock(files.paths)
     return session
@@ -344,7 +366,8 @@ def _checked_session(
         statements.append(MULTIPLIES)
     kind: RelationKind = "query" if view is None else "view"
     relation = Relation(name, kind, sql, columns, tuple(statements), multiplies=checked.multiplies)
-    paths = tuple(path for item in checked.files for path in (find_files(item) or _NO_FILES).paths)
+    files = [(find_files(path) or _NO_FILES, form) for path, form in checked.forms]
+    paths = tuple(dict.fromkeys(path for one, _ in files for path in one.paths))
     default = None if view is None else _beside(view.identity)
     reads = tuple(stored(catalog, identity) for identity in checked.relations)
     refuse_one_table_twice(reads)
@@ -355,6 +378,7 @@ def _checked_session(
     if checked.ordered:
         _refuse_variants(catalog, checked)
     session = SourceSession(engine, relation, default, (), checked.relations, paths, tables, stored=reads)
+    session.texts = tuple(file for one, form in files for file in text_files(one, form))
     session.view = None if view is None else stored(catalog, view.identity)
     session.conventions = catalog.conventions()
     engine.watch(paths)
@@ -391,8 +415,9 @@ def _refuse_variants(catalog: DuckDBCatalog, checked: CheckedQuery) -> None:
         column for one in known if one and one.kind == "table" for column in catalog.columns(one.identity)
     ]
     for path in checked.files:
-        call = catalog.file(path)
-        columns += [] if call is None else catalog.describe_files(call, f"the file {shorten(path)!r}")
+        files = find_files(path)
+        if files is not None and files.format == "parquet":
+            columns += catalog.describe_files(catalog.file_call(files), f"the file {shorten(path)!r}")
     for column in columns:
         if "VARIANT" in column.sql_type.upper():
             raise SourceError(
@@ -404,11 +429,15 @@ def _refuse_variants(catalog: DuckDBCatalog, checked: CheckedQuery) -> None:
 _NO_FILES = FileSet("", (), "csv", False, False)
 
 
-def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool) -> SourceSession:
+def _file_session(
+    engine: DuckDBEngine, files: FileSet, text: str, strict: bool, form: CsvForm
+) -> SourceSession:
     catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
-    sql = catalog.file_call(files, strict=strict)
+    sql = catalog.file_call(files, form=form, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
-    relation = Relation(files.name, files.format, sql, columns, strict=strict)
+    stated = (f"{', '.join(form.stated)}: {_STATED}",) if form.stated and files.format == "csv" else ()
+    relation = Relation(files.name, files.format, sql, columns, stated, strict=strict)
+    engine.dialect = csv_dialect(form)
     if files.format == "parquet" and "file_row_number" not in map(fold, (one.name for one in columns)):
         engine.read_in_parts(sql, ParquetSlicing(engine, tuple(map(path_literal, files.paths))))
     engine.watch(files.paths)
@@ -416,12 +445,16 @@ def _file_session(engine: DuckDBEngine, files: FileSet, text: str, strict: bool)
     if files.single:
         path = Path(text)
         default = str(path.with_name(f"{path.name.split('.')[0] or path.name}_synthetic.parquet"))
-    warnings = (_SKIPPED,) if files.format == "csv" and not strict else ()
+    warnings: tuple[str, ...] = (_SKIPPED,) if files.format == "csv" and not strict else ()
+    if files.format == "csv" and form.decimal is None and common_header(files, form).delimiter == ";":
+        warnings += (_COMMAS,)
     pattern = None if files.single else absolute_pattern(text)
     folder = Path(text).is_dir()
     if folder:
         pattern = str(absolute_path(text) / f"*.{files.format}")
-    return SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern, folder=folder)
+    session = SourceSession(engine, relation, default, warnings, (), files.paths, pattern=pattern)
+    session.folder, session.texts = folder, text_files(files, form)
+    return session
 
 
 def public_identities(catalog: DuckDBCatalog, names: Sequence[str]) -> frozenset[Identity]:

@@ -21,8 +21,9 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.evaluation.between import between
 from dpsyn_sql.evaluation.linked import keys_of, linked
+from dpsyn_sql.evaluation.pair import compared_pair
 from dpsyn_sql.evaluation.result import Evaluation
-from dpsyn_sql.evaluation.session import Session, homes_of, ids_of, refuse_no_pair, session_of
+from dpsyn_sql.evaluation.session import Session, homes_of, ids_of, session_of
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.planning.tying.tables import tied_tables
 from dpsyn_sql.report.progress_bar import progress_bar
@@ -72,6 +73,7 @@ def evaluate_database(
         given: dict[str, Given] = {f"real {table.name}": table.name for table in tree}
         given |= {f"synthetic {name}": place for name, place in made.items()}
         with opened_relations(con, given, memory_limit, path) as (engine, found):
+            tree = _released(tree, found)
             sessions = _sessions(con, engine, tree, found)
             with phase("rows of all tables"):
                 tied, broken = linked(tree, sessions, seed)
@@ -116,12 +118,22 @@ def _sessions(
     sessions = {}
     for table in tree:
         pair = {side: found[f"{side} {table.name}"] for side in ("real", "synthetic")}
-        refuse_no_pair(pair)
+        pair, lacking = compared_pair(pair, keys_of(table))
         homes = homes_of(con, pair["real"])
         ids = ids_of(pair["real"])
         pair = {side: extended(table, tree, one) for side, one in pair.items()}
-        sessions[table.name] = session_of(engine, pair, ids, homes, keys_of(table), bare=True)
+        sessions[table.name] = session_of(engine, pair, ids, homes, keys_of(table), lacking, bare=True)
     return sessions
+
+
+def _released(tree: Tree, found: Mapping[str, OpenedRelation]) -> Tree:
+    """The tree without references whose columns the synthetic tables lack: their release excluded them."""
+    tables = []
+    for table in tree:
+        made = {fold(column.name) for column in found[f"synthetic {table.name}"].columns}
+        kept = [one for one in table.references if made.issuperset(map(fold, one.columns))]
+        tables.append(replace(table, references=tuple(kept)))
+    return replace(tree, tables=tuple(tables))
 
 
 def _nobodys(keys: pd.DataFrame) -> list[str]:

@@ -52,7 +52,8 @@ def evaluate(
     Args:
         con: a DuckDB connection, the path of a DuckDB file (opened read-only), or None for files.
         real: the table of real rows: a table, view, query, or the path of Parquet or CSV files.
-        synthetic: the table to judge, given in the same way, with the same columns.
+        synthetic: the table to judge, given in the same way. Columns that it lacks, such as those that its
+            release excluded, are not compared; it has none that ``real`` lacks.
         holdout: real rows of the same population that the release did not see. Their distance from
             ``real`` is what a perfect model could reach; learners are judged on them, and with the stored
             model of the release they make a membership test.

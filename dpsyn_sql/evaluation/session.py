@@ -18,6 +18,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given, OpenedRelation, opened_relations
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.evaluation.pair import compared_pair
 from dpsyn_sql.evaluation.stored import identifiers
 from dpsyn_sql.source.names import fold, listed, name_hint, shorten
 from dpsyn_sql.source.paths import absolute_path
@@ -99,24 +100,13 @@ def opened(
     if holdout is not None:
         given["holdout"] = holdout
     with opened_relations(con, given, memory_limit) as (engine, found):
-        refuse_no_pair(found)
         keys = [] if unit is None else [_unit_column(found["real"], unit)]
+        found, lacking = compared_pair(found, keys)
         ids = identifiers(con, engine, synthetic)
         ids = ids_of(found["real"]) if ids is None else ids
-        session = session_of(engine, found, ids, homes_of(con, found["real"]), keys)
+        session = session_of(engine, found, ids, homes_of(con, found["real"]), keys, lacking)
         _refuse_empty(found, session)
         yield session
-
-
-def refuse_no_pair(found: Mapping[str, OpenedRelation]) -> None:
-    """By ``"real"``, ``"synthetic"`` and perhaps ``"holdout"``.
-
-    Raises:
-        InputError: one of them stands twice, a real one is the output of a release, or their columns differ.
-    """
-    _refuse_same(found)
-    _refuse_released(found)
-    _refuse_other_columns(found)
 
 
 def _refuse_empty(found: Mapping[str, OpenedRelation], session: Session) -> None:
@@ -153,51 +143,6 @@ def homes_of(con: Connection, real: OpenedRelation) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(absolute_path(file).parent for file in files))
 
 
-def _refuse_same(found: Mapping[str, OpenedRelation]) -> None:
-    called = list(found)
-    for place, first in enumerate(called):
-        for second in called[place + 1 :]:
-            if found[first].identity == found[second].identity:
-                raise InputError(
-                    f"{first}={shorten(repr(found[first].name))} and {second}="
-                    f"{shorten(repr(found[second].name))} are the same table: there is nothing to compare. "
-                    "Give another one."
-                )
-
-
-def _refuse_released(found: Mapping[str, OpenedRelation]) -> None:
-    for called, one in found.items():
-        if called != "synthetic" and one.released:
-            swapped = " Are real= and synthetic= swapped?" if not found["synthetic"].released else ""
-            raise InputError(
-                f"{called}={shorten(repr(one.name))} is the synthetic output of a release: give the table "
-                f"that holds the real rows.{swapped}"
-            )
-
-
-def _refuse_other_columns(found: Mapping[str, OpenedRelation]) -> None:
-    known = {fold(column.name): column.name for column in found["real"].columns}
-    for called, one in found.items():
-        names = {fold(column.name): column.name for column in one.columns}
-        missing = [name for key, name in known.items() if key not in names]
-        extra = [name for key, name in names.items() if key not in known]
-        common = [name for key, name in known.items() if key in names]
-        if not common:
-            raise InputError(
-                f"real= and {called}= have no column in common: real has {listed(known.values(), 10)}; "
-                f"{called} has {listed(names.values(), 10)}. Is it the right pair of tables?"
-            )
-        if missing or extra:
-            parts = [f"{called} lacks {listed(missing)}"] if missing else []
-            parts += [f"{called} has {listed(extra)}, which real lacks"] if extra else []
-            selected = ", ".join(ident(name) for name in common)
-            raise InputError(
-                f"The tables have other columns: {'; '.join(parts)}. To compare the common ones, give "
-                f"queries that select them: real={shorten(repr(f'SELECT {selected} FROM ...'), 1000)}, "
-                "and the same of the other table."
-            )
-
-
 # -- common types -------------------------------------------------------------------------------
 
 
@@ -215,6 +160,7 @@ def session_of(
     ids: set[str],
     homes: tuple[Path, ...],
     keys: Sequence[str],
+    lacking: Sequence[str] = (),
     *,
     bare: bool = False,
 ) -> Session:
@@ -226,6 +172,7 @@ def session_of(
         ids: folded names of columns that are not compared.
         homes: the folders of the real rows.
         keys: columns of the real table that are kept as they are, and not compared.
+        lacking: columns of the real table that the synthetic one lacks.
         bare: whether there may be no column to compare.
 
     Raises:
@@ -239,6 +186,7 @@ def session_of(
         guessed = _guessed(engine, found)
         types = {called: {**known, **guessed} for called, known in types.items()}
     columns, notes = _common(found, types, {*ids, *map(fold, keys)}, bare)
+    notes += [f"Not compared, because the synthetic table lacks them: {listed(lacking)}."] if lacking else []
     reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
     tables, rows = dict[str, Fragment](), dict[str, int]()
     for called, one in found.items():

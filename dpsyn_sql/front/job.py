@@ -212,7 +212,7 @@ def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit
     if source.sliced is not None and (request.asks_total or request.asks_panel):
         source = replace(source, sliced=replace(source.sliced, together=True))
     if source.relation.strict:
-        source = replace(source, relation=typed_relation(source.relation, shape))
+        source = replace(source, relation=typed_relation(source.relation, shape, session.engine.dialect))
     return source
 
 

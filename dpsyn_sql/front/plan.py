@@ -45,6 +45,7 @@ from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
 from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column
 
@@ -225,20 +226,36 @@ def init(
     *,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
 ) -> str:
     """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
 
     Without a source, of a DuckDB connection or file: the file of a whole database, with the keys and links of
     all tables of its schema, for ``release_database``.
 
+    Args:
+        con: as for ``release``.
+        source: as for ``release``.
+        trust_query: as for ``release``.
+        public_tables: as for ``release``.
+        encoding: as for ``release``.
+        delimiter: as for ``release``.
+        quote: as for ``release``.
+
     Raises:
+        InputError: an option of a CSV file is not understood, or the source is none.
         SourceError: the source is missing, ambiguous or not accepted.
     """
+    form = csv_form(encoding, delimiter, None, quote)
     if source is None and is_database(con):
         with open_schema(cast("Connection", con), public_tables) as database:
             return database_template(database.facts, tuple(database.public))
     place, rows = con_and_source(con, source)
-    with open_any_source(place, rows, trust_query=trust_query, public_tables=public_tables) as session:
+    with open_any_source(
+        place, rows, trust_query=trust_query, public_tables=public_tables, form=form
+    ) as session:
         return template_text(session.relation)
 
 
@@ -252,6 +269,9 @@ def suggest(
     exclude: Sequence[str] = (),
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
 ) -> Advice:
     """What is odd about a domain file, or about a catalog without one; most important first. Reads no row.
 
@@ -267,6 +287,9 @@ def suggest(
         exclude: as for ``release``.
         trust_query: as for ``release``.
         public_tables: as for ``release``.
+        encoding: as for ``release``.
+        delimiter: as for ``release``.
+        quote: as for ``release``.
 
     Returns:
         Findings with ``.column`` (None: several columns, or the table), ``.what``, ``.cure`` and
@@ -274,7 +297,8 @@ def suggest(
         not what the owner means) or ``hint``.
 
     Raises:
-        InputError: neither a source nor a domain is given, or the unit's column does not exist.
+        InputError: neither a source nor a domain is given, the unit's column does not exist, an option of a
+            CSV file is not understood, or the source is none.
         SourceError: the source is missing, ambiguous or not accepted.
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
@@ -282,13 +306,13 @@ def suggest(
         raise InputError("Nothing to judge: give a source, or domain=.")
     request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
     request.check()
-    unit = request.unit()
+    unit, form = request.unit(), csv_form(encoding, delimiter, None, quote)
     if con is None and source is None:
         column = None if unit.column is None else Column(unit.column, "VARCHAR")
         return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
     place, rows = con_and_source(con, source)
     with open_any_source(
-        place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column
+        place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column, form=form
     ) as session:
         relation = session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)

@@ -89,6 +89,8 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         job = _recorded(con, design, ledger_place(request, session), explaining=explaining)
         if not explaining:
             session.ready()
+            if job.preview.stored is None:  # a replay reads no row
+                session.refuse_undecodable()
         yield job
 
 
@@ -117,6 +119,7 @@ def _opened_source(
         strict=request.on_error == "fail",
         memory_limit=request.limits().engine,
         unit=request.unit().column,
+        form=request.form(),
     )
 
 

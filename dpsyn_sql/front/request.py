@@ -18,6 +18,7 @@ from dpsyn_sql.front.options import Option, Options, check_integer, explain_opti
 from dpsyn_sql.planning.panel import Panel, panel_of
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
+from dpsyn_sql.source.csv_form import ENCODINGS, CsvForm, csv_form
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.frames import DataFrame, Frame, is_frame, same
 from dpsyn_sql.source.names import is_query
@@ -197,6 +198,31 @@ class Request(Options):
             "``fail`` stops the release; that it stopped is outside the promise.",
         ),
     )
+    encoding: str | None = field(
+        default=None,
+        metadata=told(
+            f"Of a CSV file: {', '.join(ENCODINGS)}. Default: {ENCODINGS[0]}.",
+            "A file of other bytes is refused before the debit. That depends on its rows; you alone see it.",
+        ),
+    )
+    delimiter: str | None = field(
+        default=None,
+        metadata=told(
+            "Of a CSV file: what stands between fields, or tab. Default: what its header uses.",
+            "One character.",
+        ),
+    )
+    decimal: str | None = field(
+        default=None,
+        metadata=told("Of a CSV file: what stands before decimals, . or a comma. Default: a point."),
+    )
+    quote: str | None = field(
+        default=None,
+        metadata=told(
+            'Of a CSV file: what stands around a field with a delimiter in it. Default: ".',
+            "One character, or empty text if no field is quoted.",
+        ),
+    )
     memory_limit: str | int | None = field(
         default=None,
         metadata=told(
@@ -333,6 +359,14 @@ class Request(Options):
         column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
         return PrivacyUnit(column, self.max_rows_per_unit, self.together, self.order)
 
+    def form(self) -> CsvForm:
+        """How a CSV source is written.
+
+        Raises:
+            InputError: one of the options that say so is not understood.
+        """
+        return csv_form(self.encoding, self.delimiter, self.decimal, self.quote)
+
     def check(self) -> None:
         """Refuse what can be refused without opening anything.
 
@@ -347,6 +381,7 @@ class Request(Options):
         read_workload(self.workload, self.target)
         if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
             raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
+        self.form()
         check_slice(self.slice)
         self._check_places()
         self._check_unit()

@@ -54,8 +54,8 @@ class SqliteEntry:
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
     account as it was after the debit. ``debited_on``: the UTC day of the debit, which is public; the second
-    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within its panel, in words;
-    ``cost`` in units, None for a debit that was found.
+    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within
+    its panel, in words; ``cost`` in units, None for a debit that was found.
     """
 
     def __init__(
@@ -170,9 +170,7 @@ class SqliteEntry:
                 stops.mark(self._store, self._id, self.release_id, self._asked)
             every = stops.stopped(self._store, self.account.account_id, self.budget.kind)
             own = (one.budget for one in every if one.entry_id == self._id)
-            left = next(own, Budget(self.budget.kind, 0))
-        self._store.checkpoint()
-        return left
+            return next(own, Budget(self.budget.kind, 0))
 
     @translate_errors
     def close_questions(self) -> None:

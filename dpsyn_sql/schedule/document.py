@@ -33,7 +33,8 @@ ALL_OPTIONS = {**DATABASE_OPTIONS, **OPTIONS}
 
 _ALL_DEFAULTS = {**DATABASE_DEFAULTS, **DEFAULTS}
 
-OF_SOURCE = ("domain", "account", "trust_query", "public_tables", "on_error", "tables")
+_OF_FILE = ("on_error", "encoding", "delimiter", "decimal", "quote")
+OF_SOURCE = ("domain", "account", "trust_query", "public_tables", *_OF_FILE, "tables")
 """Options of a release that belong to its source."""
 
 _OWN_WORDS = ("source", "into", "name", "version", "ledger", "new_debit")

@@ -7,7 +7,6 @@ types, and so would make the shape of the release depend on them.
 from __future__ import annotations
 
 import contextlib
-import csv
 import glob
 import gzip
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source.csv_form import CONVERT, CsvForm, marks_other
 from dpsyn_sql.source.names import case_clashes, shorten
 from dpsyn_sql.source.paths import WILDCARDS, absolute_path, has_parent_after_wildcard
 
@@ -27,6 +27,8 @@ FileFormat = Literal["parquet", "csv"]
 HEADER_LIMIT = 1 << 20
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _DELIMITERS = ",;\t|"
+_LINE_END = re.compile("\r\n|\n|\r")
+_PLAIN = CsvForm()
 DATABASE_ENDINGS = (".duckdb", ".db")
 """Of a DuckDB file, in small letters."""
 
@@ -45,6 +47,15 @@ class FileSet:
     format: FileFormat
     gzipped: bool
     single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A CSV file that is read, and the encoding that it is stated to have."""
+
+    path: str
+    gzipped: bool
+    form: CsvForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +145,22 @@ def _refuse_one_file_twice(path: str, found: Sequence[str]) -> None:
             )
 
 
-def common_header(files: FileSet) -> CsvHeader:
+def text_files(files: FileSet, form: CsvForm) -> tuple[TextFile, ...]:
+    """Those of the files that are text: all or none."""
+    if files.format != "csv":
+        return ()
+    return tuple(TextFile(path, files.gzipped, form) for path in files.paths)
+
+
+def common_header(files: FileSet, form: CsvForm) -> CsvHeader:
     """The header of the first file, which all files of the source must share.
 
     Raises:
         SourceError: a header is unusable, or differs from the first.
     """
-    first = read_csv_header(files.paths[0], gzipped=files.gzipped)
+    first = read_csv_header(files.paths[0], gzipped=files.gzipped, form=form)
     for path in files.paths[1:]:
-        if read_csv_header(path, gzipped=files.gzipped) != first:
+        if read_csv_header(path, gzipped=files.gzipped, form=form) != first:
             raise SourceError(
                 f"The header of {shorten(path)!r} differs from that of {shorten(files.paths[0])!r}. The "
                 "files of a source must have the same columns in the same order, with the same delimiter."
@@ -162,23 +180,23 @@ def _in_folder(path: str) -> list[str]:
     return found
 
 
-def read_csv_header(path: str, *, gzipped: bool) -> CsvHeader:
+def read_csv_header(path: str, *, gzipped: bool, form: CsvForm = _PLAIN) -> CsvHeader:
     """Read the first record of a CSV file and nothing else.
 
     Raises:
-        SourceError: no header, not UTF-8, longer than 1 MiB, empty or clashing names.
+        SourceError: no header, not of the stated form, longer than 1 MiB, empty or clashing names.
     """
-    record = _first_record(path, gzipped=gzipped)
-    delimiter = _delimiter(record)
-    names = tuple(next(csv.reader([record], delimiter=delimiter), []))
     where = f"The header of {shorten(path)!r}"
+    record = _first_record(path, where, gzipped=gzipped, form=form)
+    delimiter = _delimiter(record, form, where)
+    names = tuple(form.fields(record, delimiter))
     if not any(names):
         raise SourceError(f"{where} is empty; the first line must name the columns.")
     empty = [str(number) for number, name in enumerate(names, start=1) if not name.strip()]
     if empty:
         raise SourceError(f"{where} has no name for column {', '.join(empty)}; name every column.")
     if any("\x00" in name for name in names):
-        raise SourceError(f"{where} holds a NUL character.")
+        raise SourceError(f"{where} holds a NUL character. Is the file UTF-16? Then give encoding='utf-16'.")
     refuse_clashes(names, where)
     return CsvHeader(names, delimiter)
 
@@ -195,7 +213,7 @@ def refuse_clashes(names: tuple[str, ...], where: str) -> None:
         raise SourceError(f"{where} has column names that SQL cannot tell apart: {listed}; rename them.")
 
 
-def _first_record(path: str, *, gzipped: bool) -> str:
+def _first_record(path: str, where: str, *, gzipped: bool, form: CsvForm) -> str:
     """The text of the first record, without its line end; quoted line ends belong to it."""
     problem = None
     data = b""
@@ -206,34 +224,58 @@ def _first_record(path: str, *, gzipped: bool) -> str:
         problem = type(error).__name__
     if problem is not None:
         raise SourceError(f"The file {shorten(path)!r} cannot be read ({problem}).")
-    end = _record_end(data)
+    if marked := marks_other(data, form.encoding):
+        raise SourceError(f"The file {shorten(path)!r} {marked}.")
+    # What follows the header may be cut or wrong: it is not looked at here.
+    text = data.decode(form.codec, "replace").removeprefix("\ufeff")
+    start = _after_lines(text, form.skip)
+    end = _record_end(text, start, form.quote)
     if end is None:
         if len(data) > HEADER_LIMIT:
-            raise SourceError(f"The header of {shorten(path)!r} is longer than 1 MiB: is it a CSV file?")
-        end = len(data)
-    text = None
-    with contextlib.suppress(UnicodeDecodeError):
-        text = data[:end].decode("utf-8-sig")
-    if text is None:
-        raise SourceError(f"The header of {shorten(path)!r} is not UTF-8; convert the file to UTF-8.")
-    return text
+            raise SourceError(f"{where} is longer than 1 MiB: is it a CSV file?")
+        end = len(text)
+    record = text[start:end]
+    if "\ufffd" in record or (form.encoding == "latin-1" and any("\x80" <= sign < "\xa0" for sign in record)):
+        raise SourceError(f"{where} {not_of(form)}")
+    return record
 
 
-def _record_end(data: bytes) -> int | None:
-    """Where the first record ends: a line end with an even number of quotes before it."""
-    position, quotes = 0, 0
-    while True:
-        ends = [found for found in (data.find(b"\n", position), data.find(b"\r", position)) if found >= 0]
-        if not ends:
-            return None
-        end = min(ends)
-        quotes += data.count(b'"', position, end)
+def not_of(form: CsvForm) -> str:
+    """What is wrong with a file that is not of its encoding, and what to do."""
+    if form.encoding == "utf-8":
+        return f"is not UTF-8. Give encoding='latin-1' if it is Latin-1. {CONVERT}"
+    return f"is not {form.encoding}, as encoding={form.encoding!r} says. {CONVERT}"
+
+
+def _after_lines(text: str, number: int) -> int:
+    """Where the text after so many lines begins."""
+    start = 0
+    for _ in range(number):
+        found = _LINE_END.search(text, start)
+        start = len(text) if found is None else found.end()
+    return start
+
+
+def _record_end(text: str, start: int, quote: str) -> int | None:
+    """Where the record that begins at ``start`` ends: a line end with an even number of quotes before it."""
+    quotes = 0
+    for found in _LINE_END.finditer(text, start):
+        quotes += text.count(quote, start, found.start()) if quote else 0
         if quotes % 2 == 0:
-            return end
-        position = end + 1
+            return found.start()
+        start = found.end()
+    return None
 
 
-def _delimiter(record: str) -> str:
-    """The delimiter that occurs most often outside quotes; a comma if none does."""
-    outside = "".join(record.split('"')[::2])
-    return max(_DELIMITERS, key=outside.count)
+def _delimiter(record: str, form: CsvForm, where: str) -> str:
+    """The stated delimiter, or the one that occurs most often outside quotes; a comma if none does."""
+    outside = "".join(record.split(form.quote)[::2]) if form.quote else record
+    found = max(_DELIMITERS, key=outside.count)
+    if form.delimiter is None:
+        return found
+    if form.delimiter not in outside and found in outside:
+        raise SourceError(
+            f"{where} has {found!r} between its names, it seems, and not {form.delimiter!r}, as "
+            f"delimiter={form.delimiter!r} says."
+        )
+    return form.delimiter

@@ -22,8 +22,9 @@ import sqlglot
 import sqlglot.expressions as exp
 
 from dpsyn_sql.errors import SourceError
+from dpsyn_sql.source import file_options, traces
 from dpsyn_sql.source import query_words as words
-from dpsyn_sql.source import traces
+from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.engine_syntax import (
     Name,
     Syntax,
@@ -34,7 +35,7 @@ from dpsyn_sql.source.engine_syntax import (
     windows_fault,
 )
 from dpsyn_sql.source.names import Identity, Namespace, fold, shorten
-from dpsyn_sql.source.origins import Origins, Place, origins_of
+from dpsyn_sql.source.origins import Origins, origins_of
 from dpsyn_sql.source.query_tree import (
     PARSER_TROUBLE,
     Node,
@@ -52,6 +53,7 @@ from dpsyn_sql.source.query_tree import (
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 _DEEPEST_VIEW = 32
+_PLAIN = CsvForm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class QueryCatalog(Protocol):
     def find(self, parts: tuple[str, ...], scope: Namespace | None) -> CatalogRelation | None:
         """The relation a reference means, looked up in a view's own schema if ``scope`` is given."""
 
-    def file(self, path: str) -> Fragment | None:
+    def file(self, path: str, form: CsvForm) -> Fragment | None:
         """The SQL after FROM that reads a file, with nothing guessed from its rows; None if missing."""
 
     def syntax(self, sql: str) -> Syntax | None:
@@ -90,7 +92,8 @@ class QueryCatalog(Protocol):
 class CheckedQuery:
     """A query fit to be put after FROM in brackets: every name in full, views written out.
 
-    ``relations`` and ``files`` are everything it reads, views and public tables included;
+    ``relations`` and ``files`` are everything it reads, views and public tables included; ``forms`` are the
+    files with how each is written, one that is read twice twice;
     ``public`` are the tables that the owner calls public. ``multiplies`` says that one row of the
     private table can become several rows of the result (a join, or UNION ALL of a table with itself).
     ``ordered``: a window function puts rows into an order, so that none of them may hold a VARIANT.
@@ -102,6 +105,7 @@ class CheckedQuery:
     public: tuple[Identity, ...]
     multiplies: bool
     ordered: bool = False
+    forms: tuple[tuple[str, CsvForm], ...] = ()
 
 
 def check_query(
@@ -145,15 +149,18 @@ def check_view(
 def origins(
     source: str | CatalogRelation,
     catalog: QueryCatalog,
-    types: Callable[[Place], Mapping[str, str]],
+    types: Callable[[Identity | Fragment], Mapping[str, str]],
 ) -> dict[str, Origins] | None:
     """Where each column of a query or a view comes from (``source/origins.py``); None if it cannot be
-    followed. ``types``: the columns of a table or of the files of a path, with their types."""
+    followed. ``types``: the columns of a table, or of the files that a call reads, with their types."""
     check = _Check(catalog, frozenset(), trusted=False, unit=None)
     with contextlib.suppress(SourceError):
         tree = parsed(source) if isinstance(source, str) else _whole(source)
         check._bind(tree, None if isinstance(source, str) else source.identity[:2])
-        return origins_of(tree, check.tokens, types)
+        calls = {path: check.calls[token] for token, path in check.tokens.items()}
+        return origins_of(
+            tree, check.tokens, lambda place: types(calls[place] if isinstance(place, str) else place)
+        )
     return None
 
 
@@ -197,8 +204,9 @@ class _Check:
     unit: str | None
     relations: dict[Identity, None] = field(default_factory=dict)
     used_public: dict[Identity, None] = field(default_factory=dict)
-    files: dict[str, Fragment] = field(default_factory=dict)
+    files: list[tuple[str, CsvForm]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, Fragment] = field(default_factory=dict)
     known: dict[Name, bool] = field(default_factory=dict)
     windows: list[Node] = field(default_factory=list)
 
@@ -219,10 +227,12 @@ class _Check:
         for token, part in completed.items():
             text = text.replace(ident(token), part)
         several = self._judge_again(text)
-        for token, path in self.tokens.items():
-            text = text.replace(ident(token), self.files[path])
-        read = (tuple(self.relations), tuple(self.files), tuple(self.used_public))
-        return CheckedQuery(Fragment(text), *read, several, ordered=bool(self.windows))
+        for token, call in self.calls.items():
+            text = text.replace(ident(token), call)
+        paths = dict.fromkeys(path for path, _ in self.files)
+        read = (tuple(self.relations), tuple(paths), tuple(self.used_public))
+        forms = tuple(self.files)
+        return CheckedQuery(Fragment(text), *read, several, ordered=bool(self.windows), forms=forms)
 
     def _judge_again(self, text: str) -> bool:
         """What DuckDB's parser sees in the printed text must be allowed too; whether rows can multiply."""
@@ -310,35 +320,31 @@ class _Check:
                 )
 
     def _bind_function(self, table: exp.Table, scope: Namespace | None) -> None:
-        """``read_parquet('path')`` and ``read_csv('path')`` with nothing else are files."""
+        """``read_parquet('path')`` and ``read_csv('path', ...)`` with constant options are files."""
         call = table.this
         name = fold(call.name if isinstance(call, exp.Anonymous) else call.sql_name())
         given = [
             value for value in (call.args.get("this"), *call.expressions) if isinstance(value, exp.Expression)
         ]
-        path = given[0].name if len(given) == 1 and given[0].is_string else None
-        if name in ("read_parquet", "read_csv") and path is not None:
-            if not self._bind_file(table, path):
+        path = given[0].name if given and given[0].is_string else None
+        if path is not None and (name == "read_csv" or (name == "read_parquet" and len(given) == 1)):
+            if not self._bind_file(table, path, file_options.csv_form_of(given[1:])):
                 raise SourceError(f"The query reads {shorten(path)!r}, which is not a file.")
         elif not self.trusted:
-            raise _refuse(
-                f"the table function {shorten(name)} (only read_parquet('path') and read_csv('path') without "
-                "options are allowed)"
-            )
+            raise _refuse(f"the table function {shorten(name)} ({file_options.ALLOWED})")
         elif name not in words.TABLE_FUNCTIONS_WITHOUT_FILES:
             raise SourceError(
-                f"The query uses the table function {shorten(name)}. Even with trust_query=True only "
-                "read_parquet('path') and read_csv('path') without options are allowed: others can read rows "
-                "to find their columns, before anything is charged."
+                f"The query uses the table function {shorten(name)}. Others can read rows to find their "
+                f"columns, before anything is charged; even with trust_query=True {file_options.ALLOWED}."
             )
 
-    def _bind_file(self, table: exp.Table, path: str) -> bool:
-        call = self.catalog.file(path)
+    def _bind_file(self, table: exp.Table, path: str, form: CsvForm = _PLAIN) -> bool:
+        call = self.catalog.file(path, form)
         if call is None:
             return False
         token = f"dpsyn_file_{uuid.uuid4().hex}"
-        self.files[path] = call
-        self.tokens[token] = path
+        self.files.append((path, form))
+        self.tokens[token], self.calls[token] = path, call
         if not table.alias:
             stem = path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "file"
             alias = exp.to_identifier(stem, quoted=True)

@@ -31,6 +31,7 @@ class Dialect:
             the number of the last start that is not above the key, NULL if there is none; each row stays one.
         text_bytes: text to bytes, which have no collation.
         text_of_bytes: such bytes to their text.
+        decimal_comma: whether numbers in text have a comma before their decimals.
         guarded_cast: (text, type) to a value, NULL if the text is not one.
         matches: (text, pattern of RE2) to whether all of the text fits the pattern.
         epoch: a moment to whole units since 1970-01-01: microseconds, or (True) nanoseconds.
@@ -51,6 +52,19 @@ class Dialect:
     matches: Callable[[str, str], Fragment]
     epoch: Callable[[str, bool], Fragment]
     lot: Callable[[Sequence[str], str, int], Fragment]
+    decimal_comma: bool = False
+
+    def number_text(self, text: str) -> Fragment:
+        """Text of a file, with a point where its numbers have a comma, and the other way round: a number with
+        points between its thousands is then none."""
+        if not self.decimal_comma:
+            return Fragment(text)
+        number = self.matches(text, "[-+ 0-9.,eE]*")
+        return Fragment(f"CASE WHEN {number} THEN translate({text}, '.,', ',.') ELSE {text} END")
+
+    def text_as(self, text: str, kind: str) -> Fragment:
+        """Text of a file as a value of a type; NULL if it is not one."""
+        return self.guarded_cast(self.number_text(text), kind)
 
     def code_type(self, size: int) -> Fragment:
         """The smallest type that holds the codes 0..size-1.

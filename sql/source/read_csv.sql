@@ -3,7 +3,8 @@
     that failed on a line would tell that the line exists). One thread: the parallel reader fails on
     padded lines beside quoted line ends.
     in:  paths (text literals joined by commas), columns ('name': 'VARCHAR' pairs joined by commas),
-         delimiter, compression (text literals), strict (0, or 1: a line that is no CSV is an error)
+         delimiter, quote, escape, encoding, compression (text literals), null (text literals in brackets),
+         skip (lines before the header), strict (0, or 1: a line that is no CSV is an error)
     out: the columns of the header
 #}
 read_csv(
@@ -12,15 +13,15 @@ read_csv(
     ],
     auto_detect = FALSE,
     header = TRUE,
-    skip = 0,
+    skip = {{ skip }},
     columns = {
     {{ columns }}
     },
     delim = {{ delimiter }},
-    quote = '"',
-    escape = '"',
+    quote = {{ quote }},
+    escape = {{ escape }},
     comment = '',
-    nullstr = '',
+    nullstr = {{ null }},
     allow_quoted_nulls = TRUE,
 {% if strict %}
     null_padding = FALSE,
@@ -33,7 +34,7 @@ read_csv(
     strict_mode = FALSE,
     parallel = FALSE,
     compression = {{ compression }},
-    encoding = 'utf-8',
+    encoding = {{ encoding }},
     normalize_names = FALSE,
     union_by_name = FALSE,
     hive_partitioning = FALSE,

@@ -110,6 +110,19 @@ CSV = {
     "columns": F("'x': 'VARCHAR'"),
     "delimiter": literal(";"),
     "compression": literal("gzip"),
+    "quote": literal('"'),
+    "escape": literal('"'),
+    "null": literal(""),
+    "skip": 0,
+    "encoding": literal("utf-8"),
+}
+CSV_AS_STATED = {
+    **CSV,
+    "quote": literal("'"),
+    "escape": literal("\\"),
+    "null": F("['', 'NA']"),
+    "skip": 2,
+    "encoding": literal("latin-1"),
 }
 DAY = (Column("id", "INTEGER"), Column('d"', "DATE"), Column("place0", "VARCHAR"))
 
@@ -655,7 +668,11 @@ EXAMPLES = {
         "": {"columns": [F('v0 AS "a"'), F('v1 AS "b"')], "frame": qualified("temp", "main", "x")}
     },
     "source/parquet_names": {"": {"path": literal("x")}},
-    "source/read_csv": {"": {**CSV, "strict": 0}, "strict": {**CSV, "strict": 1}},
+    "source/read_csv": {
+        "": {**CSV, "strict": 0},
+        "strict": {**CSV, "strict": 1},
+        "as stated": {**CSV_AS_STATED, "strict": 0},
+    },
     "source/parquet_rows": {"": {"paths": [literal("a"), literal("b")]}},
     "source/parquet_slice": {"": {"path": literal("a"), "start": 0, "stop": 7}},
     "source/read_parquet": {"": {"paths": comma([literal("a"), literal("b")])}},

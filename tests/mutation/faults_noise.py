@@ -92,7 +92,7 @@ FAULTS = (
     fault(
         "permute-and-flip in a GDP account",
         GDP_CHOICES,
-        (NOISE, 'dp.max_divergence() if kind == "pure" else', "dp.max_divergence() if kind else"),
+        (NOISE, 'max_divergence() if kind == "pure" else', "max_divergence() if kind else"),
     ),
     fault(
         "pure release of a GDP account priced at half its square",

@@ -44,6 +44,22 @@ FAULTS = (
             "in self._defined.items() if False",
         ),
     ),
+    fault(
+        "an evaluation does not say what it left out",
+        "tests/unit/evaluation/test_evaluation_session.py"
+        "::test_what_a_release_excluded_is_left_out_and_named",
+        (
+            "dpsyn_sql/evaluation/pair.py",
+            "lacking = [column.name for column in found",
+            "lacking = [column.name for column in () and found",
+        ),
+    ),
+    fault(
+        "an evaluation takes a reference that was left out for a key",
+        "tests/unit/evaluation/test_evaluation_database.py"
+        "::test_what_a_release_of_a_database_excluded_is_left_out_and_named",
+        ("dpsyn_sql/evaluation/database.py", "if made.issuperset(map(fold, one.columns))]", "if made]"),
+    ),
     # -- what our SQL would call, or read, instead of what it means ----------------------------------
     fault(
         "registered overloads of built-in functions called",

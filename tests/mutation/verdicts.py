@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # What takes seconds to load and is not ours is loaded once; the package itself never is.
-HEAVY = ("pytest", "hypothesis", "duckdb", "opendp.prelude", "pandas", "scipy.stats", "scipy.optimize")
+HEAVY = ("pytest", "hypothesis", "duckdb", "opendp.measurements", "pandas", "scipy.stats", "scipy.optimize")
 HEAVY += ("sqlglot", "jinja2", "pydantic", "rich.progress", "dp_accounting.pld.privacy_loss_distribution")
 
 

@@ -57,7 +57,7 @@ releases: {monthly: {source: s, output: "of-{period}.csv", cadence: month, start
 """
 
 
-@pytest.mark.parametrize("command", [["--help"], ["ledger", "show"], ["run"], ["status"]])
+@pytest.mark.parametrize("command", [["--help"], ["--version"], ["ledger", "show"], ["run"], ["status"]])
 def test_quick_commands_import_no_database_and_no_statistics(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dpsyn.yml").write_text(NOTHING_DUE)
@@ -70,6 +70,18 @@ def test_quick_commands_import_no_database_and_no_statistics(tmp_path, monkeypat
         f"print([m for m in {HEAVY} if m in sys.modules and m not in ('jinja2', 'pydantic', 'yaml')])"
     )
     assert python(code).splitlines()[-1] == "[]"
+
+
+def test_a_release_loads_nothing_that_it_does_not_use(tmp_path):
+    """What libraries take for optional, and load where it is installed."""
+    (tmp_path / "t.csv").write_text("a\n" + "x\ny\n" * 50)
+    code = (
+        "import sys, warnings, dpsyn_sql; warnings.simplefilter('ignore')\n"
+        f"dpsyn_sql.release(None, {str(tmp_path / 't.csv')!r}, into={str(tmp_path / 'u.csv')!r})\n"
+        "print([m for m in ('sklearn', 'polars', 'matplotlib', 'pyspark') if m in sys.modules])"
+    )
+    assert python(code).splitlines()[-1] == "[]"
+    assert (tmp_path / "u.csv").exists()
 
 
 def test_every_public_name_is_listed_and_there():

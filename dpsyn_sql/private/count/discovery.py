@@ -97,7 +97,7 @@ class SqlDiscoveryCounter(TreeCounter):
 
     def types(self, query: TypesQuery) -> NDArray[np.int64]:
         """Distinct units per class of text, int64[len(CLASSES)]. PRIVATE."""
-        trimmed = Fragment(f"trim({ident(query.attr)})")
+        trimmed = self._dialect.number_text(f"trim({ident(query.attr)})")
         code = Fragment(f"CAST({text_class_expression(_VALUE, self._dialect)} AS BIGINT)")
         tally = self._counted("types", trimmed, supported_type("VARCHAR", query.attr), code)
         return self._summed(tally, len(CLASSES), step="counting units per type of text")

@@ -187,7 +187,7 @@ def keyed_rows(
 
 def read_as(kind: SqlType, value: Fragment, dialect: Dialect, *, csv: bool) -> Fragment:
     """A value of its type; of a CSV file text that cannot be read so is NULL."""
-    return dialect.guarded_cast(value, kind.sql) if csv and kind.family != "text" else value
+    return dialect.text_as(value, kind.sql) if csv and kind.family != "text" else value
 
 
 def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:

@@ -52,7 +52,7 @@ def encode_expression(
         return leaf_code(attribute, column, dialect)
     kind = attribute.type
     if from_text and kind.family != "text":
-        column = dialect.guarded_cast(column, kind.sql)
+        column = dialect.text_as(column, kind.sql)
     if _is_one_of_two(attribute):
         return _one_of_two(attribute, column)
     return _or_missing(attribute, column, _present(attribute, kind, column, dialect))
@@ -283,7 +283,7 @@ def named_columns(attribute: Attribute, name: str, dialect: Dialect, *, csv: boo
         return value_columns(attribute, name, dialect, csv=csv)
     kind = attribute.type
     column = attribute.value
-    read = dialect.guarded_cast(column, kind.sql) if csv and kind.family != "text" else column
+    read = dialect.text_as(column, kind.sql) if csv and kind.family != "text" else column
     return [Fragment(f"{read} AS {name}")]
 
 

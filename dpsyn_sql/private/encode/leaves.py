@@ -28,7 +28,7 @@ def value_columns(attribute: Attribute, column: str, dialect: Dialect, *, csv: b
     made = []
     for place, one in enumerate(attribute.columns):
         read = csv and one.type.family != "text"
-        value = dialect.guarded_cast(one.value, one.type.sql) if read else one.value
+        value = dialect.text_as(one.value, one.type.sql) if read else one.value
         made.append(Fragment(f"{value} AS {column}_{place}"))
     return made
 

@@ -123,7 +123,7 @@ def _window(
         )
     value = ident(column.name)
     if text:
-        value = dialect.guarded_cast(value, reads)
+        value = dialect.text_as(value, reads)
     edges = [_EDGES[reads](moment) for moment in moments]
     inside = _between(value, edges[window.index], edges[-1])
     sliced = Sliced(window, column.name, reads)
@@ -185,7 +185,7 @@ def _partition(
             f"whole numbers, BOOLEAN (true, false) or DATE (2013-01-31). {_ADVICE}"
         )
     if text:
-        value = dialect.guarded_cast(value, kind.sql)
+        value = dialect.text_as(value, kind.sql)
     spelled, constant = found
     return Sliced(partition, column.name, family, spelled), Fragment(f"{value} = {constant}")
 
@@ -206,7 +206,7 @@ def _constant(kind: SqlType, text: str) -> tuple[str, Fragment] | None:
     return None
 
 
-def typed_relation(relation: Relation, shape: Shape) -> Relation:
+def typed_relation(relation: Relation, shape: Shape, dialect: Dialect = DUCKDB) -> Relation:
     """The relation of a CSV file with its measured columns read strictly (``on_error="fail"``); others stay
     text, and nothing reads them.
 
@@ -220,6 +220,7 @@ def typed_relation(relation: Relation, shape: Shape) -> Relation:
         kind, name = types.get(column.name), ident(column.name)
         # Empty text is NULL already; text of spaces alone is empty too.
         typed = kind is not None and kind.family != "text"
-        value = f"CAST(nullif(trim({name}), '') AS {kind.sql})" if typed and kind is not None else name
+        text = dialect.number_text(f"nullif(trim({name}), '')")
+        value = f"CAST({text} AS {kind.sql})" if typed and kind is not None else name
         columns.append(Fragment(f"{value} AS {name}"))
     return replace(relation, sql=render("encode/strict", relation=relation.sql, columns=columns), strict=True)

@@ -1,5 +1,8 @@
 """Integer noise, private choices by OpenDP, and rows drawn at random. No seed can be given: the randomness is
-the operating system's, or that of OpenDP's generator, which the operating system seeds."""
+the operating system's, or that of OpenDP's generator, which the operating system seeds.
+
+Of OpenDP the modules are imported that are used: its prelude loads scikit-learn and Polars wherever they are
+installed, which takes longer than a small release."""
 
 from __future__ import annotations
 
@@ -9,8 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_top_k
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import enable_features
+from opendp.typing import i64
 
 from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
@@ -23,7 +31,7 @@ MOST_ROWS = 2**58
 """A count above it is taken for this one, so that neither steps of a lattice nor their noise overflow. That
 moves no two counts further apart, and no table has so many rows."""
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 _KEPT = 100
 """Mechanisms that are kept. A mechanism has no state: each call draws fresh noise. Making one is slow."""
@@ -36,19 +44,19 @@ _AT_ONCE = 20_000
 
 _RANDOM = random.SystemRandom()
 
-_COUNTS = dp.vector_domain(dp.atom_domain(T=dp.i64))
+_COUNTS = vector_domain(atom_domain(T=i64))
 
 
 @lru_cache(maxsize=_KEPT)
 def gaussian_mechanism(sigma: float) -> Any:
     """OpenDP's discrete Gaussian on integer vectors; ``.map(l2)`` is its rho."""
-    return dp.m.make_gaussian(_COUNTS, dp.l2_distance(T=float), sigma)
+    return make_gaussian(_COUNTS, l2_distance(T=float), sigma)
 
 
 @lru_cache(maxsize=_KEPT)
 def laplace_mechanism(scale: float) -> Any:
     """OpenDP's discrete Laplace on integer vectors; ``.map(l1)`` is its epsilon."""
-    return dp.m.make_laplace(_COUNTS, dp.l1_distance(T=dp.i64), scale)
+    return make_laplace(_COUNTS, l1_distance(T=i64), scale)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -58,8 +66,8 @@ def selection_mechanism(scale: float, kind: Kind, number: int) -> Any:
     Under zero-concentrated divergence it is the exponential mechanism (probabilities
     proportional to exp(score / scale)) peeled ``number`` times, under max divergence permute-and-flip.
     """
-    measure = dp.max_divergence() if kind == "pure" else dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_top_k(_COUNTS, dp.linf_distance(T=dp.i64), measure, number, scale)
+    measure = max_divergence() if kind == "pure" else zero_concentrated_divergence()
+    return make_noisy_top_k(_COUNTS, linf_distance(T=i64), measure, number, scale)
 
 
 class ExactNoise:

@@ -6,6 +6,8 @@ import duckdb
 import pytest
 from support.commands import run
 
+import dpsyn_sql
+
 DOMAIN = """
 columns:
   n: {type: numeric, lower: 0, upper: 9}
@@ -34,6 +36,13 @@ def test_release_writes_table_and_certificate(folder):
     certificate = json.loads((folder / "c.json").read_text())
     assert certificate["guarantee"]["epsilon"] <= 2 and certificate["sampling"]["rows"] == rows
     assert "\r" not in result.output and "\x1b" not in result.output
+
+
+def test_the_versions_that_are_installed():
+    told = run("--version")
+    assert told.exit_code == 0
+    assert told.stdout == f"dpsyn_sql {dpsyn_sql.__version__}, DuckDB {duckdb.__version__}\n"
+    assert "--version" in run("--help").stdout
 
 
 def test_the_same_command_again_replays_at_no_cost(folder):

@@ -323,6 +323,27 @@ def constrained(con, schema):
     )
 
 
+def test_what_a_release_of_a_database_excluded_is_left_out_and_named(tmp_path):
+    """A column, and a foreign key that is not the one to the parent; other keys tell whose row it is."""
+    with duckdb.connect() as con:
+        constrained(con, "main")
+        dpsyn_sql.release_database(
+            con, unit="people.person", tables=["people", "orders"], into="made", ledger=tmp_path / "ledger",
+            exclude=["orders.payer", "orders.before", "orders.good"], most={"orders": 5}, epsilon=20,
+        )  # fmt: skip
+        found = evaluate_database(con, "made", tables=["people", "orders"])
+        assert (
+            "orders: Not compared, because the synthetic table lacks them: 'before', 'payer', 'good'."
+            in found.notes
+        )
+        assert found.tables["keys"]["key"].tolist() == ["person", "id", "person"]
+        con.execute(
+            "CREATE SCHEMA cut; CREATE TABLE cut.people AS FROM made.people; CREATE TABLE cut.orders AS SELECT id FROM made.orders"
+        )
+        with pytest.raises(InputError, match="lacks 'person', which says whose row it is"):
+            evaluate_database(con, "cut", tables=["people", "orders"])
+
+
 def test_links_come_from_the_catalog_and_references_are_compared_by_what_they_name():
     with duckdb.connect() as con:
         constrained(con, "main")

@@ -99,6 +99,33 @@ def test_a_key_that_is_released_by_its_values_is_compared(con, tmp_path):
     assert columns_of(con, "days", "days2") == [TYPED[0]]
 
 
+def test_what_a_release_excluded_is_left_out_and_named(con, tmp_path):
+    """By the table that it wrote, in a database and in a file; a holdout needs no more columns either."""
+    domain = {
+        "columns": {
+            "a": {"type": "numeric", "lower": 0, "upper": 6},
+            "b": {"type": "categorical", "categories": [f"{CANARY}{i}" for i in range(3)]},
+        }
+    }
+    asked = {"domain": domain, "exclude": ["D"], "ledger": tmp_path / "ledger", "rows": 30}
+    for into in ("real2", tmp_path / "r.csv"):
+        dpsyn_sql.release(con, "real", into=into, version=str(into), **asked)
+        for held in (None, "SELECT a, b FROM made", "SELECT b, d, a FROM made"):
+            with opened(con, "real", str(into), held) as session:
+                assert [column.name for column in session.columns] == ["a", "b"]
+                assert session.notes == ("Not compared, because the synthetic table lacks them: 'd'.",)
+    found = dpsyn_sql.evaluate(con, "real", "real2")
+    assert found.tables["columns"]["column"].tolist() == ["a", "b"]
+    assert "'d'" in found.summary()
+    for more, message in (
+        ({"unit": "d"}, "synthetic table lacks 'd', which says whose row it is"),
+        ({"never": ["d > DATE '2021-01-01'"]}, "d"),
+        ({"unit": "a", "order": "d"}, "order='d' is no column .* that is compared"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dpsyn_sql.evaluate(con, "real", "real2", **more)
+
+
 def test_codes_with_leading_zeros_stay_text(tmp_path):
     for name in ("r", "s"):
         (tmp_path / f"{name}.csv").write_text(
@@ -125,7 +152,7 @@ BAD = [
     (("real", "main.REAL"), "the same table"),
     (("real", "made", "memory.main.made"), "synthetic='made' and holdout='memory.main.made' are the same"),
     (("SELECT a FROM real", "SELECT  a\nFROM real"), "the same table"),
-    (("real", "SELECT a, b FROM made"), 'synthetic lacks \'d\'.*SELECT "a", "b" FROM'),
+    (("real", "SELECT a, b, d AS e FROM made"), "lacks 'd'; synthetic has 'e'.*SELECT \"a\", \"b\" FROM"),
     (("real", "SELECT *, 1 AS more FROM made"), "synthetic has 'more', which real lacks"),
     (("real", "made", "SELECT a FROM made"), "holdout lacks"),
     (("real", "SELECT 1 AS other"), "no column in common.*right pair"),
