@@ -76,6 +76,6 @@ def _made(owner: duckdb.DuckDBPyConnection) -> str:
         return name
 
     with contextlib.closing(owner.cursor()) as cursor:
-        cursor.create_function(name, mark, [], "VARCHAR")  # type: ignore[arg-type]
+        cursor.create_function(name, mark, [], "VARCHAR")
     _marks[name] = mark
     return name
