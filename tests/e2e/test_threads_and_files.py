@@ -66,6 +66,7 @@ def test_cursors_of_a_database_in_memory_share_one_ledger():
         for number in range(2):
             released(con.cursor(), f"o{number}", version=str(number), epsilon=1)
         ledger = existing_memory_ledger(instance_of(con))
+        assert ledger is not None
         assert [one.version for one in ledger.overview().releases] == ["0", "1"]
         assert released(con, "o1", version="1", epsilon=1).replayed
         (account,) = ledger.overview().accounts
