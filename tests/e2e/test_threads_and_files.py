@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.engines import callers_instance
 from dpsyn_sql.engines.callers_instance import instance_of
 from dpsyn_sql.engines.open_files import still_open
 from dpsyn_sql.ledger.locations import existing_memory_ledger
@@ -65,6 +66,7 @@ def test_cursors_of_a_database_in_memory_share_one_ledger():
         for number in range(2):
             released(con.cursor(), f"o{number}", version=str(number), epsilon=1)
         ledger = existing_memory_ledger(instance_of(con))
+        assert ledger is not None
         assert [one.version for one in ledger.overview().releases] == ["0", "1"]
         assert released(con, "o1", version="1", epsilon=1).replayed
         (account,) = ledger.overview().accounts
@@ -76,7 +78,14 @@ def test_cursors_of_a_database_in_memory_share_one_ledger():
         assert len(ledger.overview().releases) == 2
 
 
-def test_threads_that_begin_at_once_have_one_ledger_in_memory():
+def test_threads_that_begin_at_once_have_one_ledger_in_memory(monkeypatch):
+    looks, find = [], callers_instance._found
+
+    def found(engine):
+        looks.append(callers_instance._marking.locked())
+        return find(engine)
+
+    monkeypatch.setattr(callers_instance, "_found", found)
     with duckdb.connect() as con:
         cursors = [con.cursor() for _ in range(THREADS)]
         names = [None] * THREADS
@@ -85,6 +94,7 @@ def test_threads_that_begin_at_once_have_one_ledger_in_memory():
             names[number] = instance_of(cursors[number], marked=True)
 
         assert together(work) == [] and len(set(names)) == 1 and names[0]
+    assert looks == [True] * THREADS
 
 
 @pytest.mark.skipif(not hasattr(duckdb, "ResourceInUseException"), reason="this DuckDB lets threads wait")

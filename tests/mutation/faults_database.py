@@ -41,7 +41,9 @@ FAULTS = (
         f"{WHOLE}::test_a_failure_leaves_everything_as_it_was[schema-False]",
         (
             "dpsyn_sql/rows/write/outputs.py",
-            "            for kept in models:\n                persist(engine, database, kept)",
+            "        for kept in models:\n            persist(engine, database, kept)",
+            "        engine.execute('COMMIT', step=_WRITING)\n"
+            "        engine.execute('BEGIN TRANSACTION', step=_WRITING)\n"
             "        for kept in models:\n            persist(engine, database, kept)",
         ),
     ),

@@ -16,6 +16,9 @@ HOSTILE = "tests/e2e/test_hostile_catalog.py"
 FOLDERS = "dpsyn_sql/common/folders.py"
 LEFT_BEHIND = "tests/unit/test_folders.py"
 LINKS = "tests/e2e/test_paths_through_links.py"
+THREADS = "tests/e2e/test_threads_and_files.py"
+COMMITTED = "tests/sql/test_committed.py"
+OUTPUTS = "dpsyn_sql/rows/write/outputs.py"
 
 FAULTS = (
     fault(
@@ -125,6 +128,75 @@ FAULTS = (
             "dpsyn_sql/private/encode/leaves.py",
             "str(dialect.text_bytes(literal(start))) if texts",
             "str(literal(start)) if texts",
+        ),
+    ),
+    # -- threads and files --------------------------------------------------------------------------
+    fault(
+        "a renamed database is read under another ledger",
+        f"{THREADS}::test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit[t-renamed]",
+        (
+            "dpsyn_sql/engines/open_files.py",
+            "    except OSError:\n        return False\n",
+            "    except OSError:\n        return True\n",
+        ),
+    ),
+    fault(
+        "a replaced database is read under another ledger",
+        f"{THREADS}::test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit[t-replaced]",
+        (
+            "dpsyn_sql/engines/open_files.py",
+            "                return True\n    return False\n",
+            "                return True\n    return True\n",
+        ),
+    ),
+    fault(
+        "each cursor has a ledger in memory",
+        f"{THREADS}::test_cursors_of_a_database_in_memory_share_one_ledger",
+        (
+            "dpsyn_sql/engines/callers_instance.py",
+            "    return names[0] if names else None\n",
+            "    return None\n",
+        ),
+    ),
+    fault(
+        "threads that begin at once name an instance twice",
+        f"{THREADS}::test_threads_that_begin_at_once_have_one_ledger_in_memory",
+        (
+            "dpsyn_sql/engines/callers_instance.py",
+            "    with _marking:\n",
+            "    with contextlib.nullcontext():\n",
+        ),
+    ),
+    fault(
+        "a busy connection called closed",
+        f"{THREADS}::test_a_connection_that_another_thread_uses_is_refused_in_one_sentence",
+        (
+            "dpsyn_sql/engines/reader.py",
+            "            if failure.kind == _BUSY:\n",
+            "            if failure.kind == '':\n",
+        ),
+    ),
+    fault(
+        "a transaction that was crossed is not tried again",
+        f"{COMMITTED}::test_it_is_tried_again_until_the_other_transaction_has_ended",
+        (OUTPUTS, "if failure.kind not in CONFLICTS or pause is None:", "if failure.kind or pause is None:"),
+    ),
+    fault(
+        "releases of two threads write at once",
+        f"{COMMITTED}::test_releases_of_one_process_write_one_after_another",
+        (
+            OUTPUTS,
+            "            with _one_writer, engine.transaction():\n",
+            "            with engine.transaction():\n",
+        ),
+    ),
+    fault(
+        "a crossed transaction called a name that has appeared",
+        f"{COMMITTED}::test_a_transaction_that_is_crossed_each_time_says_so_and_leaves_nothing",
+        (
+            OUTPUTS,
+            '    if failure.kind in CONFLICTS:\n        raise PublishError(crossed(f"The {what}',
+            '    if not failure.kind:\n        raise PublishError(crossed(f"The {what}',
         ),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
