@@ -54,8 +54,8 @@ class SqliteEntry:
 
     ``replayed``: the debit was found, not made; nothing was charged this time. ``account``: the
     account as it was after the debit. ``debited_on``: the UTC day of the debit, which is public; the second
-    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within its panel, in words;
-    ``cost`` in units, None for a debit that was found.
+    stays in the ledger, since two of them show how long a run took. ``told``: what a new debit costs within
+    its panel, in words; ``cost`` in units, None for a debit that was found.
     """
 
     def __init__(
