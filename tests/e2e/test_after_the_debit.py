@@ -215,4 +215,4 @@ def test_sql_and_a_schedule_tell_it_too(con, monkeypatch, tmp_path):
         (outcome,) = run("dpsyn.yml", now=due).outcomes
     for told in (str(caught.value), outcome.message):
         assert "stays charged (epsilon=" in told and UPGRADE in told and SECRET not in told
-    assert run("dpsyn.yml", now=due).outcomes[0].result == "done"
+    assert run("dpsyn.yml", now=due).outcomes[0].result == "published"
