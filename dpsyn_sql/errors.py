@@ -16,6 +16,7 @@
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
     ├── ScheduleLocked             another run of a schedule is charging the same ledger
+    ├── ReleaseUnfinished          a release ended after its debit; the same call goes on at no cost
     ├── PublishError               the output appeared or vanished after the debit; a retry is free
     ├── EngineFailure              a statement of ours failed in the database (its own text is withheld)
     └── InternalError              a broken promise between our own parts: please report it
@@ -30,15 +31,17 @@ from __future__ import annotations
 
 import functools
 import numbers
+import traceback
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _SHOWN = 200
+_PACKAGE = Path(__file__).resolve().parent
 
 
 class DpsynError(Exception):
@@ -144,6 +147,11 @@ class PublishError(DpsynError):
     """
 
 
+class ReleaseUnfinished(DpsynError):
+    """A release ended after its debit, for a reason that should have been found before, or for want of memory
+    or of a file. The message says what stays charged; the same call goes on at no further cost."""
+
+
 class EngineFailure(DpsynError):
     """A statement of ours failed in the database.
 
@@ -166,14 +174,16 @@ class InternalError(DpsynError):
 def hides_own_frames(function: Callable[P, R]) -> Callable[P, R]:
     """Let what is wrong with a call of ``function`` reach the caller without our frames and without a chain.
 
-    A failure of the database or of our own parts keeps its frames: they say where to look.
+    A failure of the database or of our own parts keeps its frames: they say where to look. What it came from
+    can quote values of the source, so it is not chained.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
         try:
             return function(*args, **given)
-        except (EngineFailure, InternalError):
+        except (EngineFailure, InternalError) as error:
+            error.__cause__ = error.__context__ = None
             raise
         except DpsynError as error:
             refused = error
@@ -184,6 +194,23 @@ def hides_own_frames(function: Callable[P, R]) -> Callable[P, R]:
             del refused  # with its traceback it would keep the arguments alive
 
     return call
+
+
+def unexpected(error: BaseException) -> str:
+    """An error that nobody has foreseen, without its text."""
+    return (
+        f"Something unexpected happened ({type(error).__name__}){place_of(error)}. This is a fault of "
+        "dpsyn_sql: please report it with this line."
+    )
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of this package on the way to an error, in words; empty if there is none."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(_PACKAGE):
+            return f" in {path.relative_to(_PACKAGE).as_posix()}, line {frame.lineno}"
+    return ""
 
 
 def said(argument: object) -> str:

@@ -2,7 +2,8 @@
 
 Uses the optional package dp-accounting (Google), which follows Koskela, Jalko and Honkela (2020)
 and Doroshenko et al. (2022). It treats a private choice as plain epsilon-DP, which can cost more than the
-account charges, so neither bound is always the smaller one and the minimum of both is reported.
+account charges, so neither figure is always the smaller one. Its rounding is estimated, not bounded: what is
+claimed is the account's own bound, and this one stands beside it.
 """
 
 from __future__ import annotations

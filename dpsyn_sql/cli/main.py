@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from importlib import metadata
 from pathlib import Path
@@ -44,11 +45,15 @@ from dpsyn_sql.cli.output import (
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
 from dpsyn_sql.cli.timings import Timings, timed
-from dpsyn_sql.errors import DpsynError, InputError
+from dpsyn_sql.errors import DpsynError, InputError, unexpected
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.request import Request
 
 _JSON = "--json"
+_GOES_ON = (
+    "What was charged stays charged, and the same command goes on at no further cost, also after an upgrade "
+    "of dpsyn_sql that mends the fault."
+)
 
 
 class Commands(TyperGroup):
@@ -71,7 +76,17 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             _tell(error, ctx.meta[_JSON])
-            raise
+            if _is_end(error):
+                raise
+            message = f"{unexpected(error)} `dpsyn ledger show` says what was charged. {_GOES_ON}"
+        print_error(ctx.meta[_JSON], "InternalError", message, ExitCode.FAILED)
+        raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _is_end(error: Exception) -> bool:
+    """Whether it is an exit, help or an end of the output, which the library knows itself."""
+    broken = isinstance(error, OSError) and error.errno == errno.EPIPE
+    return broken or isinstance(error, typer.Exit | typer.Abort) or hasattr(error, "format_message")
 
 
 def _tell(error: Exception, as_json: bool) -> None:

@@ -51,7 +51,7 @@ from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.marginals import total_error
-from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, progress_bar, telling_what_stays
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
@@ -80,6 +80,9 @@ def release_database(con: Connection, request: DatabaseRequest) -> DatabaseRelea
         PublishError: something else has appeared at ``into``; the debit stays, and the message says how
             another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
+        ReleaseUnfinished: memory or a file was wanting after the debit, which stays.
+        InternalError: a fault of ours. This and every other error after the debit says what was charged, and
+            that the same call goes on at no further cost.
         KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
     with (
@@ -100,7 +103,7 @@ def _begun(
 ) -> Iterator[tuple[DatabaseJob, SqliteLedger, ReleaseProgress]]:
     """As ``release.begun``."""
     with (
-        noting_interrupts() as progress,
+        telling_what_stays() as progress,
         progress_bar(LAST_PHASES),
         threadpool_limits(1, user_api="blas"),
         ExitStack() as opened,

@@ -44,7 +44,7 @@ from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.doubts import notes_on, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, noting_interrupts, progress_bar
+from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, progress_bar, telling_what_stays
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.engine import SourceEngine
 
@@ -73,6 +73,9 @@ def release(con: Connection, request: Request) -> Release:
         PublishError: something else has appeared at ``into``; the debit stays, and the message says how
             another ``into`` costs nothing more.
         EngineFailure: a statement failed in the database; the debit stays.
+        ReleaseUnfinished: memory or a file was wanting after the debit, which stays.
+        InternalError: a fault of ours. This and every other error after the debit says what was charged, and
+            that the same call goes on at no further cost.
         KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
     if request.asks_total:
@@ -89,7 +92,7 @@ def release(con: Connection, request: Request) -> Release:
 def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger, ReleaseProgress]]:
     """The job of a call and its ledger, before the debit; and how far it comes, for interrupts and a bar."""
     with (
-        noting_interrupts() as progress,
+        telling_what_stays() as progress,
         progress_bar(LAST_PHASES),
         # Fits are small: on busy cores the threads of the linear algebra library would wait for each other.
         threadpool_limits(1, user_api="blas"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
 
     from dpsyn_sql.planning.row_labels import RowLabel
 
+_LARGEST_RESIDUAL = 2**61
+_UNITS_IN_A_CELL = 2**26
 _ROUNDING = 1 / 12
 # Variance of rounding to whole units.
 
@@ -107,6 +109,18 @@ class NoisyResidual:
     values: NDArray[np.int64]
     scale: float
     maps: tuple[Map | None, ...] = ()
+
+
+def largest_count(shape: Sequence[int]) -> int:
+    """The count at which the cells of a table of this shape are cut, so that no residual reaches 2^61: the
+    largest is prod 2 (k_i - 1) / 2 times the largest count (docs/privacy.md, "Residual marginals")."""
+    return 2 * _LARGEST_RESIDUAL // math.prod(2 * (size - 1) for size in shape)
+
+
+def holds_residuals(shape: Sequence[int], sensitivity: int) -> bool:
+    """Whether a cell of this many units can be told by residuals, each of which adds up to ``sensitivity``.
+    Larger tables are asked for whole."""
+    return largest_count(shape) >= _UNITS_IN_A_CELL * sensitivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The certificate of a release: all that a reader needs to judge the privacy claim.
 
-It holds public facts only. Its one timestamp is that of the debit; it has no durations.
+It holds public facts only. Its one date is the day of the debit; it has no times and no durations.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ NOT_PROMISED = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is claimed of a release: every bound that was computed, and the smallest.
+    """What is claimed of a release: every bound that was computed, and the proven one.
 
-    Each is rounded up to twelve digits: its text is not below the exact bound.
+    Each is rounded up to twelve digits: its text is not below the exact bound. That of a privacy loss
+    distribution stands beside it as a second opinion: its rounding is estimated, not bounded.
     """
 
     delta: float
@@ -58,12 +59,12 @@ class Claim:
 
     @property
     def epsilon(self) -> float:
-        """The smallest bound."""
-        return min(bound for bound in self.bounds.values() if bound is not None)
+        """The smallest proven bound."""
+        return min(bound for bound in (self.gdp, self.pure) if bound is not None)
 
 
 def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
-    """Epsilon of what was reserved before the run, by every available accountant.
+    """Epsilon of what was reserved before the run, by every available accountant; the account's is claimed.
 
     A pure budget is its own epsilon. Otherwise that of the account's kind, and, with the package
     dp-accounting and units of one row, the privacy loss distribution of the reserved events, both at the

@@ -1,4 +1,4 @@
-"""How far a release has come: a bar on a terminal, and a note on the KeyboardInterrupt that ends it."""
+"""How far a release has come: a bar on a terminal, and what the error or the interrupt says that ends it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from rich.text import Text
 
 from dpsyn_sql.common.progress import bar_is_free, in_words, listening, without_bar
 from dpsyn_sql.common.stopwatch import Stopwatch, Timing, stopwatch
+from dpsyn_sql.errors import DpsynError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.report.pace import Pace
+from dpsyn_sql.report.unfinished import after_debit, cost_of, stays, with_more
 
 LAST_PHASES = ("sample", "write")
 """The phases that end every release."""
@@ -102,10 +104,12 @@ def progress_bar(last: Sequence[str] = ()) -> Iterator[None]:
 
 
 class ReleaseProgress:
-    """How far a release has come; ``str()`` is the message if it ends here."""
+    """How far a release has come; ``str()`` is the message if it is interrupted here."""
 
     def __init__(self, watch: Stopwatch) -> None:
         self._where, self._charged, self._watch = "before anything was charged", "", watch
+        self._paid: dict[str, str] = {}
+        self._again, self._inside = "", False
 
     def timings(self) -> tuple[Timing, ...]:
         """PRIVATE, for the operator: where the time went up to now."""
@@ -114,20 +118,33 @@ class ReleaseProgress:
     def __str__(self) -> str:
         return " ".join([f"Interrupted {self._where}.", *([self._charged] if self._charged else [])])
 
+    def ended_by(self, error: Exception) -> Exception:
+        """The error that the call ends with. A refusal of a debit stays one; after another debit of this call
+        it says that this one stays, as every error does."""
+        if not self._paid:
+            return error
+        told = stays(self._paid, self._again)
+        if not self._inside and isinstance(error, DpsynError):
+            error.args = (with_more(error, told), *error.args[1:])
+            return error
+        return after_debit(error, told)
+
     @contextmanager
     def charging(
         self, name: str, opening: AbstractContextManager[SqliteEntry], *, kept: bool
     ) -> Iterator[SqliteEntry]:
         """Open the entry of a release; ``kept``: its ledger outlives the connection."""
-        again = "the same call" if kept else "the same call on the same connection"
-        again += " continues from here at no further cost."
+        self._again = "the same call" if kept else "the same call on the same connection"
+        again = f"{self._again} continues from here at no further cost."
         self._where = "while the ledger was being charged"
         self._charged = f"The ledger says whether the release {name!r} was charged; if so, {again}"
         with opening as entry:
+            self._paid[name], self._inside = cost_of(entry), True
             self._where = "while the source was being measured"
             before = "Nothing was charged this time: the" if entry.replayed else "The"
             self._charged = f"{before} release {name!r} stays charged; {again}"
             yield entry
+        self._inside = False
 
     def measured(self) -> None:
         """All answers are stored."""
@@ -143,13 +160,20 @@ class ReleaseProgress:
 
 
 @contextmanager
-def noting_interrupts() -> Iterator[ReleaseProgress]:
-    """An interrupt inside keeps its type and gets a note that says how far the release has come. What goes on
-    inside is timed."""
+def telling_what_stays() -> Iterator[ReleaseProgress]:
+    """Every error inside that follows a debit says what was charged and how to go on
+    (``report/unfinished.py``); an interrupt keeps its type and gets a note that says how far the release has
+    come. What goes on inside is timed."""
     with stopwatch() as watch:
         course = ReleaseProgress(watch)
         try:
             yield course
+            return
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(str(course))
             raise
+        except Exception as error:
+            ended = course.ended_by(error)
+            if ended is error:
+                raise
+        raise ended

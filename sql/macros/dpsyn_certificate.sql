@@ -22,7 +22,7 @@ words AS (
         (207, '$.guarantee.accounting', 'guarantee', 'accounting'),
         (208, '$.guarantee.rho', 'guarantee', 'rho, or mu^2/2'),
         (209, '$.guarantee.bounds.gdp', 'guarantee', 'epsilon by exact Gaussian accounting'),
-        (211, '$.guarantee.bounds.pld', 'guarantee', 'epsilon by the privacy loss distribution'),
+        (211, '$.guarantee.bounds.pld', 'guarantee', 'epsilon by the privacy loss distribution, whose rounding is estimated'),
         (212, '$.guarantee.bounds.pure', 'guarantee', 'epsilon of a pure budget'),
         (301, '$.budget.kind', 'budget', 'kind'),
         (302, '$.budget.reserved_units_of_1e-15', 'budget', 'reserved, in units of 1e-15'),

@@ -54,7 +54,44 @@ ORIGINS = "tests/unit/source/test_source_origins.py"
 STOPS = "tests/unit/ledger/test_ledger_stops.py"
 STOPPED = "dpsyn_sql/ledger/stops.py"
 
+AFTER = "tests/e2e/test_after_the_debit.py"
+STAYS = f"{AFTER}::test_an_error_says_what_stays_and_the_same_call_goes_on"
+UNFINISHED = "dpsyn_sql/report/unfinished.py"
+
 FAULTS = (
+    fault(
+        "an error after a debit does not say what stays",
+        STAYS,
+        ("dpsyn_sql/report/progress_bar.py", "return after_debit(error, told)", "return error"),
+    ),
+    fault(
+        "the text of an error of Python is passed on",
+        STAYS,
+        (
+            UNFINISHED,
+            'return InternalError(f"{unexpected(error)} {told} {_MENDED}")',
+            'return InternalError(f"{error} {told} {_MENDED}")',
+        ),
+    ),
+    fault(
+        "an error of Python is chained to ours",
+        STAYS,
+        ("dpsyn_sql/errors.py", "            error.__cause__ = error.__context__ = None\n", ""),
+    ),
+    fault(
+        "after a debit an error says that nothing was charged",
+        STAYS,
+        (UNFINISHED, "if isinstance(error, InputError | PrivacyBudgetExceeded):", "if error is None:"),
+    ),
+    fault(
+        "a traceback on the command line",
+        f"{AFTER}::test_the_command_shows_no_traceback",
+        (
+            "dpsyn_sql/cli/main.py",
+            "            if _is_end(error):\n                raise\n",
+            "            raise\n",
+        ),
+    ),
     fault(
         "a debit without a record of its ties",
         f"{UNITS}::test_a_view_or_a_query_ties_its_base_table",

@@ -145,12 +145,48 @@ FAULTS = (
         ),
     ),
     fault(
+        "a claim that rests on an estimate of rounding",
+        "tests/unit/report/test_report_certificate.py::test_a_loss_distribution_is_a_second_opinion_and_no_claim",
+        (
+            "dpsyn_sql/report/certificate.py",
+            "for bound in (self.gdp, self.pure) if",
+            "for bound in self.bounds.values() if",
+        ),
+    ),
+    fault(
         "residuals that overflow",
         f"{RESIDUAL_TESTS}::test_counts_that_no_database_holds_do_not_overflow",
         (
             RESIDUAL,
-            "= np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))",
+            "= np.minimum(counts, largest_count(counts.shape))",
             "= counts",
+        ),
+    ),
+    fault(
+        "residuals of many units are cut",
+        f"{RESIDUAL_TESTS}::test_a_cell_of_many_weighted_units_is_whole",
+        (
+            "dpsyn_sql/planning/queries.py",
+            "return largest_count(shape) >= _UNITS_IN_A_CELL * sensitivity",
+            "return largest_count(shape) >= _UNITS_IN_A_CELL",
+        ),
+    ),
+    fault(
+        "the door asks residuals that cut counts",
+        f"{RESIDUAL_TESTS}::test_residuals_that_would_cut_counts_of_units_are_refused",
+        (
+            RESIDUAL,
+            "if not all(holds_residuals(shape, private_side.rows_per_unit) for shape in shapes):",
+            "if not shapes:",
+        ),
+    ),
+    fault(
+        "large tables of units are asked for as residuals",
+        "tests/unit/methods/test_methods_adaptive.py::test_tables_that_residuals_cannot_hold_are_asked_for_whole",
+        (
+            "dpsyn_sql/methods/adaptive/measure.py",
+            "held = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
+            "held = budget.gaussian",
         ),
     ),
     fault(

@@ -2,7 +2,8 @@
 
 One-way tables are asked for as the total and residuals: the total once, and of each attribute what it says
 beyond the total. A whole one-way table of k codes would measure the total again at 1/k of its cost. Pure
-budgets ask for whole tables, because Laplace noise gains nothing by residuals.
+budgets ask for whole tables, because Laplace noise gains nothing by residuals; so do tables of so many cells
+that residuals of many units would not fit into a number.
 
 Each round has noisy distances of all pairs to the model: they tell the dispersion around it
 (``fit/variances.py``), of pairs that are measured then, too.
@@ -58,9 +59,11 @@ from dpsyn_sql.planning.queries import (
     Marginals,
     NoisyResidual,
     Residuals,
+    holds_residuals,
 )
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.planning.workload import Workload
+from dpsyn_sql.source.relation import WEIGHT
 
 TOTAL = MarginalQuery(())
 """The marginal over no attribute: one number, the rows."""
@@ -74,9 +77,10 @@ def first_steps(
     among: Sequence[str] = (),
     *,
     settled: bool = False,
+    weighted: bool = False,
 ) -> list[MeasureStep]:
     """The total, then residuals; attributes of one size and one weight are asked for together. The total is
-    not asked for where it is ``settled``.
+    not asked for where it is ``settled``. ``weighted``: rows of a unit stay together.
 
     With m the mean weight of an attribute of k codes and f = 1 - 1/k, its share of the residuals is, as that
     of whole tables (``one_way_steps``), half even and half by (m k)^(2/3), times f^(1/3): a residual costs f
@@ -84,7 +88,9 @@ def first_steps(
     cells for d attributes. ``among``: as in ``one_way_steps``.
     """
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
-    if not budget.gaussian or not sizes:
+    most = WEIGHT if weighted else 1
+    held = all(holds_residuals((size,), most) for size in sizes.values())
+    if not budget.gaussian or not sizes or not held:
         return one_way_steps(domain, budget, workload, among)
     means = workload.means(among or domain.names)
     weights, powers = size_weights(sizes, means)
@@ -167,8 +173,12 @@ def tables_measured(
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     together = _asked_together(weights, task.working.sizes)
     shares = budget.split([math.fsum(weights[scope] for scope in scopes) for scopes in together])
-    ask = _residuals if budget.gaussian else _whole
-    found = ask(task, known, list(zip(together, shares, strict=True)))
+    parted: tuple[list[_Share], list[_Share]] = [], []
+    for scopes, share in zip(together, shares, strict=True):
+        shape = [task.working.sizes[variable] for variable in scopes[0]]
+        held = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)
+        parted[held].append((scopes, share))
+    found = {**_whole(task, known, parted[0]), **_residuals(task, known, parted[1])}
     tables = {**known.tables, **known.beside}
     for scope in weights:
         tables[scope] = pooled(tables[scope], found[scope]) if scope in tables else found[scope]
@@ -196,8 +206,9 @@ def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[S
     return {**known.tables, **known.beside, **_whole(task, known, [([scope], budget)])}
 
 
-Shares = Sequence[tuple[Sequence[Scope], Budget]]
+_Share = tuple[Sequence[Scope], Budget]
 # Tables that a question asks for, and its part of the budget.
+Shares = Sequence[_Share]
 
 
 def _whole(task: Task, known: Known, shares: Shares) -> dict[Scope, Observation]:

@@ -186,7 +186,13 @@ class Adaptive(Recipe):
         """The one-way tables that are to be asked for."""
         others, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
         return measure.first_steps(
-            others, budget, terms.workload, self.constants, domain.names, settled=settled
+            others,
+            budget,
+            terms.workload,
+            self.constants,
+            domain.names,
+            settled=settled,
+            weighted=terms.families is not None,
         )
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:

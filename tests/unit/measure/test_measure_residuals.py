@@ -12,9 +12,10 @@ from support.doors import FakeCounter, NoNoise, OneRelease, centred, table_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, DpsynError, InternalError
-from dpsyn_sql.planning.queries import MarginalQuery, Residuals
+from dpsyn_sql.planning.queries import MarginalQuery, Residuals, holds_residuals
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.questions.residuals import residuals_event, whole_residuals
+from dpsyn_sql.source.relation import WEIGHT
 
 SIZES = {"a": 4, "b": 3, "c": 2, "one": 1}
 DOMAIN = Domain(
@@ -127,20 +128,42 @@ def test_no_budget_is_an_error_of_ours():
         residuals_event(((2,),), 1, Budget("gdp", 0))
 
 
+def test_a_cell_of_many_weighted_units_is_whole():
+    """262,144 persons in one cell of 2^20, each of weight 2^20: five eighths of them were cut."""
+    table = np.zeros((16, 16, 16), dtype=np.int64)
+    table[3, 4, 5] = 2**26 * WEIGHT
+    assert whole_residuals(table)[3, 4, 5] == 2**26 * WEIGHT * 15**3
+    assert holds_residuals((16, 16, 16), WEIGHT) and not holds_residuals((128, 128, 64), WEIGHT)
+    assert holds_residuals((128, 128, 64), 1) and holds_residuals((2**15 + 1,), WEIGHT)
+    assert not holds_residuals((2**15 + 2,), WEIGHT)
+
+
+def test_residuals_that_would_cut_counts_of_units_are_refused():
+    domain = Domain(
+        tuple(Attribute(name, "INTEGER", "categorical", labels=tuple(range(200))) for name in ("a", "b"))
+    )
+    with pytest.raises(InternalError, match="would cut counts"):
+        asked([MarginalQuery(("a", "b"))], WEIGHT, domain=domain)
+
+
 @pytest.mark.parametrize("shape", [(2,), (1000,), (40, 50, 60), (4096, 4096)], ids=str)
 def test_counts_that_no_database_holds_do_not_overflow(shape):
     """The largest and the smallest number that any counts give, beside the same in Python's integers."""
     table = np.zeros(shape, dtype=np.int64)
     table.flat[0] = 2**62
     found = whole_residuals(table)
-    most = 2**61 // math.prod(2 * size for size in shape)
+    most = 2**62 // math.prod(2 * (size - 1) for size in shape)
     assert found.flat[0] == most * math.prod(size - 1 for size in shape)
+    worst = np.full(shape, 2**62)
+    worst[np.not_equal(np.indices(shape), 0).sum(axis=0) % 2 == 1] = 0
+    largest = whole_residuals(worst).flat[0]
+    assert largest == most * math.prod(2 * (size - 1) for size in shape) // 2 <= 2**61
     full = whole_residuals(np.full(shape, 2**62))
     assert not full.any()
 
 
 def test_a_cut_count_changes_residuals_by_no_more():
-    most = 2**61 // 8**2
+    most = 2**62 // 6**2
     table = np.full((4, 4), most, dtype=np.int64)
     more = table.copy()
     more[1, 2] += 1

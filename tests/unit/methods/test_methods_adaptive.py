@@ -15,6 +15,7 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
 from dpsyn_sql.methods.adaptive.budget import tree_cap, triple_share
+from dpsyn_sql.methods.adaptive.measure import tables_measured
 from dpsyn_sql.methods.adaptive.method import TARGET_ALONE, rows_needed
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
@@ -354,6 +355,25 @@ def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, uni
         expected = {(3, 4, 5): price * factor}
         pairs = {(0, 1): 2.0, (2, 3): 2.0}
         assert triples_worth_more(task, tables, expected, pairs, Budget(kind, units)) is worth
+
+
+@pytest.mark.parametrize(("together", "whole"), [(False, set()), (True, {(0, 1)})])
+def test_tables_that_residuals_cannot_hold_are_asked_for_whole(together, whole):
+    """Of weighted units a cell of 200 x 200 holds too few."""
+    source = replace(SOURCE, unit=PrivacyUnit("who", 3, together=together))
+    domain = domain_of((200, 200, 3))
+    door = door_to(domain, [np.zeros(10, dtype=np.int64)] * 3)
+    plan = Adaptive().plan(source, domain, Budget("gdp", 10**13))
+    one_ways = [Observation(np.full(size, 9.0), np.asarray(1.0)) for size in (200, 200, 3)]
+    task = Task.of(plan, door, Terms(), SETTINGS, 10**6, one_ways)
+    tables = tables_measured(
+        task, modelling.independence(task), {(0, 1): 1.0, (0, 2): 1.0}, Budget("gdp", 10**12)
+    )
+    asked = {(question, query.attrs) for question, queries, _ in door.asked for query in queries}
+    names = {(0, 1): ("x0", "x1"), (0, 2): ("x0", "x2")}
+    assert asked == {("measure" if pair in whole else "residuals", attrs) for pair, attrs in names.items()}
+    assert {pair for pair in names if not tables[pair].filled} == whole
+    assert tables[0, 1].values.shape == (200, 200)
 
 
 def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):

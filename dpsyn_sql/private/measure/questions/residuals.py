@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.errors import BudgetError, InternalError
-from dpsyn_sql.planning.queries import NoisyResidual, Residuals
+from dpsyn_sql.planning.queries import NoisyResidual, Residuals, holds_residuals, largest_count
 from dpsyn_sql.private.measure.calibrate import gaussian_event
 from dpsyn_sql.private.measure.counting import PrivateSide
 from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
-
-_LARGEST = 2**61
-# No residual is larger, so that none overflows with its noise.
 
 
 @lru_cache(maxsize=1000)
@@ -52,13 +49,18 @@ def question_parts(
 
     Raises:
         BudgetError: as ``residuals_event``.
-        InternalError: as ``residuals_event``; the domain is not complete, or maps that break the claim.
+        InternalError: as ``residuals_event``; the domain is not complete, maps that break the claim, or too
+            many cells for counts as large as units make them.
     """
     counts, queries = private_side.marginals(), tuple(question.queries)
     counts.check_maps(queries)
     counts.check_cells(queries)
     shapes = tuple(query.shape(counts.domain) for query in queries)
     event = residuals_event(shapes, private_side.rows_per_unit, budget)
+    if not all(holds_residuals(shape, private_side.rows_per_unit) for shape in shapes):
+        raise InternalError(
+            "residuals of tables with so many cells would cut counts: ask for the whole tables"
+        )
 
     def noisy() -> Arrays:
         return private_side.noisy(map(whole_residuals, counts.exact(queries)), event)
@@ -73,10 +75,9 @@ def question_parts(
 def whole_residuals(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """(k_1 I - J) x ... x (k_m I - J) of a table (k_1, ..., k_m); exact integers. PRIVATE.
 
-    Each axis makes the largest number at most 2 k_i times as large. Counts that would overflow are cut
-    at a bound that depends on the shape alone; no table that a database holds has them.
+    Counts are cut at a bound that depends on the shape alone, so that nothing overflows.
     """
-    table: NDArray[np.int64] = np.minimum(counts, _LARGEST // math.prod(2 * size for size in counts.shape))
+    table: NDArray[np.int64] = np.minimum(counts, largest_count(counts.shape))
     for axis, size in enumerate(counts.shape):
         table = size * table - table.sum(axis=axis, keepdims=True)
     return table

@@ -1,0 +1,4 @@
+SELECT body
+FROM record
+WHERE kind = 'tied'
+ORDER BY position
