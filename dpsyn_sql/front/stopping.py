@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dpsyn_sql.accounting.account import affordable_epsilon, describe
+from dpsyn_sql.accounting.account import describe, left_in_words
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.errors import ReleaseStopped
 from dpsyn_sql.front.job import Job
@@ -22,21 +22,22 @@ def stopping(job: Job, entry: SqliteEntry) -> Callable[[Learnt], None] | None:
     if not job.may_stop:
         return None
 
-    def tied(columns: int, learnt: Learnt) -> float:
-        return job.method.pairs_needed(learnt.rows, columns, job.plan.budget, job.terms)
+    def tied(columns: int, learnt: Learnt, budget: Budget) -> float:
+        return job.method.pairs_needed(learnt.rows, columns, budget, job.terms)
 
     def review(learnt: Learnt) -> None:
-        if not little_is_kept(learnt, tied(learnt.columns, learnt)):
+        now = tied(learnt.columns, learnt, job.plan.budget)
+        if not little_is_kept(learnt, now):
             return
         left = entry.stop()
         if left is None:
             return
         others = learnt.columns - len(learnt.hidden)
-        fewer = (number for number in range(others, 1, -1) if tied(number, learnt) <= TIED_PART * number)
+        few = (number for number in range(others, 1, -1) if tied(number, learnt, left) <= TIED_PART * number)
         told = [
             _columns(learnt, job.counted),
-            _pairs(tied(learnt.columns, learnt), tied(others, learnt), learnt),
-            _cure(others, next(fewer, 0)),
+            _pairs(now, tied(others, learnt, left), learnt),
+            _cure(others, next(few, 0)),
             _rest(job, entry, left),
         ]
         raise ReleaseStopped(" ".join(told), tuple(learnt.hidden))
@@ -55,12 +56,14 @@ def _columns(learnt: Learnt, units: str) -> str:
 
 
 def _pairs(now: float, without: float, learnt: Learnt) -> str:
+    """``without``: of the other columns, with what is left of the budget."""
     if math.isinf(now):
         return "With so many columns no pair can be told from noise: all columns would be independent."
     pairs = learnt.columns * (learnt.columns - 1) // 2
+    less = "" if math.isinf(without) else f" Of the others about {without:,.0f} have to, with what is left."
     return (
         f"With so many columns pairs are worth their budget only if about {now:,.0f} of {pairs:,} go "
-        f"together clearly, without these columns if about {without:,.0f} do; else all are independent."
+        f"together clearly; else all columns are independent.{less}"
     )
 
 
@@ -77,10 +80,10 @@ def _rest(job: Job, entry: SqliteEntry, left: Budget) -> str:
     asked = Budget(left.kind, entry.budget.amount - left.amount, entry.budget.delta - left.delta)
     if not left.amount:
         return "A later release of its account has taken over what it had left, so it cannot go on."
-    at = affordable_epsilon(left, delta)
     return (
         f"Of its debit it has asked for {describe(asked, delta)}. The rest stays debited and pays for the "
-        f"next release of the account {entry.account.name!r}: one of epsilon={at:f} costs "
-        "nothing more, a larger one what it costs beyond. To keep all columns as they are, call again with "
+        f"next release of the account {entry.account.name!r}: at no further cost "
+        f"{left_in_words(left, delta)}. "
+        "To keep all columns as they are, call again with "
         f"method={job.method.name!r}: that goes on under this debit, at no further cost."
     )

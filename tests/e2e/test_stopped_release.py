@@ -85,7 +85,7 @@ def test_the_rest_pays_for_the_release_without_these_columns_and_never_twice(con
 def test_within_the_limit_of_one_release_it_still_fits_at_the_epsilon_that_is_named(con, ledger):
     ledger.grant(":memory:main.visits#row", 1)
     text = str(stopped(con, ledger))
-    epsilon = text.split("one of epsilon=")[1].split(" ")[0]
+    epsilon = text.split("a release of epsilon=")[1].split(" ")[0]
     with pytest.raises(
         dpsyn_sql.PrivacyBudgetExceeded, match=f"epsilon={epsilon} with delta=1e-09 still fits"
     ):

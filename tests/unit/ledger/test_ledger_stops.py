@@ -87,7 +87,7 @@ def test_within_a_limit_the_rest_fits_to_the_last_unit(ledger):
 
 
 def test_the_account_says_what_is_kept_and_the_preview_what_it_pays(ledger):
-    ledger.grant("people", 2, 1e-9)
+    ledger.grant("people", 2, 2e-9)
     stops(ledger, key("wide"))
     before = account(ledger)
     preview = ledger.look(key("narrow"), ONE, ("narrow",))
@@ -97,6 +97,8 @@ def test_the_account_says_what_is_kept_and_the_preview_what_it_pays(ledger):
     assert account(ledger) == before and states(ledger) == {"wide": "stopped"}  # looking takes nothing
     small = Budget("gdp", REST, DELTA)
     assert "costs nothing more" in str(ledger.look(key("narrow"), small, ("narrow",)))
+    thresholds = Budget("gdp", REST, DELTA + 10**7)
+    assert "costs a threshold delta of 1e-11 more" in str(ledger.look(key("narrow"), thresholds, ("narrow",)))
 
 
 def test_parts_are_taken_until_nothing_is_left_of_the_oldest_first(ledger):
