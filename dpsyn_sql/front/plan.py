@@ -244,7 +244,7 @@ def _spends(job: Job) -> Spends:
         shown = {shown_from(keys_event(keys, budget)) for budget in {step.budget for step in steps}}
         return min(shown, default=0)
 
-    return Spends(part, learning, tied, text)
+    return Spends(part, learning, tied, text, "rows" if unit.column is None else "units")
 
 
 @hides_own_frames

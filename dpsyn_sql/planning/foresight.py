@@ -43,13 +43,15 @@ class Spends:
 
     ``part``: as ``OneWayPart``, of what learning leaves. ``learning``: the part of the budget that finds what
     columns hold. ``tied``: how many pairs have to go together for any to be measured, of so many columns.
-    ``text``: the rows that a value of text needs to be found; 0 if there is no such column.
+    ``text``: how many ``counted`` (rows, or units) a value of text needs to be found; 0 if there is no such
+    column.
     """
 
     part: OneWayPart
     learning: Callable[[float, Budget], Fraction] = _nothing
     tied: Callable[[float, int, Budget], float] = _none
     text: Callable[[float, Budget], int] = _no_text
+    counted: str = "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,7 @@ class Foresight:
     """Of a table of ``rows`` and ``columns``: which of them, and how many of its ``pairs`` at most, can be
     told from noise at one epsilon. ``fewer``: how many columns could be if no others were named. ``tied``:
     how many pairs have to go together for any to be measured; ``likely``: whether they are few; ``paired``:
-    how many columns there may be for that. ``text``: rows that a value of text needs; 0 without such a
-    column."""
+    how many columns there may be for that. ``text``: as ``Spends.text``."""
 
     rows: int
     columns: bool
@@ -96,7 +97,7 @@ def foreseen(rows: int, columns: int, budget: Budget, spends: Spends, unit_rows:
         math.ceil(tied) if tied <= pairs else 0,
         few(columns),
         next((number for number in range(columns, 1, -1) if few(number)), 0),
-        spends.text(seen, budget) * unit_rows,
+        spends.text(seen, budget),
     )
 
 
@@ -126,7 +127,7 @@ def foresight_lines(
         possible = columns * (columns - 1) // 2
         told = "all columns" if now.columns else "no column"
         if now.text:
-            told += f" (of text, values of fewer than {now.text:,} rows may be lost)"
+            told += f" (of text, values of fewer than {now.text:,} {spends.counted} may be lost)"
         if possible:
             least = f", if {now.tied:,} or more go together" if now.tied > 1 and now.pairs else ""
             told += f", {'up to ' if now.pairs else ''}{now.pairs:,} of {possible:,} pairs{least}"

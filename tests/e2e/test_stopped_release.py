@@ -116,3 +116,11 @@ def test_a_plan_says_that_it_stopped(con, ledger):
     text = str(dpsyn_sql.plan(con, "visits", epsilon=1, ledger=ledger))
     assert "stopped after learning that little can be kept: costs nothing more" in text
     assert "was not asked for and pays for the next release" in text
+
+
+def test_the_plan_foretold_which_values_are_lost_and_that_no_pair_is_told(con, ledger):
+    """For 1,000 rows and for 1,200 the same questions are asked: the plan's number is that of the release."""
+    plan = str(dpsyn_sql.plan(con, "visits", epsilon=1, ledger=ledger))
+    needed = str(stopped(con, ledger)).split("one needs about ")[1].split(" ")[0]
+    line = next(line for line in plan.splitlines() if "of 1,000 rows: " in line)
+    assert f"(of text, values of fewer than {needed} rows may be lost), 0 of 190 pairs" in line

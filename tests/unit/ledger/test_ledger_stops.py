@@ -87,7 +87,6 @@ def test_within_a_limit_the_rest_fits_to_the_last_unit(ledger):
 
 
 def test_the_account_says_what_is_kept_and_the_preview_what_it_pays(ledger):
-    ledger.grant("people", 2, 2e-9)
     stops(ledger, key("wide"))
     before = account(ledger)
     preview = ledger.look(key("narrow"), ONE, ("narrow",))
