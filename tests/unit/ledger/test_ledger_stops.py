@@ -194,6 +194,29 @@ def test_a_killed_release_is_not_taken_for_a_stopped_one(ledger):
     assert debit(ledger, key("narrow"), ONE).cost == ONE
 
 
+@pytest.mark.parametrize("dies", ["measured", "debit"])
+def test_a_debit_that_dies_while_it_takes_over_takes_nothing(ledger, monkeypatch, dies):
+    """At the record that closes the other release, or at its own: all of it is one transaction."""
+    stops(ledger, key("wide"))
+    module = "dpsyn_sql.ledger.stops" if dies == "measured" else "dpsyn_sql.ledger.entries"
+
+    def append(store, kind, body):
+        if kind == dies:
+            raise KeyboardInterrupt
+        real(store, kind, body)
+
+    from dpsyn_sql.ledger.chain import append as real
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{module}.append", append)
+        with pytest.raises(KeyboardInterrupt):
+            debit(ledger, key("narrow"), ONE)
+    assert states(ledger) == {"wide": "stopped"} and account(ledger).spent == ONE and ledger.verify()
+    with ledger.open_release(key("wide"), ONE) as entry:
+        asks(entry, 2)  # it can still go on
+    assert debit(ledger, key("narrow"), ONE).cost == ONE
+
+
 def test_processes_that_take_over_at_once_take_no_more_than_there_is(path):
     with closing(SqliteLedger(path)) as ledger:
         ledger.grant("people", 1, 1e-9)
