@@ -12,6 +12,7 @@
     │   └── ScheduleError          the file of a schedule is wrong (all faults, with their lines)
     ├── PrivacyBudgetExceeded      the ledger refuses the debit; nothing was read
     ├── ReleaseChanged             the same name and version, other settings or questions; nothing was charged
+    ├── ReleaseStopped             little of the table can be kept; what was not asked for pays for another
     ├── ReleaseExists              the same settings under another name, free to replay; nothing was charged
     ├── LedgerError                the ledger file cannot be opened, read or written
     │   └── LedgerDamaged          the ledger's records contradict each other
@@ -121,6 +122,18 @@ class ReleaseChanged(DpsynError):
 
 class ReleaseExists(DpsynError):
     """A release of the same source, version and settings exists under another name: it replays at no cost."""
+
+
+class ReleaseStopped(DpsynError):
+    """A release learnt that little of its table can be kept, and stopped; nothing was written.
+
+    What it has not asked for pays for the next release of its account. ``columns``: those that cost the most
+    and keep nothing.
+    """
+
+    def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
+        self.columns: tuple[str, ...] = tuple(columns)
+        super().__init__(message)
 
 
 class LedgerError(DpsynError):

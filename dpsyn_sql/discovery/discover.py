@@ -89,6 +89,7 @@ from dpsyn_sql.planning.queries import (
     TypesQuery,
 )
 from dpsyn_sql.planning.second_looks import FirstLook, second_looks
+from dpsyn_sql.planning.stopping import Learnt
 from dpsyn_sql.source.relation import Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -137,11 +138,13 @@ class Once:
 class Chooser:
     """What decides, by a noisy number of units, whether columns are asked about once: the whole ``budget`` of
     the release, its ``unit``, and ``one_way_part``, the part of the budget that the method would spend on
-    one-way tables of so many units."""
+    one-way tables of so many units. ``review`` sees what columns of text hold before anything else is asked,
+    and raises if the release stops there."""
 
     budget: Budget
     unit: PrivacyUnit
     one_way_part: Callable[[float], Fraction]
+    review: Callable[[Learnt], None] | None = None
 
 
 def discovered(
@@ -222,6 +225,9 @@ def _once(
     steps, rest = one_look_discovery(shape, planned, left, wanted)
     asking = replace(asking, steps=_by_question(steps))
     looks = _looks([(column, asking) for column in shape.undiscovered], rows)
+    if chooser.review is not None and believed:
+        hidden = {name: keys.threshold for name, keys in looks.items() if not keys.keys}
+        chooser.review(Learnt(rows, len(shape.measured), hidden))
     found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:

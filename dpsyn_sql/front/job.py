@@ -17,6 +17,7 @@ from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.methods import DEFAULT, method_of
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
@@ -112,6 +113,12 @@ class Design:
         if self.follows:
             return divided_period(budget)
         return divided(budget) if self.asks_siblings else (replace(budget, amount=0), budget)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it stops where little can be kept. Who names a method has chosen what to ask for; slices
+        belong to a series."""
+        return method_of(self.request.method).name == DEFAULT and self.request.slice is None
 
     @property
     def asks_siblings(self) -> bool:

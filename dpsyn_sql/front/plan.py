@@ -35,16 +35,22 @@ from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
 from dpsyn_sql.front.prepare import at_period, con_and_source, prepared
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.database_template import database_template
-from dpsyn_sql.planning.discovery import Ask, DiscoveryStep
+from dpsyn_sql.planning.discovery import (
+    Ask,
+    DiscoveryStep,
+    counted_per_unit,
+    learning_share,
+    steps_of_text,
+)
 from dpsyn_sql.planning.explain import explain, explain_details
-from dpsyn_sql.planning.foresight import foresight_lines
+from dpsyn_sql.planning.foresight import Spends, foresight_lines
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
-from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.private.measure.questions.keys import keys_event, shown_from
 from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column
@@ -212,11 +218,34 @@ def _foresight(job: Job) -> tuple[str, ...]:
     if not columns or job.total is not None:
         return ()
 
-    def part(rows: float, attributes: int, budget: Budget) -> Fraction:
-        return job.method.one_way_part(rows, attributes, budget, job.terms)
-
     most = 1 if job.source.unit.together else job.source.unit.max_rows
-    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, part, most))
+    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, _spends(job), most))
+
+
+def _spends(job: Job) -> Spends:
+    """How a release of this job would spend a budget, by its rows."""
+    method, terms, shape, unit = job.method, job.terms, job.shape, job.source.unit
+
+    def part(rows: float, attributes: int, budget: Budget) -> Fraction:
+        return method.one_way_part(rows, attributes, budget, terms)
+
+    def tied(rows: float, attributes: int, budget: Budget) -> float:
+        return method.pairs_needed(rows, attributes, budget, terms)
+
+    if job.follows or method.growth is not None or not shape.undiscovered:
+        return Spends(part, tied=tied)
+
+    def learning(rows: float, budget: Budget) -> Fraction:
+        return learning_share(shape, unit, budget, rows)
+
+    def text(rows: float, budget: Budget) -> int:
+        wanted = part(rows, len(shape.measured), budget)
+        steps = steps_of_text(shape, unit, budget, rows, wanted)
+        keys = counted_per_unit("keys", unit.in_discovery.max_rows)
+        shown = {shown_from(keys_event(keys, budget)) for budget in {step.budget for step in steps}}
+        return min(shown, default=0)
+
+    return Spends(part, learning, tied, text, "rows" if unit.column is None else "units")
 
 
 @hides_own_frames

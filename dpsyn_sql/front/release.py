@@ -33,6 +33,7 @@ from dpsyn_sql.front.ledger_lookup import opened_ledger
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.publish import write_rows
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.stopping import stopping
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
@@ -72,6 +73,9 @@ def release(con: Connection, request: Request) -> Release:
         LedgerError: the ledger cannot be found, opened or written; nothing was read.
         PublishError: something else has appeared at ``into``; the debit stays, and the message says how
             another ``into`` costs nothing more.
+        ReleaseStopped: it has learnt that little of the table can be kept (``method="auto"`` alone). Nothing
+            was written; what it has not asked for pays for the next release of its account. The message says
+            how to go on.
         EngineFailure: a statement failed in the database; the debit stays.
         ReleaseUnfinished: memory or a file was wanting after the debit, which stays.
         InternalError: a fault of ours. This and every other error after the debit says what was charged, and
@@ -119,7 +123,8 @@ def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
     looked = unit.in_discovery
     with closing(SqlDiscoveryCounter(engine, source.relation.sql, csv=csv, unit=looked)) as unknown:
         door = LocalCurator(None, None, looked.max_rows, entry, ExactNoise(), unknown)
-        found = discovered(job.shape, job.plan.discovery, door, looked.max_rows, job.chooser)
+        chooser = replace(job.chooser, review=stopping(job, entry))
+        found = discovered(job.shape, job.plan.discovery, door, looked.max_rows, chooser)
     # The domain is complete now: the plan so far took what was unknown at its largest.
     domain, terms = job.of_families(found.shape.domain, job.terms)
     rest = replace(job.rest, amount=job.rest.amount + found.unspent)

@@ -86,6 +86,11 @@ class SqliteEntry:
         return f"SqliteEntry({self.release_id}, {self.name!r})"
 
     @property
+    def entry_id(self) -> int:
+        """Its number in the ledger."""
+        return self._id
+
+    @property
     def place(self) -> str:
         """The ledger's file."""
         return self._store.place
@@ -153,10 +158,13 @@ class SqliteEntry:
             return [question.store(answer) for question, answer in answers]
 
     @translate_errors
-    def stop(self) -> Budget:
-        """Mark that the release stops after the questions asked so far, unless it went on from here before;
-        returns what it still has to hand on, which pays for later releases of its account. It does not end:
-        the next question goes on, until something is handed on.
+    def stop(self) -> Budget | None:
+        """Mark that the release stops after the questions asked so far, unless it went on from here before.
+
+        It does not end: the next question goes on, until something is handed on.
+
+        Returns:
+            What it still has to hand on, which pays for later releases of its account; None if it went on.
 
         Raises:
             InternalError: it lies in a panel, where a debit pays for several releases.
@@ -170,7 +178,7 @@ class SqliteEntry:
                 stops.mark(self._store, self._id, self.release_id, self._asked)
             every = stops.stopped(self._store, self.account.account_id, self.budget.kind)
             own = (one.budget for one in every if one.entry_id == self._id)
-            return next(own, Budget(self.budget.kind, 0))
+            return next(own, None)
 
     @translate_errors
     def close_questions(self) -> None:
@@ -382,7 +390,14 @@ def preview_release(
         if not entry.replayed:
             return ReleasePreview(account_state, told=entry.told, cost=entry.cost)
         published = entry.release_id if entry.state == "published" else ""
-        return ReleasePreview(account_state, entry.budget, entry.measured_on, entry.wrote(targets), published)
+        return ReleasePreview(
+            account_state,
+            entry.budget,
+            entry.measured_on,
+            entry.wrote(targets),
+            published,
+            stopped=entry.entry_id in stops.stopped_ids(store, entry.account.account_id),
+        )
     return ReleasePreview(account_state, refusal=refusal)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.account import describe
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.panels import Charge, Place
 from dpsyn_sql.errors import InternalError, SeriesUnfinished
 from dpsyn_sql.ledger.chain import canonical_json
@@ -110,7 +110,9 @@ def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> 
     """What a new debit costs; empty where that is all of it. ``shared``: it has the bound of its panel."""
     place = charge.place
     if place is None and charge.taken is not None:
-        more = "nothing more" if cost.amount == cost.delta == 0 else f"{describe(cost, delta)} more"
+        more = f"{describe(cost, delta)} more" if cost.amount else "nothing more"
+        if cost.delta and not cost.amount:
+            more = f"a threshold delta of {cost.delta / DELTA_UNITS:.3g} more"
         return (
             f"a new debit of {describe(charge.budget, delta)}, of which a release that stopped has paid "
             f"{describe(charge.taken, delta)}: costs {more}, which fits the account"

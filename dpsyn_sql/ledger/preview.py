@@ -58,7 +58,8 @@ class ReleasePreview:
     day of its answers, None if they are not complete. ``wrote``: it was published to this output before,
     or died while writing it. ``published``: the id of the release, if it was published to any output.
     ``refusal``: why nothing would be debited. ``told``: what a new debit costs within its panel;
-    ``cost``: the same in units, None where no ledger was asked.
+    ``cost``: the same in units, None where no ledger was asked. ``stopped``: the entry has, after
+    learning.
     """
 
     account_state: AccountState
@@ -69,12 +70,15 @@ class ReleasePreview:
     refusal: str = ""
     told: str = ""
     cost: Budget | None = None
+    stopped: bool = False
 
     def __str__(self) -> str:
         if self.refusal:
             return f"would be refused: {self.refusal}"
         if self.stored is None:
             return self.told or "a new debit, which fits the account"
+        if self.stopped:
+            return "stopped after learning that little can be kept: costs nothing more"
         if self.measured_on is None:
             return "continues an earlier run under its debit: costs nothing more"
         return f"a replay of the answers of {self.measured_on}: costs nothing"

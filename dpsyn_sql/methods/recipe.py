@@ -130,6 +130,11 @@ class Recipe(ABC):
         1): of a table of so many units (noisy) and attributes. A third if it measures them itself."""
         return Fraction(1, 3)
 
+    def pairs_needed(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> float:
+        """About how many pairs have to go together (each moving 0.3 of the rows) for it to measure any, of a
+        table of so many units (noisy) and attributes; 0 if it measures pairs in any case, or none at all."""
+        return 0.0
+
     def chosen(self, domain: Domain, terms: Terms) -> Recipe:
         """The method that plans and runs: itself, or another one that is better for such a table."""
         return self

@@ -194,6 +194,44 @@ def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bo
     return rows < ONE_LOOK * deviation
 
 
+def learning_share(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> Fraction:
+    """The part of a budget that discovery takes in a table of so many rows, beside what its method spends on
+    one-way tables: all of them are questions of discovery where columns are asked about once.
+
+    Raises:
+        BudgetError, InputError: as ``planned_discovery``.
+    """
+    steps, rest = planned_discovery(shape, unit, budget)
+    if not any(step.ask == "rows" for step in steps) or not one_look(shape, unit, budget, rows):
+        return 1 - Fraction(rest.amount, budget.amount)
+    total = next(step.budget.amount for step in steps if step.ask == "rows")
+    _, left = type_steps(shape, Budget(budget.kind, budget.amount - total))
+    names = {column.name for column in shape.undiscovered if column.hierarchy is None}
+    kept = sum(step.budget.amount for step in steps if step.attr not in names and step.ask != "rows")
+    return 1 - Fraction(max(0, left.amount - kept), budget.amount)
+
+
+def steps_of_text(
+    shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float, wanted: Fraction
+) -> tuple[DiscoveryStep, ...]:
+    """The looks for values of text in a table of so many rows, if every column without a type is text.
+
+    ``wanted``: as for ``one_look_discovery``.
+
+    Raises:
+        BudgetError, InputError: as ``planned_discovery``.
+    """
+    steps, _ = planned_discovery(shape, unit, budget)
+    if any(step.ask == "rows" for step in steps) and one_look(shape, unit, budget, rows):
+        total = next(step.budget.amount for step in steps if step.ask == "rows")
+        _, left = type_steps(shape, Budget(budget.kind, budget.amount - total))
+        measured = tuple(
+            replace(one, typed=True) if isinstance(one, Undiscovered) else one for one in shape.measured
+        )
+        steps, _ = one_look_discovery(replace(shape, measured=measured), steps, left, wanted)
+    return tuple(step for step in steps if step.ask in ("keys", "again"))
+
+
 def type_steps(shape: Shape, left: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
     """The questions about the types of text in a table whose columns are asked about once, and what is
     left."""

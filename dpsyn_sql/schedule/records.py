@@ -21,7 +21,7 @@ from dpsyn_sql.schedule.calendar import begin_of, end_of
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule
 
-_STATES = ("debited", "measured", "published")
+_STATES = ("stopped", "debited", "measured", "published")
 _SLACK = timedelta(minutes=5)
 """How far two clocks of one day may be apart."""
 

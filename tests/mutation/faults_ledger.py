@@ -178,6 +178,46 @@ FAULTS = (
             "",
         ),
     ),
+    fault(
+        "what stopped is in the way of the next release",
+        f"{STOPS}::test_a_stopped_release_is_in_nobodys_way[memory]",
+        (ENTRIES, '(row for row in named if row["entry_id"] not in stopped)', "iter(named)"),
+    ),
+    fault(
+        "a release that was named stops",
+        "tests/e2e/test_stopped_release.py::test_who_names_the_method_goes_on_under_the_same_debit",
+        ("dpsyn_sql/front/job.py", "method_of(self.request.method).name == DEFAULT and ", ""),
+    ),
+    fault(
+        "a release that went on stops again",
+        "tests/e2e/test_stopped_release.py::test_who_names_the_method_goes_on_under_the_same_debit",
+        (
+            "dpsyn_sql/front/stopping.py",
+            "        if left is None:\n            return\n",
+            "        left = left or job.plan.budget\n",
+        ),
+    ),
+    fault(
+        "a release that stops where noise hides everything",
+        "tests/unit/planning/test_planning_stopping.py::test_it_stops_where_many_columns_show_nothing_and_pairs_are_not_worth_it",
+        ("dpsyn_sql/planning/stopping.py", "return clear and len", "return len"),
+    ),
+    fault(
+        "a plan that forgets what learning takes",
+        "tests/unit/planning/test_planning_foresight.py::test_what_learning_takes_is_not_there_for_tables",
+        ("dpsyn_sql/planning/foresight.py", "float(1 - spends.learning(seen, budget))", "1.0"),
+    ),
+    fault(
+        "a plan that takes every table for a large one",
+        "tests/unit/planning/test_planning_foresight.py"
+        "::test_a_plan_reckons_with_what_discovery_of_a_table_of_so_many_rows_spends[10000-True]",
+        (
+            "dpsyn_sql/planning/discovery.py",
+            '    if not any(step.ask == "rows" for step in steps) or not one_look(shape, unit, budget, rows):\n'
+            "        return 1",
+            "    if True:\n        return 1",
+        ),
+    ),
     # -- the ledger ------------------------------------------------------------------------------------
     fault(
         "charge after the count",

@@ -36,6 +36,7 @@ from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (
+    NoiseLaw,
     Settings,
     further_queries,
     one_way_share,
@@ -64,6 +65,10 @@ LEAST_STRENGTH, LEAST_STRENGTH_PURE = 20.0, 12.0
 """Rows times mu over the root of the number of pairs, and rows times epsilon over the number of pairs, below
 which scores of all pairs find nothing but noise (docs/decisions/0046)."""
 
+
+TYPICAL_CODES, TYPICAL_DEPENDENCE = 16, 0.3
+"""Working bins of a column, and part of the rows that a pair which goes together moves: for what is said
+before anything is measured."""
 
 TARGET_ALONE = 2.0
 """With a target other pairs are asked about from so many times the rows on that they need: below, what they
@@ -133,6 +138,21 @@ class Adaptive(Recipe):
         one-way tables are worth."""
         pairs = attributes - 1 if terms.workload.target else 0
         return Fraction(1) if rows < rows_needed(attributes, budget, pairs) else ONE_WAY_PART
+
+    def pairs_needed(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> float:
+        """So many that they gain more than one-way tables would (``select.pairs_worth_their_budget``), of
+        columns of ``TYPICAL_CODES`` codes. A target's pairs are measured in any case."""
+        if terms.workload.target:
+            return 0.0
+        part = float(self.one_way_part(rows, attributes, budget, terms))
+        if part >= 1:
+            return math.inf
+        spent, partners = part * max(float(budget.fraction), 1e-30), attributes * (attributes - 1)
+        power = 0.5 if budget.gaussian else 1.0
+        sigma = math.sqrt(attributes / (2 * spent)) if budget.gaussian else math.sqrt(2) * attributes / spent
+        noise = partners * NoiseLaw(1.0, power).mean_absolute * TYPICAL_CODES * sigma
+        saved = 1 - math.pow(part, power)
+        return self.constants.charge * saved * noise / (TYPICAL_DEPENDENCE * rows)
 
     def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel | TargetModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""

@@ -87,7 +87,6 @@ def test_within_a_limit_the_rest_fits_to_the_last_unit(ledger):
 
 
 def test_the_account_says_what_is_kept_and_the_preview_what_it_pays(ledger):
-    ledger.grant("people", 2, 1e-9)
     stops(ledger, key("wide"))
     before = account(ledger)
     preview = ledger.look(key("narrow"), ONE, ("narrow",))
@@ -97,6 +96,8 @@ def test_the_account_says_what_is_kept_and_the_preview_what_it_pays(ledger):
     assert account(ledger) == before and states(ledger) == {"wide": "stopped"}  # looking takes nothing
     small = Budget("gdp", REST, DELTA)
     assert "costs nothing more" in str(ledger.look(key("narrow"), small, ("narrow",)))
+    thresholds = Budget("gdp", REST, DELTA + 10**7)
+    assert "costs a threshold delta of 1e-11 more" in str(ledger.look(key("narrow"), thresholds, ("narrow",)))
 
 
 def test_parts_are_taken_until_nothing_is_left_of_the_oldest_first(ledger):
@@ -130,7 +131,7 @@ def test_a_release_that_goes_on_hands_nothing_on(ledger):
     stops(ledger, key("wide"))
     with ledger.open_release(key("wide"), ONE) as entry:
         asks(entry, 2)  # the stored answer, then one more
-        assert entry.stop() == Budget("gdp", 0)
+        assert entry.stop() is None
     assert debit(ledger, key("narrow"), ONE).cost == ONE
     assert states(ledger) == {"wide": "debited", "narrow": "debited"} and ledger.verify()
 
@@ -190,6 +191,29 @@ def test_a_release_of_the_same_key_finds_its_own_stopped_entry_and_takes_nothing
 def test_a_killed_release_is_not_taken_for_a_stopped_one(ledger):
     with ledger.open_release(key("wide"), ONE) as entry:
         asks(entry)
+    assert debit(ledger, key("narrow"), ONE).cost == ONE
+
+
+@pytest.mark.parametrize("dies", ["measured", "debit"])
+def test_a_debit_that_dies_while_it_takes_over_takes_nothing(ledger, monkeypatch, dies):
+    """At the record that closes the other release, or at its own: all of it is one transaction."""
+    stops(ledger, key("wide"))
+    module = "dpsyn_sql.ledger.stops" if dies == "measured" else "dpsyn_sql.ledger.entries"
+
+    def append(store, kind, body):
+        if kind == dies:
+            raise KeyboardInterrupt
+        real(store, kind, body)
+
+    from dpsyn_sql.ledger.chain import append as real
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{module}.append", append)
+        with pytest.raises(KeyboardInterrupt):
+            debit(ledger, key("narrow"), ONE)
+    assert states(ledger) == {"wide": "stopped"} and account(ledger).spent == ONE and ledger.verify()
+    with ledger.open_release(key("wide"), ONE) as entry:
+        asks(entry, 2)  # it can still go on
     assert debit(ledger, key("narrow"), ONE).cost == ONE
 
 
