@@ -156,10 +156,10 @@ def test_rows_that_may_have_another_value(sql_type):
     """Of 2,000 rows 1,500 have the value 7, 300 have none and 200 are too spread to be found."""
     own, total = column(sql_type), NoisyMarginal((), np.array(2_000), 4.0)
     value = 7 * 10**own.type.scale
-    cuts, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
+    _, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
     counts = replace(counts, sigma=3.0)
     error = 3 * math.hypot(4.0, math.sqrt(2) * 3.0)
-    single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True, fill=((7,),))
+    single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True)
     assert other_part(own, single, counts, total) == pytest.approx((200 + error) / 2_000)
     nothing = replace(single, recoding=Recoding((0,), (1,)))
     assert other_part(own, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
