@@ -90,16 +90,18 @@ class Terms:
 
     def looked(self, total: float) -> bool:
         """Whether no pair has a dependence that matters and was not seen, in so many rows (noisy)."""
-        return self.seen is not None and self.seen <= OFF * total
+        return self.seen is not None and 0 < self.seen <= OFF * total
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts on the table, on the dependences, and on each column by its name."""
+    """Verdicts on the table, on the dependences, and on each column by its name. ``seen``: the part of the
+    rows that a dependence must move to be seen, where all pairs were looked at that closely."""
 
     table: Verdict
     dependences: Verdict
     columns: Mapping[str, Verdict]
+    seen: float | None = None
 
 
 def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
@@ -110,7 +112,8 @@ def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
         for column in losses.columns
     }
     dependences = _of_dependences(made, losses, terms)
-    return Judged(_of_table(columns, dependences), dependences, columns)
+    seen = (terms.seen or 0.0) / losses.total if terms.looked(losses.total) else None
+    return Judged(_of_table(columns, dependences), dependences, columns, seen)
 
 
 # -- columns --------------------------------------------------------------------------------------------

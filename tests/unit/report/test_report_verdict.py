@@ -192,6 +192,11 @@ def test_pairs_that_were_looked_at_are_not_scolded():
             for rows in (0.1 * ROWS, 0.11 * ROWS, None)
         )
         assert (seen.grade, seen.why) == ("good", "") and hidden == unknown and hidden.grade != "good"
+    _, found, losses = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(2, 0, 8), seen=0.05 * ROWS)
+    facts = facts_of_losses(losses, found, ())
+    assert facts["pairs"] == {"measured": 2, "modelled": 0, "independent": 8, "seen_from": 0.05}
+    told = "Pairs of columns: 2 measured, 0 modelled through others, 8 independent (of all pairs, dependence that moves 5.0% of the rows shows)."
+    assert told in summary_of_losses(facts)
 
 
 @pytest.mark.parametrize(("attribute", "shares", "sigma"), [
