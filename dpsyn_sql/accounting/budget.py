@@ -28,6 +28,7 @@ LARGEST_EPSILON = 1000
 """Policy, and what keeps sums within the integers of a ledger."""
 
 WEAK_EPSILON = 20
+MOST_ADVISED = 10
 """Above it a release warns: e^20 is half a billion."""
 
 LARGEST_DELTA = Fraction(1, 10**6)

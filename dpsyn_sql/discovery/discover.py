@@ -54,7 +54,7 @@ from dpsyn_sql.discovery.labels import (
     with_stems,
 )
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps
+from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps, other_part
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, mixed_cuts
@@ -110,7 +110,8 @@ class Discovered:
     have cost more, in units of the budget. ``once``: of a table whose columns were asked about once, the
     noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
     the one-way tables of its columns of numbers and times; ``seen`` the noisy counts of the labels of its
-    columns of text.
+    columns of text. ``beyond``: of such columns of numbers and times of one value or none the part of the
+    units that may have another one.
     """
 
     shape: Shape
@@ -122,6 +123,7 @@ class Discovered:
     once: Once | None = None
     tables: tuple[NoisyMarginal, ...] = ()
     seen: tuple[NoisyMarginal, ...] = ()
+    beyond: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,7 @@ def _once(
         hidden = {name: keys.threshold for name, keys in looks.items() if not keys.keys}
         chooser.review(Learnt(rows, len(shape.measured), hidden))
     found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
+    beyond = dict[str, float]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
             if column.name in looks:
@@ -237,8 +240,13 @@ def _once(
                 counts = np.array(list(labels.values()), np.int64)
                 seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table = _of_one_look(column, asking, believed)
+                found[column.name], table, noisy = _of_one_look(column, asking, believed)
                 tables.append(table)
+                if found[column.name].regular == 1:
+                    several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
+                    beyond[column.name] = (
+                        1.0 if several else other_part(column, found[column.name], noisy, total)
+                    )
             else:
                 found[column.name] = _attribute(column, asking)
             advance(1)
@@ -254,6 +262,7 @@ def _once(
         once=once,
         tables=tuple(tables),
         seen=tuple(seen),
+        beyond=beyond,
     )
 
 
@@ -263,7 +272,10 @@ def _rows(asking: _Asking) -> NoisyMarginal:
     return NoisyMarginal((), noisy.values[0], noisy.sigma)
 
 
-def _of_one_look(column: Undiscovered, asking: _Asking, rows: float) -> tuple[Attribute, NoisyMarginal]:
+def _of_one_look(
+    column: Undiscovered, asking: _Asking, rows: float
+) -> tuple[Attribute, NoisyMarginal, NoisyMarginal]:
+    """The attribute, its one-way table, and the noisy counts of the cells."""
     cuts = mixed_cuts(column.type, column.least, column.most)
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
     noisy = asking.door.ask(GridQuery(grid), asking.budget("mixed", column.name))
@@ -271,7 +283,7 @@ def _of_one_look(column: Undiscovered, asking: _Asking, rows: float) -> tuple[At
     if asking.planned("steps", column.name):
         query = StepQuery(column.name, column.sql_type, likely_steps(column.type), column.source)
         steps = asking.door.ask(query, asking.budget("steps", column.name))
-    return attribute_of_one_look(column, cuts, noisy, steps, rows)
+    return *attribute_of_one_look(column, cuts, noisy, steps, rows), noisy
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:

@@ -8,6 +8,7 @@ one-way table: nothing is asked about the column again. Numbers become a mixture
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -23,8 +24,8 @@ from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH
-from dpsyn_sql.domain.attributes import Attribute, Granularity
-from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
+from dpsyn_sql.domain.attributes import Attribute, Granularity, edge_ticks
+from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, mixed_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -50,6 +51,9 @@ LEAST_ROWS = 2.0
 
 MOST_CODES = 32
 """Codes of a column: what is known inside of a code is in its fill, and pairs of few codes are quick."""
+
+_CLEAR = 3.0
+# Deviations of noise by which rows of other values are known to be few.
 
 _MOST_INTERVALS = 3
 _SHARES = np.unique(
@@ -139,6 +143,31 @@ def _of_bounds(
     return [
         Piece(low, high, mass) for (low, high), mass in zip(pairwise(parts), masses.tolist(), strict=True)
     ]
+
+
+def other_part(
+    column: Undiscovered, attribute: Attribute, noisy: NoisyMarginal, total: NoisyMarginal
+) -> float:
+    """The part of the units that may have another value than the only one that was found, or than NULL if
+    none was; up to three deviations of noise. 1 if the value is one of several of its cell.
+
+    Args:
+        column: as for ``attribute_of_one_look``.
+        attribute: of one code beside NULL.
+        noisy: the counts of the cells, then of NULL.
+        total: noisy number of units.
+    """
+    cuts = mixed_cuts(column.type, column.least, column.most)
+    known = float(noisy.values[-1]) if column.nullable else 0.0
+    if attribute.recoding is None or 0 not in attribute.recoding.codes:
+        value = Fraction(edge_ticks(attribute)[0] if column.type.discrete else attribute.edges[0])  # type: ignore[arg-type]
+        place = bisect_right(cuts, value) - 1
+        if not 0 <= place < len(cuts) - 1 or after(column.type, cuts[place]) != cuts[place + 1]:
+            return 1.0
+        known += float(noisy.values[place])
+    rows = max(float(total.values), 1.0)
+    error = _CLEAR * math.hypot(total.sigma, math.sqrt(2) * noisy.sigma)
+    return min(1.0, max(0.0, rows - known + error) / rows)
 
 
 def _limit(strength: float) -> float:

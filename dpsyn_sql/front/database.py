@@ -218,6 +218,7 @@ class _Measuring:
             families=families,
             answers=own,
             weight=WEIGHT,
+            beyond=found.beyond,
         )
         self.fitted[leg.name] = FittedTable(leg, fitted, tuple(self._events[leg.name]))
         if families.below:

@@ -68,6 +68,8 @@ def lost_of(
         units=design.counted,
         chosen=none_asked(fitted.plan) is not None,
         departures=found,
+        beyond=fitted.beyond,
+        seen=design.method.visible(fitted.plan),
     )
     verdicts = judged(fitted, losses, terms)
     told = doubts(fitted, verdicts)

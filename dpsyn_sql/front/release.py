@@ -154,6 +154,7 @@ def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         families=terms.families,
         answers=(*(() if plan.counted is None else plan.counted.tables), *door.measurements),
         weight=unit.weight,
+        beyond=found.beyond,
     )
 
 

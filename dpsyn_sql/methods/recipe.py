@@ -159,6 +159,11 @@ class Recipe(ABC):
         """
         return Variances((), one_way_components(model.domain, answers))
 
+    def visible(self, plan: Plan) -> float | None:
+        """How many rows a dependence of two columns must move to be seen, of all pairs that the plan can ask
+        for; None: not all of them are looked at. By the plan alone."""
+        return None
+
     def planned(
         self,
         source: Source,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsyn_sql.accounting.budget import WEAK_EPSILON, Budget
+from dpsyn_sql.accounting.budget import MOST_ADVISED, Budget
 from dpsyn_sql.planning.stopping import TIED_PART
 
 ROWS = (1_000, 10_000, 100_000)
@@ -113,7 +113,7 @@ def foresight_lines(
 
     ``bought``: the budget that an epsilon buys.
     """
-    larger = [epsilon * factor for factor in _FACTORS if epsilon * factor <= WEAK_EPSILON]
+    larger = [epsilon * factor for factor in _FACTORS if epsilon * factor <= MOST_ADVISED]
     for rows in ROWS:
         now, cures = foreseen(rows, columns, bought(epsilon), spends, unit_rows), list[str]()
         fast = replace(spends, text=_no_text)  # what is asked of larger budgets needs no threshold

@@ -15,8 +15,8 @@ from dpsyn_sql.report.trust import MOVED
 MOST_OF_ALL = 0.5
 """A share of the rows above this one is most of a column."""
 
-_CLEAR = 3.0
-# Standard errors by which a share must exceed what it is compared with.
+CLEAR = 3.0
+"""Standard errors by which a share must exceed what it is compared with."""
 
 _END, _TIMES = 0.05, 4.0
 # An end bin of more than this share, and of so many times the density of those near it, holds clipped values.
@@ -47,7 +47,9 @@ class Complaint:
     text: str
 
 
-def complaint_of(column: ColumnLosses, *, named: bool, units: str, total: float) -> Complaint | None:
+def complaint_of(
+    column: ColumnLosses, *, named: bool, units: str, total: float, larger: bool = True
+) -> Complaint | None:
     """The worst of a column: what else there is has the same cause.
 
     Args:
@@ -55,15 +57,16 @@ def complaint_of(column: ColumnLosses, *, named: bool, units: str, total: float)
         named: whether the workload names it.
         units: what a threshold counts, in words: ``"rows"``, or the values of the privacy unit's column.
         total: noisy number of rows.
+        larger: whether a larger epsilon can be advised.
     """
     found = [
         _nothing_found(column, units),
-        _outside(column, units),
-        _one_category(column, total),
+        _outside(column, units, larger),
+        _one_category(column, total, larger),
         *_clipped(column),
-        _cut_short(column),
-        _crowded(column),
-        _faint(column, named, total),
+        _cut_short(column, larger),
+        _crowded(column, larger),
+        _faint(column, named, total, larger),
     ]
     return next((one for one in found if one), None)
 
@@ -85,7 +88,7 @@ def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
     )
 
 
-def _outside(column: ColumnLosses, units: str) -> Complaint | None:
+def _outside(column: ColumnLosses, units: str, larger: bool) -> Complaint | None:
     """Most rows have values that no label stands for, or many if the labels were learnt."""
     other, name = column.other, column.name
     most = MOST_OF_ALL if column.found is None else MOVED
@@ -100,8 +103,8 @@ def _outside(column: ColumnLosses, units: str) -> Complaint | None:
         found += " is" if column.found == 1 else " are"
         text = (
             f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
-            f"{found} found{below}. Declare its categories, spend a larger "
-            f"epsilon, {_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
+            f"{found} found{below}. Declare its categories, {'spend a larger epsilon, ' if larger else ''}"
+            f"{_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
             "apart."
         )
     elif column.attribute.leaves is not None:
@@ -134,38 +137,39 @@ def _keep_beginnings(column: ColumnLosses) -> str:
     return f"keep the beginnings of its codes with {{type: discover, prefixes: {lengths}}}, "
 
 
-def _cut_short(column: ColumnLosses) -> Complaint | None:
-    """Most rows have a text of which the tree of its column holds the beginning alone."""
+def _cut_short(column: ColumnLosses, larger: bool) -> Complaint | None:
+    """Many rows have a text of which the beginning alone is written: the rest of it is lost."""
     short, leaves = column.shortened, column.attribute.leaves
-    if short is None or leaves is None or not _exceeds(short, MOST_OF_ALL):
+    if short is None or not _exceeds(short, MOVED):
         return None
-    texts = [one.name for one in leaves.hierarchies if one.text]
+    texts = [column.name] if leaves is None else [one.name for one in leaves.hierarchies if one.text]
+    example = "car*" if leaves is not None else column.attribute.labels[column.stems[0]]
     return Complaint(
         2,
         short.share,
-        f"{_share(short)} of the rows keep only the beginning of {some_of(texts)}, written as 'car*': whole "
-        f"values have too few rows. Spend a larger epsilon, or write {texts[0]}: {{type: key}} if its values "
-        "tell rows apart.",
+        f"{_share(short)} of the rows keep only the beginning of {some_of(texts)}, written as {example!r}: "
+        f"whole values have too few rows. {'Spend a larger epsilon, or write' if larger else 'Write'} "
+        f"{texts[0]}: {{type: key}} if its values tell rows apart.",
     )
 
 
-def _one_category(column: ColumnLosses, total: float) -> Complaint | None:
+def _one_category(column: ColumnLosses, total: float, larger: bool = True) -> Complaint | None:
     """Of the declared categories only the one stands out that values outside the list count as, or none."""
     attribute, name = column.attribute, column.name
     labels = column.shares[: attribute.regular]
     if attribute.kind != "categorical" or column.found is not None or attribute.other or len(labels) < 2:
         return None
-    loud = [share for share in labels if share.share > _CLEAR * share.error]
+    loud = [share for share in labels if share.share > CLEAR * share.error]
     fallback = column.shares[attribute.fallback_code]
     if any(share is not fallback for share in loud) or not _exceeds(fallback, MOST_OF_ALL):
         return None
-    rows = _CLEAR * max(share.error for share in labels) * total
+    rows = CLEAR * max(share.error for share in labels) * total
     return Complaint(
         1,
         fallback.share,
         f"{fallback.label!r} is the only value of {name!r} that stands out from the noise. Values outside "
         "its categories count as this one (other: false): check the list. If the list is right, the "
-        f"others have fewer than about {rows:,.0f} rows each, and a larger epsilon shows them.",
+        f"others have fewer than about {rows:,.0f} rows each{', and a larger epsilon shows them' * larger}.",
     )
 
 
@@ -231,7 +235,7 @@ def _towers(column: ColumnLosses, end: int, beside: Collection[int]) -> bool:
     widths = bin_widths(column.attribute)
     for place in beside:
         neighbour = column.shares[place]
-        rows = max(neighbour.share + _CLEAR * neighbour.error, 0.0)
+        rows = max(neighbour.share + CLEAR * neighbour.error, 0.0)
         ratio = widths[end] / widths[place] if widths[place] > 0 else 1.0
         if column.shares[end].share <= _TIMES * rows * max(ratio, 1.0):
             return False
@@ -242,10 +246,10 @@ def _alone(column: ColumnLosses, code: int) -> bool:
     """Whether no other bin stands out from the noise."""
     shares = column.shares[: column.attribute.regular]
     others = (share for place, share in enumerate(shares) if place != code)
-    return all(share.share <= _CLEAR * share.error for share in others)
+    return all(share.share <= CLEAR * share.error for share in others)
 
 
-def _crowded(column: ColumnLosses) -> Complaint | None:
+def _crowded(column: ColumnLosses, larger: bool) -> Complaint | None:
     """One bin of several values that holds most rows, unless an end bin of clipped values is told."""
     attribute = column.attribute
     if attribute.kind == "categorical" or not column.shares:
@@ -258,20 +262,21 @@ def _crowded(column: ColumnLosses) -> Complaint | None:
                 2,
                 share.share,
                 f"{_share(share)} of the rows are in the one range {share.words} of "
-                f"{column.name!r}: where in it they lie is lost. {_cure_of_crowds(column)}",
+                f"{column.name!r}: where in it they lie is lost. {_cure_of_crowds(column, larger)}",
             )
     return None
 
 
-def _cure_of_crowds(column: ColumnLosses) -> str:
+def _cure_of_crowds(column: ColumnLosses, larger: bool) -> str:
     if column.attribute.origin == "declared":
         return "Declare edges inside it."
     if all(column.clips):
-        return "Noise hides it: spend a larger epsilon, name fewer columns, or declare edges inside it."
-    return "Declare its bounds or edges, or spend a larger epsilon."
+        more = "spend a larger epsilon, " if larger else ""
+        return f"Noise hides it: {more}name fewer columns, or declare edges inside it."
+    return f"Declare its bounds or edges{', or spend a larger epsilon' * larger}."
 
 
-def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:
+def _faint(column: ColumnLosses, named: bool, total: float, larger: bool) -> Complaint | None:
     """Categories that are lost in the noise, where each of them matters."""
     labels = column.attribute.regular
     if not column.faint or not (named or 2 <= labels <= _FEW) or _one_category(column, total):
@@ -281,12 +286,13 @@ def _faint(column: ColumnLosses, named: bool, total: float) -> Complaint | None:
         3,
         len(column.faint) / labels,
         f"{some_of(column.faint)} of {column.name!r} cannot be told from the noise ({error:,.0f} rows): "
-        "there are few such rows or none. Spend a larger epsilon, or give the column weight: "
+        "there are few such rows or none. "
+        f"{'Spend a larger epsilon, or give' if larger else 'Give'} the column weight: "
         f"workload={{{column.name!r}: 10}}.",
     )
 
 
-def independent(losses: Losses, named: Collection[str]) -> str:
+def independent(losses: Losses, named: Collection[str], *, larger: bool = True) -> str:
     """Columns that no measured table joins to another: those that matter, or if they are most."""
     alone = losses.alone
     several = sum(column.attribute.size > 1 for column in losses.columns)
@@ -296,13 +302,14 @@ def independent(losses: Losses, named: Collection[str]) -> str:
     one = len(told) == 1
     return (
         f"{some_of(told)} {'is' if one else 'are'} independent of all other columns in the output: no "
-        f"pair with {'it' if one else 'one of them'} was worth its noise. Spend a larger epsilon, or "
-        f"give weight to what matters: workload={{{told[0]!r}: 10}}."
+        f"pair with {'it' if one else 'one of them'} was worth its noise. "
+        f"{'Spend a larger epsilon, or give' if larger else 'Give'} weight to what matters: "
+        f"workload={{{told[0]!r}: 10}}."
     )
 
 
 def _exceeds(share: Share, bound: float) -> bool:
-    return share.share - _CLEAR * share.error > bound
+    return share.share - CLEAR * share.error > bound
 
 
 def _share(share: Share) -> str:

@@ -28,7 +28,9 @@ class FittedRelease:
     """``shape`` and ``plan`` are complete: nothing is left to be discovered. ``types``: what was found of
     columns of text without a stated type. ``variances``: of the model's estimates. ``families``: of rows that
     stay together; the model has their domain, and its total are units. ``answers``: those that
-    ``measurements`` show, as the door gave them; a unit counts ``weight`` in them."""
+    ``measurements`` show, as the door gave them; a unit counts ``weight`` in them.
+    ``beyond``: of columns of one value or none the part of the units that may have another one, where
+    discovery counted them."""
 
     shape: Shape
     plan: Plan
@@ -40,6 +42,7 @@ class FittedRelease:
     families: Families | None = None
     answers: tuple[NoisyMarginal | NoisyResidual, ...] = ()
     weight: int = 1
+    beyond: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def with_values(self) -> FittedRelease:

@@ -80,7 +80,8 @@ def _percent(share: Share) -> str:
 
 def facts_of_losses(losses: Losses, found: Judged, warnings: Sequence[str]) -> dict[str, Any]:
     """For a certificate, JSON-ready. ``verdict`` of a column, of the dependences and of the table: the grade;
-    ``why``: the reason and what helps, missing where it is good; ``harm``: a larger one is worse."""
+    ``why``: the reason and what helps, missing where it is good; ``harm``: a larger one is worse. Of pairs
+    ``seen_from``: the part of the rows that dependence must move to be seen, where all were looked at."""
     return {
         "table": _verdict_facts(found.table),
         "dependences": _verdict_facts(found.dependences),
@@ -88,7 +89,7 @@ def facts_of_losses(losses: Losses, found: Judged, warnings: Sequence[str]) -> d
             {**column_facts(column), **_verdict_facts(found.columns[column.name])}
             for column in losses.columns
         ],
-        "pairs": asdict(losses.pairs),
+        "pairs": asdict(losses.pairs) | ({} if found.seen is None else {"seen_from": round(found.seen, 4)}),
         "warnings": list(warnings),
     }
 
@@ -157,9 +158,12 @@ def verdict_table(facts: Mapping[str, Any]) -> pd.DataFrame:
 def pairs_in_words(facts: Mapping[str, Any]) -> str:
     """One line about pairs, from ``facts_of_losses``."""
     pairs = facts["pairs"]
+    looked = ""
+    if "seen_from" in pairs:
+        looked = f" (of all pairs, dependence that moves {pairs['seen_from']:.1%} of the rows shows)"
     return (
         f"Pairs of columns: {pairs['measured']:,} measured, {pairs['modelled']:,} modelled through others, "
-        f"{pairs['independent']:,} independent"
+        f"{pairs['independent']:,} independent{looked}"
     )
 
 

@@ -48,7 +48,8 @@ class Trust:
     ``shape``: numbers that are two values (``indicator``), single values (``numbers``) or ranges
     (``smooth``); all other columns are ``values``. ``chance``: that it is believed. ``worst``: the figure
     that fails most often, ``off`` how far off it may be in 9 of 10 releases: in parts of itself, or of the
-    rows. ``shares``: the same of the largest error of a share. ``stretch``: what hidden rows would do.
+    rows. ``times``: how many times what is allowed it may be off. ``shares``: the same of the largest error
+    of a share. ``stretch``: what hidden rows would do.
     """
 
     shape: Shape
@@ -57,6 +58,7 @@ class Trust:
     off: float
     shares: float
     stretch: float = 0.0
+    times: float = 0.0
 
 
 def trust_of(
@@ -88,14 +90,14 @@ def trust_of(
         known.append(("values", moved / MOVED, moved))
     for _, relative, _ in known:
         found = found & (relative <= 1)
-    worst, _, off = max(known, key=lambda one: (float(np.mean(one[1] > 1)), float(np.mean(one[1]))))
+    worst, relative, off = max(known, key=lambda one: (float(np.mean(one[1] > 1)), float(np.mean(one[1]))))
     shape, stretch = _shape(attribute, truth), 0.0
     if any(attribute.beyond):
         stretch = _unseen(attribute, truth, _SEEN * sigma / total)
     elif attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
         stretch = _stretch(attribute, truth, hidden / total)
-    largest = float(np.quantile(error.max(axis=1), 0.9))
-    return Trust(shape, float(found.mean()), worst, float(np.quantile(off, 0.9)), largest, stretch)
+    largest, times = float(np.quantile(error.max(axis=1), 0.9)), float(np.quantile(relative, 0.9))
+    return Trust(shape, float(found.mean()), worst, float(np.quantile(off, 0.9)), largest, stretch, times)
 
 
 def _made(attribute: Attribute, noisy: FloatArray, sigma: float, total: float) -> FloatArray:

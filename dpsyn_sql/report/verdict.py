@@ -6,6 +6,7 @@ what noise does to its figures (``report/trust.py``).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,21 +15,26 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import WEAK_EPSILON
+from dpsyn_sql.accounting.budget import MOST_ADVISED
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.complaints import complaint_of, independent
+from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent
 from dpsyn_sql.report.departures import Departure
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
-from dpsyn_sql.report.losses import ColumnLosses, Losses
+from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
 from dpsyn_sql.report.marginals import total_error
-from dpsyn_sql.report.trust import MOVED, SPREAD, Trust, trust_of
+from dpsyn_sql.report.trust import MISSING, MOVED, SPREAD, Trust, trust_of
 
 Grade = Literal["good", "rough", "do not use"]
 
 LEAST_CHANCE, NO_CHANCE = 0.6, 0.2
 """A column that is believed less often is rough; one that hardly ever is should not be used."""
+
+FAR, ALL_NOISE = 2.0, 0.5
+"""One that is believed so rarely should not be used if a figure of it may be off by so many times what is
+allowed; it is nearly all noise if it may be off by half of itself, or half of the rows have another value."""
 
 RUINED = 2.0
 """A column should not be used if rows that noise hides would change its standard deviation so many times."""
@@ -63,6 +69,9 @@ class Terms:
     ``epsilon``: of the release. ``hidden``: rows that noise hides in a cell beyond a learnt range.
     ``named``: columns that matter most. ``units``: what a threshold counts, in words. ``chosen``: the method
     asks for no pairs, as its user chose. ``departures``: of the rows from the answers, the worst first.
+    ``beyond``: of columns of one value or none the part of the units that may have another one, where
+    discovery counted them. ``seen``: the rows that a dependence must move to be seen, where all pairs were
+    looked at.
     """
 
     epsilon: float
@@ -71,15 +80,28 @@ class Terms:
     units: str = "rows"
     chosen: bool = False
     departures: Sequence[Departure] = ()
+    beyond: Mapping[str, float] = field(default_factory=dict)
+    seen: float | None = None
+
+    @property
+    def larger(self) -> bool:
+        """Whether a larger epsilon can be advised at all."""
+        return self.epsilon < MOST_ADVISED
+
+    def looked(self, total: float) -> bool:
+        """Whether no pair has a dependence that matters and was not seen, in so many rows (noisy)."""
+        return self.seen is not None and 0 < self.seen <= OFF * total
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts on the table, on the dependences, and on each column by its name."""
+    """Verdicts on the table, on the dependences, and on each column by its name. ``seen``: the part of the
+    rows that a dependence must move to be seen, where all pairs were looked at that closely."""
 
     table: Verdict
     dependences: Verdict
     columns: Mapping[str, Verdict]
+    seen: float | None = None
 
 
 def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
@@ -90,7 +112,8 @@ def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
         for column in losses.columns
     }
     dependences = _of_dependences(made, losses, terms)
-    return Judged(_of_table(columns, dependences), dependences, columns)
+    seen = (terms.seen or 0.0) / losses.total if terms.looked(losses.total) else None
+    return Judged(_of_table(columns, dependences), dependences, columns, seen)
 
 
 # -- columns --------------------------------------------------------------------------------------------
@@ -102,8 +125,10 @@ def _unknown(column: ColumnLosses) -> Verdict:
 
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
     named = column.name in terms.named
-    complaint = complaint_of(column, named=named, units=terms.units, total=losses.total)
-    if complaint is not None:
+    complaint = complaint_of(column, named=named, units=terms.units, total=losses.total, larger=terms.larger)
+    if _is_constant(column, terms):
+        found = Verdict()
+    elif complaint is not None:
         grade: Grade = "do not use" if complaint.rank <= 1 else "rough"
         found = Verdict(grade, complaint.text, (1 if complaint.rank <= 1 else 0) + complaint.share)
     else:
@@ -113,6 +138,34 @@ def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
         unfit = departed.moved > MOVED
         found = Verdict("do not use" if unfit else "rough", departed.text, 1.0 + unfit + departed.moved)
     return replace(found, harm=found.harm + named) if found.why else found
+
+
+def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
+    """Whether hardly any row can have another value than the one that is written, or than NULL if none is."""
+    attribute = column.attribute
+    if not column.shares or attribute.leaves is not None or column.name in terms.named:
+        return False
+    values = [place for place, share in enumerate(column.shares[: attribute.regular]) if not _is_faint(share)]
+    values = [place for place in values if column.shares[place].label not in column.unwritten]
+    numbers = bool(values) and attribute.kind != "categorical"
+    if len(values) > 1 or (numbers and (attribute.regular > 1 or not _single(attribute, values[0]))):
+        return False
+    beyond = terms.beyond.get(column.name)
+    if beyond is None:
+        kept = [*values, *([] if attribute.null_code is None else [attribute.null_code])]
+        shares = [column.shares[place] for place in kept]
+        error = math.hypot(*(share.error for share in shares))
+        beyond = 1 - sum(share.share for share in shares) + CLEAR * error
+    return beyond <= MISSING
+
+
+def _is_faint(share: Share) -> bool:
+    return share.share < NOISE * share.error
+
+
+def _single(attribute: Attribute, code: int) -> bool:
+    """Whether rows of a bin are written with one value, which is the only one that it holds."""
+    return not several_values(attribute)[code] and (not attribute.fill or len(attribute.fill[code]) == 1)
 
 
 def _constant(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict | None:
@@ -125,7 +178,7 @@ def _constant(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict | N
     values = [place for place in written if place < attribute.regular]
     if not values or (attribute.recoding is not None and 0 in attribute.recoding.codes):
         why = f"Nothing of {column.name!r} stands out from the noise: every row is NULL."
-        return Verdict("do not use", f"{why} {_more(terms, 5)}, or declare it.", 2.0)
+        return Verdict("do not use", f"{why} {_cures(_more(terms, 5), 'declare it')}", 2.0)
     (first, *others), fill = values, attribute.fill[values[0]] if attribute.fill else ()
     if others or len(fill) != 1:
         return None
@@ -134,8 +187,9 @@ def _constant(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict | N
     every = "every row" if len(written) == 1 else "every row that has a value"
     why = (
         f"{every.capitalize()} of {column.name!r} is {value}: other values, of fewer than about "
-        f"{max(rows, 1):,.0f} rows each, are hidden. {_more(terms, 5)} if the source has others."
+        f"{max(rows, 1):,.0f} rows each, are hidden."
     )
+    why += f" {more} if the source has others." if (more := _more(terms, 5)) else ""
     return Verdict("rough" if rows < 0.001 * losses.total else "do not use", why, 1.0)
 
 
@@ -158,14 +212,13 @@ def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
     helps = _FACTORS[place] if place < len(_FACTORS) else None
     if own.chance < LEAST_CHANCE:
         why, harm = _noise_words(column, own), 1 - own.chance
-        hopeless = own.chance < NO_CHANCE
+        hopeless = own.chance < NO_CHANCE and own.times > FAR
     else:
         why, harm = _stretch_words(column, terms), min(own.stretch, 1.0)
         hopeless = own.stretch > RUINED
-    cure = _more(terms, helps) + _fewer(losses, helps)
-    if hidden:
-        cure += ", or declare its bounds"
-    return Verdict("do not use" if hopeless else "rough", f"{why}. {cure}.", hopeless + harm)
+    declared = "declare its bounds" if hidden else ""
+    cures = _cures(_more(terms, helps), _fewer(losses, helps), declared)
+    return Verdict("do not use" if hopeless else "rough", f"{why}. {cures}".strip(), hopeless + harm)
 
 
 def _ends_at_bounds(column: ColumnLosses) -> bool:
@@ -181,7 +234,7 @@ def _good(trust: Trust) -> bool:
 
 
 def _noise_words(column: ColumnLosses, trust: Trust) -> str:
-    name, nearly = repr(column.name), "nearly all noise" if trust.chance < NO_CHANCE else "rough"
+    name, nearly = repr(column.name), "nearly all noise" if trust.off >= ALL_NOISE else "rough"
     if trust.worst == "share of NULL":
         return f"{name} is {nearly}: its share of NULL may be off by {trust.off:.2f}"
     if trust.shape == "values":
@@ -208,16 +261,24 @@ def _stretch_words(column: ColumnLosses, terms: Terms) -> str:
 
 
 def _more(terms: Terms, factor: float | None) -> str:
-    """A cure by a larger epsilon."""
-    epsilon = 0 if factor is None else terms.epsilon * factor
-    return f"Spend epsilon {epsilon:.3g}" if 0 < epsilon <= WEAK_EPSILON else "Spend a larger epsilon"
+    """A cure by a larger epsilon; none above ``MOST_ADVISED``."""
+    epsilon = terms.epsilon * (factor or 1)
+    if not terms.larger or epsilon > MOST_ADVISED:
+        return ""
+    return f"Spend epsilon {epsilon:.3g}" if factor else "Spend a larger epsilon"
 
 
 def _fewer(losses: Losses, factor: float | None) -> str:
     """The same noise as with so much more, by naming fewer columns: it grows as their root."""
     columns = len(losses.columns)
     few = 0 if factor is None else int(columns / factor**2)
-    return f" or name at most {counted(few, 'column')}" if 0 < few < columns else ""
+    return f"name at most {counted(few, 'column')}" if 0 < few < columns else ""
+
+
+def _cures(*ways: str) -> str:
+    """What helps, as a sentence; the domain does not, and epsilon is large: then nothing is said."""
+    told = " or ".join(way for way in ways if way)
+    return f"{told[0].upper()}{told[1:]}." if told else ""
 
 
 # -- dependences and the table ----------------------------------------------------------------------------
@@ -241,10 +302,13 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
     possible = pairs.measured + pairs.modelled + pairs.independent
     if not possible:
         return Verdict()
-    more = "Spend a larger epsilon, or name fewer columns."
+    more = "Spend a larger epsilon, or name fewer columns." if terms.larger else "Name fewer columns."
+    looked = terms.looked(losses.total)
     below = made.families is not None and bool(made.families.table)  # columns go together through rows above
     tied = below and any(len(table.attrs) > 1 for table in made.measurements)
     if not pairs.measured and not pairs.modelled and not tied:
+        if looked:
+            return Verdict()
         if terms.chosen:
             return Verdict("do not use", "No pair of columns is measured.", 1.0)
         return Verdict(
@@ -254,8 +318,8 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
             1.0,
         )
     off = _SIGMAS * correlation_error(made.measurements, losses.total)
-    alone = independent(losses, terms.named)
-    lost = 0.0 if below else pairs.independent / possible
+    alone = "" if looked else independent(losses, terms.named, larger=terms.larger)
+    lost = 0.0 if below or looked else pairs.independent / possible
     if off <= OFF and lost <= 0.5 and not alone:
         return Verdict()
     told = []

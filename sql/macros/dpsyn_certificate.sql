@@ -50,7 +50,8 @@ words AS (
         (941, '$.losses.pairs.measured', 'losses', 'pairs measured'),
         (942, '$.losses.pairs.modelled', 'losses', 'pairs modelled through other columns'),
         (943, '$.losses.pairs.independent', 'losses', 'pairs left independent'),
-        (944, '$.losses.warnings', 'losses', 'warning'),
+        (944, '$.losses.pairs.seen_from', 'losses', 'part of the rows that dependence of a pair must move to be seen'),
+        (945, '$.losses.warnings', 'losses', 'warning'),
         (951, '$.not_promised', 'not promised', 'limit'),
         (961, '$.versions', 'versions', 'others')
     ) AS known (place, path, section, fact)

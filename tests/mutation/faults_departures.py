@@ -5,6 +5,7 @@ from planted import fault
 CHECK = "dpsyn_sql/report/departures.py"
 UNIT = "tests/unit/report/test_report_departures.py"
 WHOLE = "tests/e2e/test_self_check.py"
+VERDICTS = "tests/unit/report/test_report_verdict.py"
 HEALTHY = f"{WHOLE}::test_rows_of_the_model_are_good"
 FIGURES = f"{UNIT}::test_the_figures_are_those_of_the_formulas"
 
@@ -92,5 +93,30 @@ FAULTS = (
             'return "grouped" if counted and len(names) > 1',
             'return "modelled" if counted',
         ),
+    ),
+    fault(
+        "a column whose other values are hidden is called constant",
+        f"{VERDICTS}::test_what_is_known_to_be_constant_or_null_is_good",
+        ("dpsyn_sql/report/verdict.py", "return beyond <= MISSING", "return True"),
+    ),
+    fault(
+        "discovery takes the rows that it did not find for those of the value that it found",
+        "tests/unit/test_one_look.py::test_rows_that_may_have_another_value",
+        ("dpsyn_sql/discovery/one_look.py", "max(0.0, rows - known + error) / rows", "error / rows"),
+    ),
+    fault(
+        "a text whose beginning alone is written is good",
+        f"{VERDICTS}::test_what_keeps_only_its_beginning_counts_as_lost",
+        ("dpsyn_sql/report/complaints.py", "if short is None or not _exceeds(short, MOVED):", "if True:"),
+    ),
+    fault(
+        "pairs that noise hides count as looked at",
+        f"{VERDICTS}::test_pairs_that_were_looked_at_are_not_scolded",
+        ("dpsyn_sql/report/verdict.py", "self.seen <= OFF * total", "self.seen <= total"),
+    ),
+    fault(
+        "an epsilon that hardly protects is advised",
+        f"{VERDICTS}::test_no_epsilon_above_ten_is_advised",
+        ("dpsyn_sql/report/verdict.py", "return self.epsilon < MOST_ADVISED", "return True"),
     ),
 )

@@ -23,14 +23,15 @@ from dpsyn_sql.discovery.one_look import (
     attribute_of_one_look,
     likely_granularity,
     likely_steps,
+    other_part,
 )
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH, Bell, Hump
-from dpsyn_sql.domain.attributes import Attribute, Domain, edge_ticks, fill_ticks
+from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
-from dpsyn_sql.domain.types import supported_type
+from dpsyn_sql.domain.types import from_tick, supported_type
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
 from dpsyn_sql.methods.marginals import candidate_queries
 from dpsyn_sql.planning.discovery import one_look, planned_discovery
@@ -151,6 +152,29 @@ def test_an_indicator_has_two_values_whatever_its_type():
         assert table.values[-1] == pytest.approx(400, abs=150) and table.values.sum() == pytest.approx(
             2_000, abs=3
         )
+
+
+@pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE", "DECIMAL(9,2)"])
+def test_rows_that_may_have_another_value(sql_type):
+    """Of 2,000 rows 1,500 have the value 7, 300 have none and 200 are too spread to be found."""
+    own, total = column(sql_type), NoisyMarginal((), np.array(2_000), 4.0)
+    value = 7 * 10**own.type.scale
+    _, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
+    counts = replace(counts, sigma=3.0)
+    error = 3 * math.hypot(4.0, math.sqrt(2) * 3.0)
+    single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True)
+    assert other_part(own, single, counts, total) == pytest.approx((200 + error) / 2_000)
+    nothing = replace(single, recoding=Recoding((0,), (1,)))
+    assert other_part(own, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
+    wide = replace(single, edges=_edges(own, 1_000 * 10**own.type.scale))  # one of several values of its cell
+    assert other_part(own, wide, counts, total) == 1
+
+
+def _edges(own, tick):
+    """From a value to the one after it."""
+    if own.type.family == "float":
+        return float(tick), math.nextafter(tick, math.inf)
+    return tuple(from_tick(own.type, one) for one in (tick, tick + 1))
 
 
 def test_a_long_tail_keeps_its_mean_in_the_mean_of_many_releases():

@@ -48,7 +48,12 @@ from dpsyn_sql.methods.adaptive.groups import hidden_groups
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.orders import full_table, screened
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.marginals import LEAST_UNITS, MAX_CANDIDATE_CELLS, candidate_queries
+from dpsyn_sql.methods.marginals import (
+    LEAST_UNITS,
+    MAX_CANDIDATE_CELLS,
+    candidate_queries,
+    cell_deviation,
+)
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.target import TargetModel
 from dpsyn_sql.methods.recipe import Recipe
@@ -222,6 +227,20 @@ class Adaptive(Recipe):
         if not isinstance(model, GraphicalModel):
             return own
         return Variances(model.within, {**own.components, **model.components})
+
+    def visible(self, plan: Plan) -> float | None:
+        """Three deviations of the distances of all pairs, by the least that is spent on them; half a distance
+        is what moves. Where a private choice or a target comes before them, not all are looked at."""
+        step = next((one for one in plan.reserved if one.queries), None)
+        if step is None or not plan.budget.gaussian or plan.details.public.get("target"):
+            return None
+        if len(plan.domain.attributes) >= self.constants.preselect_between[0]:
+            return None
+        share = Fraction(self.constants.score_share).limit_denominator(1000)
+        scores = step.budget.split((share, 1 - share))[0]
+        twice = 2 * len(step.queries)  # with coarse twins
+        unit = plan.source.unit
+        return 1.5 * cell_deviation(scores, twice, unit.sensitivity) / unit.weight
 
     def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates and of the junction tree."""

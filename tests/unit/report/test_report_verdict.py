@@ -33,13 +33,25 @@ def trust(attribute, shares, sigma, hidden=0.0):
 
 
 def verdict(
-    attribute, shares, sigma, *, named=(), hidden=None, pairs=NO_PAIRS, error=1.0, above=(), bounded=None
+    attribute,
+    shares,
+    sigma,
+    *,
+    named=(),
+    hidden=None,
+    pairs=NO_PAIRS,
+    error=1.0,
+    above=(),
+    epsilon=1.0,
+    bounded=None,
+    **others,
 ):
     domain, counts = Domain((attribute,)), np.rint(np.array(shares) * ROWS).astype(np.int64)
     tables = [NoisyMarginal((attribute.name,), counts, sigma)]
     known = one_way_counts(domain, tables)[attribute.name]
     losses = Losses(ROWS, (_column(attribute, known, ROWS, (1, 0), {attribute.name: 40}, bounded),), pairs)
-    terms = Terms(epsilon=1.0, hidden={} if hidden is None else {attribute.name: hidden}, named=named)
+    hidden = {} if hidden is None else {attribute.name: hidden}
+    terms = Terms(epsilon=epsilon, hidden=hidden, named=named, **others)
     tied = [NoisyMarginal((attribute.name, name), np.full((2, 2), ROWS // 4), 0.5) for name in above]
     made = SimpleNamespace(
         measurements=[NoisyMarginal((), np.array([ROWS]), error), *tied],
@@ -140,6 +152,83 @@ def test_one_value_and_no_value_are_named():
     assert own.why.startswith("Every row that has a value of 'married' is 0")
     own, *_ = verdict(replace(one, recoding=Recoding((0,), (1,))), [0.5, 0.5], 20.0, hidden=20.0)
     assert own.grade == "do not use" and "every row is NULL" in own.why
+
+
+def test_what_is_known_to_be_constant_or_null_is_good():
+    """Where discovery counted the one value; elsewhere by its measured share."""
+    one = replace(YES_NO, edges=(0.0, 0.5), fill=((0.0,),), nullable=True)
+    nothing = replace(one, recoding=Recoding((0,), (1,)))
+    for attribute, shares in ((one, [1.0, 0.0]), (nothing, [0.0, 1.0])):
+        assert verdict(attribute, shares, 5.0, beyond={"married": 0.01})[0].grade == "good"
+        assert verdict(attribute, shares, 5.0, beyond={"married": 0.4})[0].grade == "do not use"
+        assert verdict(attribute, shares, 5.0)[0].grade == "good"
+        assert verdict(attribute, shares, 40.0)[0].grade == "do not use"
+    text = replace(TEXT, labels=(), nullable=True)
+    assert (
+        verdict(text, [0.0, 1.0], 5.0)[0].grade == "good"
+        and verdict(text, [0.3, 0.7], 5.0)[0].grade != "good"
+    )
+    always = Attribute("yes", "BOOLEAN", "categorical", (False, True), nullable=True, origin="catalog")
+    assert verdict(always, [0.001, 0.999, 0.0], 5.0)[0].grade == "good"
+    assert verdict(always, [0.001, 0.999, 0.0], 5.0, named={"yes"})[0].grade == "rough"
+    assert verdict(always, [0.0, 0.6, 0.4], 5.0)[0].grade == "good"
+
+
+def test_a_range_of_several_values_is_no_constant():
+    wide = replace(YES_NO, edges=(0.0, 8.0), fill=((0.0, 8.0),))
+    assert verdict(wide, [1.0], 5.0)[0].why.startswith("100 % of the rows are in the one range")
+
+
+@pytest.mark.parametrize(("short", "grade"), [(0.97, "rough"), (0.2, "rough"), (0.1, "good")])
+def test_what_keeps_only_its_beginning_counts_as_lost(short, grade):
+    zip_code = replace(TEXT, name="zip", labels=("010*", "02139"), prefixes=(3,))
+    own, *_ = verdict(zip_code, [short, 1 - short, 0.0], 1.0)
+    assert own.grade == grade and ("keep only the beginning of 'zip', written as '010*'" in own.why) == (
+        grade != "good"
+    )
+
+
+def test_a_sixth_of_the_rows_is_not_nearly_all_noise():
+    many = replace(TEXT, labels=tuple(f"v{i}" for i in range(40)), other=False)
+    own, *_ = verdict(many, [1 / 40] * 40, 22.0)
+    assert own.grade == "rough" and own.why.startswith("'t' is rough: up to ")
+    assert 0.15 < float(own.why.split("up to ")[1].split("%")[0]) / 100 < 0.25
+    own, *_ = verdict(many, [1 / 40] * 40, 200.0)
+    assert own.grade == "do not use" and own.why.startswith("'t' is nearly all noise: up to ")
+
+
+def test_pairs_that_were_looked_at_are_not_scolded():
+    """A dependence of a tenth of the rows would have been seen, or would not."""
+    for pairs in (PairLosses(0, 0, 10), PairLosses(2, 0, 8)):
+        seen, hidden, unknown = (
+            verdict(YES_NO, [0.7, 0.3], 0.5, pairs=pairs, seen=rows)[1].dependences
+            for rows in (0.1 * ROWS, 0.11 * ROWS, None)
+        )
+        assert (seen.grade, seen.why) == ("good", "") and hidden == unknown and hidden.grade != "good"
+    _, found, losses = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=PairLosses(2, 0, 8), seen=0.05 * ROWS)
+    facts = facts_of_losses(losses, found, ())
+    assert facts["pairs"] == {"measured": 2, "modelled": 0, "independent": 8, "seen_from": 0.05}
+    told = "Pairs of columns: 2 measured, 0 modelled through others, 8 independent (of all pairs, dependence that moves 5.0% of the rows shows)."
+    assert told in summary_of_losses(facts)
+
+
+@pytest.mark.parametrize(("attribute", "shares", "sigma"), [
+    (YES_NO, [0.92, 0.08], 150.0),
+    (replace(YES_NO, edges=(0.0, 0.5), fill=((0.0,),), nullable=True), [1.0, 0.0], 40.0),
+    (TEXT, [0.3, 0.2, 0.1, 0.0, 0.4], 1.0),
+    (replace(TEXT, labels=("010*", "02139"), prefixes=(3,)), [0.97, 0.03, 0.0], 1.0),
+    (replace(YES_NO, edges=(0.0, 8.0), fill=((0.0, 8.0),)), [1.0], 5.0),
+    (replace(TEXT, labels=("a", "b", "c"), origin="declared"), [0.7, 0.3, 0.0, 0.0], 20.0),
+])  # fmt: skip
+def test_no_epsilon_above_ten_is_advised(attribute, shares, sigma):
+    few, many = (
+        verdict(attribute, shares, sigma, epsilon=epsilon, pairs=PairLosses(1, 0, 9))
+        for epsilon in (1.0, 10.0)
+    )
+    assert "epsilon" in few[0].why and "epsilon" in few[1].dependences.why
+    assert many[0].why and "epsilon" not in many[0].why and "epsilon" not in many[1].dependences.why
+    advised = verdict(YES_NO, [0.92, 0.08], 60.0, epsilon=4.0)[0].why
+    assert "epsilon" not in advised or float(advised.split("Spend epsilon ")[1].split()[0].rstrip(".,")) <= 10
 
 
 def test_hidden_text_is_named_with_its_threshold():
