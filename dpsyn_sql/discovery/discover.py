@@ -57,7 +57,7 @@ from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committe
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
-from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, mixed_cuts
+from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
@@ -66,6 +66,7 @@ from dpsyn_sql.planning.discovery import (
     Ask,
     DiscoveryStep,
     beginnings_of,
+    cell_noise,
     column_steps,
     one_look,
     one_look_discovery,
@@ -258,14 +259,16 @@ def _rows(asking: _Asking) -> NoisyMarginal:
 
 
 def _of_one_look(column: Undiscovered, asking: _Asking, rows: float) -> tuple[Attribute, NoisyMarginal]:
-    cuts = mixed_cuts(column.type, column.least, column.most)
+    budget = asking.budget("mixed", column.name)
+    cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(budget))
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
-    noisy = asking.door.ask(GridQuery(grid), asking.budget("mixed", column.name))
+    noisy = asking.door.ask(GridQuery(grid, owners), budget)
     steps = None
     if asking.planned("steps", column.name):
         query = StepQuery(column.name, column.sql_type, likely_steps(column.type), column.source)
         steps = asking.door.ask(query, asking.budget("steps", column.name))
-    return attribute_of_one_look(column, cuts, noisy, steps, rows)
+    missed = STANDS_OUT if budget.gaussian else LAPLACE_STANDS_OUT
+    return attribute_of_one_look(column, cuts, noisy, steps, rows, owners, missed)
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:
