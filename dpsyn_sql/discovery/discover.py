@@ -57,7 +57,7 @@ from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committe
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps, other_part
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
-from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, mixed_cuts
+from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.types import supported_type
@@ -66,6 +66,7 @@ from dpsyn_sql.planning.discovery import (
     Ask,
     DiscoveryStep,
     beginnings_of,
+    cell_noise,
     column_steps,
     one_look,
     one_look_discovery,
@@ -240,13 +241,11 @@ def _once(
                 counts = np.array(list(labels.values()), np.int64)
                 seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table, noisy = _of_one_look(column, asking, believed)
+                found[column.name], table, other = _of_one_look(column, asking, believed, total)
                 tables.append(table)
                 if found[column.name].regular == 1:
                     several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
-                    beyond[column.name] = (
-                        1.0 if several else other_part(column, found[column.name], noisy, total)
-                    )
+                    beyond[column.name] = 1.0 if several else other
             else:
                 found[column.name] = _attribute(column, asking)
             advance(1)
@@ -273,17 +272,22 @@ def _rows(asking: _Asking) -> NoisyMarginal:
 
 
 def _of_one_look(
-    column: Undiscovered, asking: _Asking, rows: float
-) -> tuple[Attribute, NoisyMarginal, NoisyMarginal]:
-    """The attribute, its one-way table, and the noisy counts of the cells."""
-    cuts = mixed_cuts(column.type, column.least, column.most)
+    column: Undiscovered, asking: _Asking, rows: float, total: NoisyMarginal
+) -> tuple[Attribute, NoisyMarginal, float]:
+    """The attribute, its one-way table, and the part of the units that may have another value than the only
+    one that was found, 0 if several were."""
+    budget = asking.budget("mixed", column.name)
+    cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(budget))
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
-    noisy = asking.door.ask(GridQuery(grid), asking.budget("mixed", column.name))
+    noisy = asking.door.ask(GridQuery(grid, owners), budget)
     steps = None
     if asking.planned("steps", column.name):
         query = StepQuery(column.name, column.sql_type, likely_steps(column.type), column.source)
         steps = asking.door.ask(query, asking.budget("steps", column.name))
-    return *attribute_of_one_look(column, cuts, noisy, steps, rows), noisy
+    missed = STANDS_OUT if budget.gaussian else LAPLACE_STANDS_OUT
+    attribute, table = attribute_of_one_look(column, cuts, noisy, steps, rows, owners, missed)
+    other = other_part(column, attribute, cuts, noisy, total, owners) if attribute.regular == 1 else 0.0
+    return attribute, table, other
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
 from dpsyn_sql.discovery.smooth_parts import Bell, Hump, Part
+from dpsyn_sql.domain.grids import NONE_CODES, YEARS
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 
 NULL_COST = 3.0
@@ -36,6 +37,18 @@ ATOM_COSTS = ((0, 1, 2.0), (2, 5, 8.0), (6, 12, 10.0), (13, 64, 13.0))
 
 BELOW_ZERO = 15.0
 
+SPECIAL_COSTS = ((65, 128, 15.0), (*YEARS, 17.0))
+NONE_COST, ANY_COST = 13.0, (6.0, 20.0)
+"""The same of further whole numbers, and of codes for none; of any other value that is alone in its cell the
+first of ``ANY_COST`` and 2 ln n of n such cells, the second at most."""
+
+FAR_ATOM = 9.0
+"""More for a whole number up to ``_SMALLEST`` that lies more than ``_FAR`` octaves below all else, and a
+third of it for zero: a 1 beside years is noise."""
+
+BINARY = 12.0
+"""Squared deviations by which 0 and 1, or 1 and 2, alone beat anything else: no third value was seen."""
+
 BESIDE_ATOM = 5.0
 """The most that a whole number next to another atom costs: scales have no holes."""
 
@@ -46,16 +59,18 @@ FAR_PART = 10.0
 """More for a further part that lies more than ``_FAR`` octaves from everything found: a hump of noise there
 would ruin the mean."""
 
-MOST_PARTS, MOST_TERMS = 3, 16
+MOST_PARTS, MOST_TERMS = 3, 32
 
 _FAR, _WIDE = 2.0, 0.5  # octaves
+_SMALLEST = 12
 _WIDTHS = (0.05, 0.1, 0.18, 0.3, 0.5, 0.8, 1.25, 2.0)  # octaves
+_WIDTHS_OF_YEARS = (0.0015, 0.003, 0.006, 0.0125, 0.025)  # octaves: 2 to 34 years
 _CENTRES, _CENTRES_BELOW = np.arange(-6, 45, 0.125), np.arange(-6, 45, 0.5)
 _MEANS, _DEVIATIONS = (-5.0, 0.0, 1.0, 2.5, 5.0, 10.0, 20.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 _FEWEST_STEPS, _FIRST_STEP = 6, 4.0  # a narrower part is a few atoms
 _REFUSED = 1e18  # finite: the simplex subtracts misfits
 _OF_TOTAL = 0.01  # relative error that the total is taken to have
-_SNAP = 2.0**-8
+_SNAP, _SNAP_OF_YEARS = 2.0**-8, 2.0**-16
 
 
 @dataclass(frozen=True)
@@ -64,26 +79,40 @@ class Cellular:
 
     ``bounds`` (float64[k + 1], ascending): cell i holds the multiples of the step between bounds[i] and
     bounds[i + 1]; bounds lie half a step before the first of them, so that a smooth part rounded to steps has
-    the share F(bounds[i + 1]) - F(bounds[i]) of cell i. ``singles`` (bool[k]): cells of one value, the whole
-    number ``values`` (float64[k]). After the k cells comes NULL. ``step``: of the values, 0 for none.
+    the share F(bounds[i + 1]) - F(bounds[i]) of cell i. ``singles`` (bool[k]): cells of one value, or one
+    multiple of the step, which is ``values`` (float64[k]). After the k cells comes NULL. ``step``: of the
+    values, 0 for none. ``owners`` (int64[k]): the cell that each is counted as.
     """
 
     bounds: FloatArray
     singles: NDArray[np.bool_]
     values: FloatArray
     step: float
+    owners: IntArray
 
     def shares(self, part: Part) -> FloatArray:
         """Of each cell, and of NULL, the share of a smooth part (float64[k + 1])."""
-        return np.append(np.maximum(np.diff(part.cdf(self.bounds)), 0.0), 0.0)
+        own = np.maximum(np.diff(part.cdf(self.bounds)), 0.0)
+        return np.append(np.bincount(self.owners, weights=own, minlength=own.size), 0.0)
 
     @cached_property
     def atom_costs(self) -> FloatArray:
         """Of an atom in each cell and of NULL (float64[k + 1]); infinite where a cell has many values."""
-        costs = np.where(self.singles, BELOW_ZERO, np.inf)
+        least, most = ANY_COST
+        number = max(int(np.count_nonzero(self.singles)), 1)
+        costs = np.full(self.singles.size, min(most, least + 2 * np.log(number)))
+        costs[self.values < 0] = np.maximum(costs, BELOW_ZERO)[self.values < 0]
+        costs[(self.values < 0) & (self.values >= -5)] = BELOW_ZERO
+        whole = self.values % 1 == 0
+        for first, last, cost in SPECIAL_COSTS:
+            own = whole & (self.values >= first) & (self.values <= last)
+            costs[own] = np.minimum(costs[own], cost)
+        costs[np.isin(self.values, NONE_CODES)] = np.minimum(costs, NONE_COST)[
+            np.isin(self.values, NONE_CODES)
+        ]
         for first, last, cost in ATOM_COSTS:
-            costs[self.singles & (self.values >= first) & (self.values <= last)] = cost
-        return np.append(costs, NULL_COST)
+            costs[whole & (self.values >= first) & (self.values <= last)] = cost
+        return np.append(np.where(self.singles, costs, np.inf), NULL_COST)
 
     @cached_property
     def dictionary(self) -> tuple[list[Part], FloatArray, FloatArray]:
@@ -91,6 +120,11 @@ class Cellular:
         parts = list[Part]()
         for sign, centres in ((1, _CENTRES), (-1, _CENTRES_BELOW)):
             parts += [Hump(sign, centre, width, width) for centre in centres.tolist() for width in _WIDTHS]
+        parts += [
+            Hump(1, float(np.log2(year)), width, width)
+            for year in range(YEARS[0] + 4, YEARS[1], 4)
+            for width in _WIDTHS_OF_YEARS
+        ]
         parts += [Bell(mean, width) for mean in _MEANS for width in _DEVIATIONS if abs(mean) <= 2 * width]
         low, high = self.bounds[1], self.bounds[-2]
         kept = [part for part in parts if self.fits(part) and part.reach[1] > low and part.reach[0] < high]
@@ -159,7 +193,9 @@ def mixture_of(cells: Cellular, noisy: FloatArray, sigma: float, total: float) -
         part = _refined(counts, first[1], noisy)
         starts.append((_Found(parts=((part, PART_AT_ONCE + first[1].cost),)), MOST_PARTS))
     found = [_pruned(counts, _pursued(counts, start, most)) for start, most in starts]
-    _, best = min(((_weights(counts, one)[1] + one.cost, one) for one in found), key=lambda one: one[0])
+    scored = [(_weights(counts, one)[1] + one.cost, one) for one in found]
+    scored += [(_weights(counts, one)[1] + one.cost - BINARY, one) for one in _binary(cells)]
+    _, best = min(scored, key=lambda one: one[0])
     return Mixture(tuple(best.atoms), tuple(part for part, _ in best.parts), _weights(counts, best)[0])
 
 
@@ -181,6 +217,16 @@ class _Found:
             yield replace(self, atoms={cell: cost for cell, cost in self.atoms.items() if cell != atom})
         for place in range(len(self.parts)):
             yield replace(self, parts=(*self.parts[:place], *self.parts[place + 1 :]))
+
+
+def _binary(cells: Cellular) -> Iterator[_Found]:
+    """0 and 1 alone, and 1 and 2 alone, each with and without NULL."""
+    for pair in ((0.0, 1.0), (1.0, 2.0)):
+        places = np.flatnonzero(cells.singles & np.isin(cells.values, pair)).tolist()
+        if len(places) == len(pair):
+            atoms = {place: float(cells.atom_costs[place]) for place in places}
+            yield _Found(atoms)
+            yield _Found({**atoms, cells.singles.size: NULL_COST})
 
 
 def _pursued(counts: _Counts, found: _Found, most: int) -> _Found:
@@ -273,7 +319,20 @@ def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
     design, deviation = _design(counts, found), _OF_TOTAL * counts.total
     system = np.vstack([design.T / counts.sigma, np.full(len(design), 1 / deviation)])
     rows, _ = nnls(system, np.append(counts.noisy / counts.sigma, counts.total / deviation))
-    return rows, float((((counts.noisy - rows @ design) / counts.sigma) ** 2).sum())
+    misfit = float((((counts.noisy - rows @ design) / counts.sigma) ** 2).sum())
+    return rows, misfit + _cost_of_far_atoms(counts, found)
+
+
+def _cost_of_far_atoms(counts: _Counts, found: _Found) -> float:
+    values, null = counts.cells.values, counts.noisy.size - 1
+    starts = [part.reach[0] for part, _ in found.parts]
+    held = [float(values[atom]) for atom in found.atoms if atom < null]
+    cost = 0.0
+    for value in held:
+        others = [*starts, *(other for other in held if other != value)]
+        if 0 <= value <= _SMALLEST and others and min(others) > 2.0**_FAR * max(value, 1.0) + 1:
+            cost += FAR_ATOM if value else FAR_ATOM / 3
+    return cost
 
 
 def _all_refined(counts: _Counts, found: _Found) -> _Found:
@@ -300,8 +359,11 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
         rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0
         return float((((left - rows * shares) / counts.sigma) ** 2).sum()) / 2 + part.prior(to, start)
 
-    found = minimize(
-        misfit, start, method="Nelder-Mead", options={"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
-    )
-    to = snapped(np.asarray(found.x), _SNAP)
+    options: dict[str, object] = {"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
+    narrow = isinstance(part, Hump) and part.below < _WIDTHS[0]
+    if narrow and isinstance(part, Hump):  # of years: moves of the usual length would leave the hump
+        moves = np.diag([part.below, 0.4, 0.4])
+        options |= {"initial_simplex": np.vstack([start, start + moves]), "xatol": part.below / 20}
+    found = minimize(misfit, start, method="Nelder-Mead", options=options)
+    to = snapped(np.asarray(found.x), _SNAP_OF_YEARS if narrow else _SNAP)
     return part.moved(to) if misfit(to) < misfit(start) else part

@@ -8,24 +8,26 @@ one-way table: nothing is asked about the column again. Numbers become a mixture
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import replace
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
-from dpsyn_sql.discovery.cells import Piece
+from dpsyn_sql.discovery.cells import STANDS_OUT, Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH
 from dpsyn_sql.domain.attributes import Attribute, Granularity, edge_ticks
-from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, mixed_cuts, rounded
+from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -64,23 +66,37 @@ _LEAST_MASS = 1e-6  # of all rows; a piece of less is not written
 MOST_REACH, _BEYOND = 4.0, 0.2
 """Widths at which a smooth part ends at most; and rows beyond, in deviations of noise of a cell."""
 
+REFUTED = 4.0
+"""Deviations of values that are no multiples of a step, and twice ``EXCEPTIONS`` of all, that refute it."""
+
 _NEXT = 10.0
+_PARTS_OF_ONE = ("0.001", "0.01", "0.05", "0.25", "0.5")
 _UNLIKELY = 3.0
-_LIKELY_FLOATS = {Decimal(1): 0.0, Decimal("0.01"): 1.0, Decimal("0.1"): 1.0}
+_LIKELY_FLOATS = {
+    Decimal(text): cost for text, cost in (("1", 0), ("0.01", 1), ("0.1", 1), ("0.5", 2), ("0.25", 2.5))
+}
 # Costs of granularities; of the others _UNLIKELY.
 
 
 def attribute_of_one_look(
-    column: Undiscovered, cuts: Cuts, noisy: NoisyMarginal, steps: NoisySteps | None, rows: float
+    column: Undiscovered,
+    cuts: Cuts,
+    noisy: NoisyMarginal,
+    steps: NoisySteps | None,
+    rows: float,
+    owners: Sequence[int] = (),
+    missed: float = STANDS_OUT,
 ) -> tuple[Attribute, NoisyMarginal]:
     """The attribute of a column of numbers or times, and its one-way table with the noise taken out.
 
     Args:
         column: not yet discovered, of a stated or found type.
-        cuts: of ``mixed_cuts``.
+        cuts: of ``special_cuts``.
         noisy: the counts of its cells, then of NULL.
         steps: which steps its values are multiples of; None if the owner states a granularity.
         rows: noisy number of units; 0 or less if there may be none: nothing is found then.
+        owners: of the cells; empty if each is counted as itself.
+        missed: deviations from which rows of a cell that nothing else explains are believed.
 
     The table is what was counted: a row whose value was not found is in the code that its value has.
     """
@@ -90,21 +106,24 @@ def attribute_of_one_look(
         counts[-1] = 0.0
     granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
+    grid = _Grid(column.type, cuts, tuple(owners) or tuple(range(len(cuts) - 1)))
+    counts[:-1][~grid.counted] = 0.0  # what nothing is counted as is noise alone
     if rows <= 0:
         pieces = list[Piece]()
     elif column.type.temporal:
         pieces = _of_times(cuts, counts, sigma, total)
     else:
         step = _step(column.type, granularity)
-        cells = _cellular(column.type, cuts, step)
+        cells, alone = _cellular(grid, step)
         mixture = mixture_of(cells, counts, sigma, total).reaching(_limit(total / sigma))
         ratios = _ratios(cells, mixture, counts[:-1], sigma)
-        pieces = _of_numbers(column.type, cuts, step, mixture, ratios)
+        more = _missed(cells, mixture, ratios, counts[:-1], missed * sigma)
+        pieces = _of_numbers(grid, step, mixture, ratios, alone, more)
     if not pieces and rows > 0:
-        pieces = _of_bounds(column, cuts, counts, sigma, total)
+        pieces = _of_bounds(column, grid, counts, sigma, total)
     if pieces:
         few = replace(column, max_codes=min(column.max_codes, MOST_CODES))
-        attribute, mass = coded(few, _by_cell(cuts, pieces), granularity)
+        attribute, mass = coded(few, _by_cell(grid, pieces), granularity)
     else:
         attribute, mass = attribute_of_nothing(column, cuts), np.array([1.0])
     null = _null(float(counts[-1]), sigma, total)
@@ -121,8 +140,26 @@ def _null(count: float, sigma: float, total: float) -> float:
     return min(count, total) if count > NULL_SIGMAS * sigma else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The cells of a grid of a type: cell i is [cuts[i], cuts[i + 1]), and is counted as ``owners[i]``."""
+
+    kind: SqlType
+    cuts: Cuts
+    owners: tuple[int, ...]
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """The cells that have a count (bool[k])."""
+        return np.array(self.owners) == np.arange(len(self.owners))
+
+    def owners_of(self, values: Sequence[Fraction]) -> IntArray:
+        """The cell that each value is counted in (int64[n])."""
+        return np.array(self.owners, np.int64)[_cells_of(self.cuts, values)]
+
+
 def _of_bounds(
-    column: Undiscovered, cuts: Cuts, counts: FloatArray, sigma: float, total: float
+    column: Undiscovered, grid: _Grid, counts: FloatArray, sigma: float, total: float
 ) -> list[Piece]:
     """Equal bins between the bounds of a column of which nothing stands out, if both are stated: as many as
     its rows support, ``EQUAL_BINS`` at most. Their counts are drawn to even ones, as far as noise hides them.
@@ -135,10 +172,9 @@ def _of_bounds(
         number //= 2
     parts = equal_cuts(column.type, column.least, column.most, number)
     even = rows / (len(parts) - 1)
-    bin_of = np.searchsorted([float(cut) for cut in parts], [float(cut) for cut in cuts[:-1]], "right") - 1
-    bin_of = np.clip(bin_of, 0, len(parts) - 2)
+    bin_of = _cells_of(parts, grid.cuts[:-1])
     seen = np.bincount(bin_of, weights=counts[:-1], minlength=len(parts) - 1)
-    noise = sigma**2 * np.bincount(bin_of, minlength=len(parts) - 1)
+    noise = sigma**2 * np.bincount(bin_of, weights=grid.counted, minlength=len(parts) - 1)
     masses = np.maximum(even + (seen - even) * even**2 / (even**2 + noise), _LEAST_MASS * total)
     return [
         Piece(low, high, mass) for (low, high), mass in zip(pairwise(parts), masses.tolist(), strict=True)
@@ -146,7 +182,12 @@ def _of_bounds(
 
 
 def other_part(
-    column: Undiscovered, attribute: Attribute, noisy: NoisyMarginal, total: NoisyMarginal
+    column: Undiscovered,
+    attribute: Attribute,
+    cuts: Cuts,
+    noisy: NoisyMarginal,
+    total: NoisyMarginal,
+    owners: Sequence[int] = (),
 ) -> float:
     """The part of the units that may have another value than the only one that was found, or than NULL if
     none was; up to three deviations of noise. 1 if the value is one of several of its cell.
@@ -154,15 +195,19 @@ def other_part(
     Args:
         column: as for ``attribute_of_one_look``.
         attribute: of one code beside NULL.
+        cuts: of the cells.
         noisy: the counts of the cells, then of NULL.
         total: noisy number of units.
+        owners: of the cells; empty if each is counted as itself.
     """
-    cuts = mixed_cuts(column.type, column.least, column.most)
+    kind = column.type
     known = float(noisy.values[-1]) if column.nullable else 0.0
     if attribute.recoding is None or 0 not in attribute.recoding.codes:
-        value = Fraction(edge_ticks(attribute)[0] if column.type.discrete else attribute.edges[0])  # type: ignore[arg-type]
+        value = Fraction(edge_ticks(attribute)[0] if kind.discrete else attribute.edges[0])  # type: ignore[arg-type]
         place = bisect_right(cuts, value) - 1
-        if not 0 <= place < len(cuts) - 1 or after(column.type, cuts[place]) != cuts[place + 1]:
+        if not 0 <= place < len(cuts) - 1 or after(kind, cuts[place]) != cuts[place + 1]:
+            return 1.0
+        if owners and list(owners).count(place) != 1:
             return 1.0
         known += float(noisy.values[place])
     rows = max(float(total.values), 1.0)
@@ -176,9 +221,9 @@ def _limit(strength: float) -> float:
     return float(np.clip(ndtri(1 - _BEYOND / max(strength, 1.0)), REACH, MOST_REACH))
 
 
-def _by_cell(cuts: Cuts, pieces: Sequence[Piece]) -> list[list[Piece]]:
+def _by_cell(grid: _Grid, pieces: Sequence[Piece]) -> list[list[Piece]]:
     """The pieces of each cell together: only of whole cells the rows are known."""
-    cells = _cells_of(cuts, [piece.low for piece in pieces]).tolist()
+    cells = grid.owners_of([piece.low for piece in pieces]).tolist()
     together = groupby(zip(cells, pieces, strict=True), key=lambda one: one[0])
     return [[piece for _, piece in part] for _, part in together]
 
@@ -195,10 +240,13 @@ def _cells_of(cuts: Cuts, values: Sequence[Fraction]) -> IntArray:
 def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
     """The steps that are asked for: few, so that their noise is small. Each divides the next."""
     if kind.family == "float":
-        return tuple(Decimal(10) ** power for power in range(-3, 4))
+        return (*map(Decimal, _PARTS_OF_ONE), *(Decimal(10) ** power for power in range(4)))
     if kind.family in ("integer", "decimal"):
-        powers = range(1, kind.scale + 4)
-        return tuple(10**power for power in powers if 10**power <= min(kind.high, 2**62 - 1))
+        unit = 10**kind.scale
+        parts = [Fraction(part) * unit for part in _PARTS_OF_ONE]
+        steps = [int(step) for step in parts if step.denominator == 1]
+        steps += [unit * 10**power for power in range(4)]
+        return tuple(step for step in steps if 1 < step <= min(kind.high, 2**62 - 1))
     if kind.family == "date":
         return ("month",)
     second = 1_000_000 // kind.unit
@@ -209,21 +257,39 @@ def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
 def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
     """The most probable step of the values.
 
-    Of the multiples of a step ten times as fine as the next, nine in ten are no multiples of the next; no
-    value is a multiple of a finer one alone. The number of values is that which fits best, and the prior
-    holds where noise hides the steps: whole numbers and hundredths are common.
+    Multiples of a step are in each residue of the next step alike, and no value is a multiple of a finer one
+    alone; tenths are not asked for, and show by how many of them are halves and whole numbers. The number of
+    values is that which fits best, and the prior holds where noise hides the steps: whole numbers and
+    hundredths are common. Values that are clearly no multiples refute a step.
     """
     counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
     choices: list[Granularity | None] = [None, *noisy.steps]
+    if kind.family == "float":
+        choices.append(Decimal("0.1"))
+    elif kind.scale > 1:
+        choices.append(10 ** (kind.scale - 1))
+    most = max(REFUTED * sigma, EXCEPTIONS * 2 * float(np.maximum(counts, 0.0).sum()))
     scores = list[float]()
-    for place, step in enumerate(choices):
-        expected = np.zeros(counts.size)
-        expected[place:] = _NEXT ** -np.arange(counts.size - place)
-        if place:
-            expected[place:] *= 1 - EXCEPTIONS
+    for step in choices:
+        expected = _residues(kind, step, noisy.steps)
+        refuted = step is not None and bool((counts[expected == 0] > most).any())
+        expected = expected * (1.0 if step is None else 1 - EXCEPTIONS)
         rows = max(float(expected @ counts) / float(expected @ expected), 0.0)
-        scores.append(float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step))
+        score = float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step)
+        scores.append(math.inf if refuted else score)
     return choices[int(np.argmin(scores))]
+
+
+def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granularity]) -> FloatArray:
+    """Of the multiples of a step, the share of which each step is the last that fits; first those of none."""
+    if kind.temporal:  # nine in ten are no multiples of the next one
+        place = 0 if step is None else steps.index(step) + 1
+        return np.array([_NEXT ** (place - at) if at >= place else 0.0 for at in range(len(steps) + 1)])
+    if step is None and kind.family == "float":
+        return np.eye(len(steps) + 1)[0]
+    own = Fraction(1 if step is None else step)
+    fit = [1.0, *(1 / (Fraction(asked) / own).numerator for asked in steps)]
+    return np.append(-np.diff(fit), fit[-1])
 
 
 def _cost(kind: SqlType, step: Granularity | None) -> float:
@@ -242,18 +308,24 @@ def _cost(kind: SqlType, step: Granularity | None) -> float:
 # -- numbers --------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=8)
-def _cellular(kind: SqlType, cuts: Cuts, step: Fraction) -> Cellular:
-    """The cells in units of the values, for multiples of a step (ticks; 0 for none)."""
-    unit = Fraction(10**kind.scale)
+@lru_cache(maxsize=32)
+def _cellular(grid: _Grid, step: Fraction) -> tuple[Cellular, dict[int, Fraction]]:
+    """The cells in units of the values, for multiples of a step (ticks; 0 for none); and of those cells that
+    hold one value alone, or one multiple of the step, this value (ticks)."""
+    unit, cuts = Fraction(10**grid.kind.scale), grid.cuts
     bounds = np.array([float(_before(cut, step) / unit) for cut in cuts])
     bounds[0], bounds[-1] = -np.inf, np.inf
-    single = [
-        after(kind, low) == high and low % unit == 0 and (not step or low % step == 0)
-        for low, high in pairwise(cuts)
-    ]
-    values = np.array([float(cut / unit) for cut in cuts[:-1]])
-    return Cellular(bounds, np.array(single), values, float(step / unit))
+    number, first = Counter[int](), dict[int, Fraction]()
+    for (low, high), owner in zip(pairwise(cuts), grid.owners, strict=True):
+        held = math.ceil(high / step) - math.ceil(low / step) if step else 1 + (after(grid.kind, low) < high)
+        number[owner] += held
+        if held:
+            first.setdefault(owner, _up(low, step))
+    alone = {cell: value for cell, value in first.items() if number[cell] == 1}
+    singles = np.array([cell in alone for cell in range(len(grid.owners))])
+    values = np.array([float(alone.get(cell, cut) / unit) for cell, cut in enumerate(cuts[:-1])])
+    owners = np.array(grid.owners, np.int64)
+    return Cellular(bounds, singles, values, float(step / unit), owners), alone
 
 
 def _step(kind: SqlType, granularity: Granularity | None) -> Fraction:
@@ -261,6 +333,11 @@ def _step(kind: SqlType, granularity: Granularity | None) -> Fraction:
     if granularity is None or granularity == "month":
         return Fraction(0 if kind.family == "float" else 1)
     return Fraction(granularity)
+
+
+def _up(cut: Fraction, step: Fraction) -> Fraction:
+    """The first multiple of a step that is not below a cut."""
+    return math.ceil(cut / step) * step if step else cut
 
 
 def _before(cut: Fraction, step: Fraction) -> Fraction:
@@ -280,16 +357,49 @@ def _ratios(cells: Cellular, mixture: Mixture, counts: FloatArray, sigma: float)
     return np.divide(found, expected, out=np.ones_like(expected), where=expected > 0)
 
 
+def _missed(
+    cells: Cellular, mixture: Mixture, ratios: FloatArray, counts: FloatArray, least: float
+) -> dict[int, float]:
+    """Rows of cells that the mixture does not explain, more than ``least``; of the end cells, in which values
+    can lie anywhere, never."""
+    explained = np.zeros(counts.size)
+    for part, rows in mixture.smooth:
+        explained += rows * cells.shares(part)[:-1] * ratios
+    for place, rows in mixture.values.items():
+        if place < counts.size:
+            explained[place] += rows
+    left = counts - explained
+    last = int(cells.owners[-1])
+    found = [cell for cell in np.flatnonzero(left > least).tolist() if cells.singles[cell] or 0 < cell < last]
+    return {cell: float(left[cell]) for cell in found}
+
+
 def _of_numbers(
-    kind: SqlType, cuts: Cuts, step: Fraction, mixture: Mixture, ratios: FloatArray
+    grid: _Grid,
+    step: Fraction,
+    mixture: Mixture,
+    ratios: FloatArray,
+    alone: Mapping[int, Fraction],
+    missed: Mapping[int, float],
 ) -> list[Piece]:
-    """The pieces of a mixture, ascending. Smooth parts have in each cell ``ratios`` times their rows."""
-    unit = Fraction(10**kind.scale)
-    atoms = {cuts[place]: rows for place, rows in mixture.values.items() if place < len(cuts) - 1}
+    """The pieces of a mixture, ascending, and what it missed: an atom where a cell has one value, else even
+    in the cell. Smooth parts have in each cell ``ratios`` times their rows."""
+    kind, cuts, unit = grid.kind, grid.cuts, Fraction(10**grid.kind.scale)
+    held = Counter({cell: rows for cell, rows in mixture.values.items() if cell in alone})
+    held.update({cell: rows for cell, rows in missed.items() if cell in alone})
+    atoms = {alone[cell]: rows for cell, rows in held.items()}
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
+    even = np.zeros(len(cuts) - 1)  # rows of one tick of each cell
+    for cell in missed.keys() - alone.keys():
+        own = [place for place, owner in enumerate(grid.owners) if owner == cell]
+        runs = [(_up(cuts[place], step), _up(cuts[place + 1], step)) for place in own]
+        width = float(sum((high - low for low, high in runs), Fraction(0)))
+        if width:  # else it holds no multiple of the step
+            ends |= {end for run in runs for end in run}
+            even[own] = missed[cell] / width
     for part in mixture.parts:
-        own = _ends_of(kind, part.quantiles(_SHARES), unit, step)
-        ends |= own | {end for end in _ends_of_cells(cuts, step) if min(own) < end < max(own)}
+        inner = _ends_of(kind, part.quantiles(_SHARES), unit, step)
+        ends |= inner | {end for end in _ends_of_cells(grid, step) if min(inner) < end < max(inner)}
     inside = sorted({min(max(end, cuts[0]), cuts[-1]) for end in ends})
     bounds = np.array([float(_before(end, step) / unit) for end in inside])
     if mixture.parts:
@@ -297,7 +407,8 @@ def _of_numbers(
     masses = np.zeros(max(0, len(inside) - 1))
     for part, rows in mixture.smooth:
         masses += rows * np.diff(part.cdf(bounds))
-    masses *= ratios[_cells_of(cuts, inside[:-1])]
+    masses *= ratios[grid.owners_of(inside[:-1])]
+    masses += even[_cells_of(cuts, inside[:-1])] * np.diff([float(end) for end in inside])
     least, pieces = _LEAST_MASS * float(mixture.rows.sum()), list[Piece]()
     for (low, high), mass in zip(pairwise(inside), masses.tolist(), strict=True):
         rows = mass + atoms.get(low, 0.0)
@@ -308,10 +419,20 @@ def _of_numbers(
     return pieces
 
 
-@lru_cache(maxsize=8)
-def _ends_of_cells(cuts: Cuts, step: Fraction) -> tuple[Fraction, ...]:
-    """The cuts, each moved to the first multiple of the step that is not below it."""
-    return tuple(math.ceil(cut / step) * step for cut in cuts) if step else cuts
+@lru_cache(maxsize=32)
+def _ends_of_cells(grid: _Grid, step: Fraction) -> tuple[Fraction, ...]:
+    """The cuts between cells that are counted apart, each moved to the first multiple of the step that is not
+    below it. A special value inside of a wide cell is none unless rows were found there: what lies on both
+    sides of it is one stretch."""
+    wide = Counter(grid.owners)
+    cells = [cell for cell, owner in enumerate(grid.owners) if wide[owner] > 1]
+    kept = []
+    for place, cut in enumerate(grid.cuts[:-1]):
+        around = bisect_left(cells, place)
+        within = 0 < around < len(cells) and grid.owners[cells[around - 1]] == grid.owners[cells[around]]
+        if not within:
+            kept.append(_up(cut, step))
+    return (*kept, _up(grid.cuts[-1], step))
 
 
 def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) -> set[Fraction]:

@@ -82,7 +82,7 @@ class Hump:
     def moved(self, to: FloatArray) -> Hump:
         """The same with other parameters."""
         centre = float(np.clip(to[0], -12.0, 44.0))
-        below, above = np.exp(np.clip(to[1:], -3.5, 1.3)).tolist()
+        below, above = np.exp(np.clip(to[1:], -7.0, 1.3)).tolist()
         return replace(self, centre=centre, below=below, above=above)
 
     @staticmethod

@@ -9,6 +9,7 @@ types, and exact doubles as fractions otherwise; cell i is [cuts[i], cuts[i + 1]
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from fractions import Fraction
@@ -94,6 +95,66 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     if least is not None and most is not None:
         cuts |= set(equal_cuts(kind, least, most, EQUAL_BINS))
     return _within(kind, sorted(cut for cut in cuts if ends[0] <= cut <= ends[-1]), least, most)
+
+
+_SINGLES = ((500.0, 128), (60.0, 64), (0.0, 20))
+# Rows, in deviations of the noise of a cell, from which whole numbers up to the second are alone: a smooth
+# part over many cells stands out less, and its tail is seen less well.
+
+_ENOUGH = 60.0
+# The same from which all years, codes for none and multiples of round numbers are.
+
+YEARS = (1900, 2100)
+
+_NINES = tuple(10**digits - 1 for digits in range(1, 8))
+NONE_CODES = (*_NINES[1:], *(-nines for nines in _NINES), -98, -97, -8, -7, 997, 998, 9998)
+"""Numbers that stand for no value in many tables."""
+
+_TERMS = (24, 30, 36, 48, 60, 72, 84, 90, 96, 100, 120, 144, 150, 180, 200, 240, 300, 360, 365, 500, 1000)
+_MULTIPLES = ((5, 30), (10, 20), (12, 10), (25, 10), (50, 20), (100, 20))  # steps, and how many of each
+_ROUND = (10, 12, 15, 18, 20, 24, 25, 30, 35, 36, 40, 45, 50, 60, 70, 75, 80, 90)  # times a power of ten
+_DECADES, _RECENT = range(1900, 1990, 10), range(1990, 2036)
+
+
+def special_numbers(strength: float) -> set[int]:
+    """Whole numbers that many rows often share, as many as a table of ``strength`` (rows over the noise of a
+    cell) can tell apart; public."""
+    last = next(last for least, last in _SINGLES if strength >= least)
+    found = {*range(_SMALL[0], last + 1), *_TERMS}
+    if strength < _ENOUGH:
+        return found | {-99, -9, 99, 999, 9999} | set(_RECENT)
+    found |= {*range(YEARS[0], YEARS[1] + 1), *NONE_CODES}
+    found |= {step * part for step, number in _MULTIPLES for part in range(1, number + 1)}
+    return found | {number * 10**power for number in _ROUND for power in range(1, 6)}
+
+
+def special_cuts(
+    kind: SqlType, least: Fraction | None, most: Fraction | None, strength: float
+) -> tuple[Cuts, tuple[int, ...]]:
+    """The cuts of ``mixed_cuts`` and of ``special_numbers``, each of which is alone in a cell; and of each
+    cell the first one that is counted with it.
+
+    What lies before, between and after special numbers of one cell of ``mixed_cuts`` is counted together: in
+    several counts it would stand out less. Every value lies in one cell, and every cell has one count.
+
+    Raises:
+        InternalError: as ``grid_cuts``.
+    """
+    base = mixed_cuts(kind, least, most)
+    if kind.temporal:
+        return base, tuple(range(len(base) - 1))
+    unit = Fraction(10**kind.scale)
+    if strength < _ENOUGH:
+        decades = {year * unit for year in _DECADES}
+        base = tuple(sorted({*base, *(cut for cut in decades if base[0] < cut < base[-1])}))
+    alone = {number * unit for number in special_numbers(strength)}
+    alone = {value for value in alone if base[0] <= value and after(kind, value) <= base[-1]}
+    cuts = tuple(sorted({*base, *alone, *(after(kind, value) for value in alone)}))
+    firsts, owners = dict[int, int](), list[int]()
+    for cell, low in enumerate(cuts[:-1]):
+        wide = bisect_right(base, low)
+        owners.append(cell if low in alone else firsts.setdefault(wide, cell))
+    return cuts, tuple(owners)
 
 
 def equal_cuts(kind: SqlType, least: Fraction, most: Fraction, number: int) -> Cuts:

@@ -186,12 +186,14 @@ def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bo
     """
     if unit.max_rows > 1:
         return False
-    columns = max(1, len(shape.measured))
-    if budget.gaussian:
-        deviation = math.sqrt(columns / (2 * float(budget.fraction)))
-    else:
-        deviation = math.sqrt(2) * columns / float(budget.fraction)
-    return rows < ONE_LOOK * deviation
+    return rows < ONE_LOOK * cell_noise(budget, max(1, len(shape.measured)))
+
+
+def cell_noise(budget: Budget, questions: int = 1) -> float:
+    """Standard deviation (units) of one count of so many questions that share a budget and of which a unit
+    adds 1 to each."""
+    amount = max(float(budget.fraction), 1e-12)
+    return math.sqrt(questions / (2 * amount)) if budget.gaussian else math.sqrt(2) * questions / amount
 
 
 def learning_share(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> Fraction:

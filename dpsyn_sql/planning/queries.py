@@ -269,9 +269,11 @@ class NoisyKeys:
 @dataclass(frozen=True, slots=True)
 class GridQuery(Question[NoisyMarginal]):
     """Noisy counts of distinct units per code of a public ``grid`` over a column; all codes, empty ones
-    included. A unit counts for at most k codes."""
+    included. A unit counts for at most k codes. ``owners``: of each cell the one that it is counted as, which
+    is its own owner; the others count nothing. Empty: each is counted as itself."""
 
     grid: Attribute
+    owners: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

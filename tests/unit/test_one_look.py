@@ -19,7 +19,9 @@ from dpsyn_sql.discovery.discover import Chooser, discovered
 from dpsyn_sql.discovery.mixtures import mixture_of
 from dpsyn_sql.discovery.one_look import (
     _cellular,
+    _Grid,
     _of_bounds,
+    _residues,
     attribute_of_one_look,
     likely_granularity,
     likely_steps,
@@ -42,6 +44,11 @@ from dpsyn_sql.source.relation import PrivacyUnit
 TYPES = ("TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(18,2)", "DECIMAL(38,10)", "FLOAT", "DOUBLE")
 TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "TIME")
 ROW = PrivacyUnit()
+
+
+def grid_of(kind, cuts):
+    """A grid whose cells are all counted as themselves."""
+    return _Grid(kind, cuts, tuple(range(len(cuts) - 1)))
 
 
 @pytest.mark.parametrize("sql_type", [*TYPES, *TIMES])
@@ -101,7 +108,7 @@ def test_shares_of_cells_are_those_of_rounded_values(centre, width, sql_type, st
     kind = supported_type(sql_type, "x")
     cuts = mixed_cuts(kind)
     ticks = Fraction(step) if sql_type == "DOUBLE" else max(Fraction(1), Fraction(step) * 10**kind.scale)
-    cells, hump = _cellular(kind, cuts, ticks), Hump(1, centre, width, width)
+    cells, hump = _cellular(grid_of(kind, cuts), ticks)[0], Hump(1, centre, width, width)
     unit = float(ticks) / 10**kind.scale
     values = hump.quantiles((np.arange(20_000) + 0.5) / 20_000)
     multiples = [int(place) * ticks for place in np.floor(values / unit + 0.5)]
@@ -159,15 +166,18 @@ def test_rows_that_may_have_another_value(sql_type):
     """Of 2,000 rows 1,500 have the value 7, 300 have none and 200 are too spread to be found."""
     own, total = column(sql_type), NoisyMarginal((), np.array(2_000), 4.0)
     value = 7 * 10**own.type.scale
-    _, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
+    cuts, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
     counts = replace(counts, sigma=3.0)
     error = 3 * math.hypot(4.0, math.sqrt(2) * 3.0)
     single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True)
-    assert other_part(own, single, counts, total) == pytest.approx((200 + error) / 2_000)
+    assert other_part(own, single, cuts, counts, total) == pytest.approx((200 + error) / 2_000)
     nothing = replace(single, recoding=Recoding((0,), (1,)))
-    assert other_part(own, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
+    assert other_part(own, nothing, cuts, counts, total) == pytest.approx((1_700 + error) / 2_000)
     wide = replace(single, edges=_edges(own, 1_000 * 10**own.type.scale))  # one of several values of its cell
-    assert other_part(own, wide, counts, total) == 1
+    assert other_part(own, wide, cuts, counts, total) == 1
+    place = cuts.index(value)
+    owners = [*range(place + 1), place, *range(place + 2, len(cuts) - 1)]  # 7 is counted with what follows it
+    assert other_part(own, single, cuts, counts, total, owners) == 1
 
 
 def _edges(own, tick):
@@ -301,14 +311,14 @@ def test_between_stated_bounds_noise_hides_bins_but_not_the_column():
         own = column("INTEGER", least=Fraction(0), most=Fraction(999))
         cuts, counts = noisy(random.integers(0, 1_000, 1_000), own, rows / strength, 3, missing=1_000)
         exact = noisy(np.arange(1_000), own, 0.0, 0, missing=1_000)[1].values.astype(float)
-        pieces = _of_bounds(own, cuts, exact, rows / strength, float(rows))
+        pieces = _of_bounds(own, grid_of(own.type, cuts), exact, rows / strength, float(rows))
         sizes.append(len(pieces))
         held = 2_000 if strength == 3 else 1_000  # NULL is believed, or noise
         assert sum(piece.mass for piece in pieces) == pytest.approx(held, rel=0.06)
         nulls.append(attribute_of_one_look(own, cuts, counts, None, float(rows))[1].values[-1] / rows)
     assert sizes == [1, 2, 4, 8] and nulls[-1] == pytest.approx(0.5, abs=6 / 50)
     free = replace(own, most=None)
-    assert _of_bounds(free, cuts, counts.values.astype(float), 40.0, float(rows)) == []
+    assert _of_bounds(free, grid_of(own.type, cuts), counts.values.astype(float), 40.0, float(rows)) == []
 
 
 def test_bins_of_a_large_table_end_where_equal_ones_between_stated_bounds_do():
@@ -334,10 +344,13 @@ def test_dates_stay_in_their_months():
 @pytest.mark.parametrize(
     ("counts", "step"),
     [
-        ([0, 0, 0, 0, 900, 90, 10, 0], Decimal(1)),
-        ([0, 0, 900, 90, 10, 0, 0, 0], Decimal("0.01")),
-        ([1000, 0, 0, 0, 0, 0, 0, 0], None),
-        ([5, -3, 4, 1, -2, 0, 2, 1], Decimal(1)),  # noise: the prior
+        ([0, 0, 0, 0, 0, 0, 900, 90, 9, 1], Decimal(1)),
+        ([0, 0, 800, 160, 20, 10, 9, 1, 0, 0], Decimal("0.01")),
+        ([0, 0, 0, 0, 0, 500, 450, 45, 5, 0], Decimal("0.5")),
+        ([0, 0, 0, 800, 0, 100, 90, 9, 1, 0], Decimal("0.1")),  # by its pattern: nobody asks for it
+        ([1000, 0, 0, 0, 0, 0, 0, 0, 0, 0], None),
+        ([0, 0, 400, 0, 0, 0, 9_000, 900, 90, 10], Decimal("0.01")),  # one in thirty is no whole number
+        ([5, -3, 4, 1, -2, 0, 2, 1, 3, -1], Decimal(1)),  # noise: the prior
     ],
 )
 def test_the_step_that_fits_or_else_whole_numbers(counts, step):
@@ -345,9 +358,20 @@ def test_the_step_that_fits_or_else_whole_numbers(counts, step):
     assert likely_granularity(kind, NoisySteps(likely_steps(kind), np.array(counts), 40.0)) == step
 
 
+@given(st.sampled_from(["DOUBLE", "DECIMAL(9,4)", "DECIMAL(9,2)", "INTEGER", "TIMESTAMP", "TIME"]))
+def test_each_step_that_is_asked_for_divides_the_next(sql_type):
+    kind = supported_type(sql_type, "x")
+    for one, two in itertools.pairwise(map(Fraction, likely_steps(kind))):
+        assert one < two and (two / one).denominator == 1
+    if not kind.temporal:
+        for step in (None, *likely_steps(kind)):
+            shares = _residues(kind, step, likely_steps(kind))
+            assert shares.sum() == pytest.approx(1) and (shares >= 0).all()
+
+
 def test_two_humps_and_an_atom_are_found_without_noise():
     kind = supported_type("INTEGER", "x")
-    cells = _cellular(kind, mixed_cuts(kind), Fraction(1))
+    cells, _ = _cellular(grid_of(kind, mixed_cuts(kind)), Fraction(1))
     parts = Hump(1, 6.0, 0.3, 0.3), Hump(1, 12.0, 0.5, 0.5)
     counts = 4_000 * cells.shares(parts[0]) + 3_000 * cells.shares(parts[1])
     zero = int(np.flatnonzero(cells.singles & (cells.values == 0))[0])

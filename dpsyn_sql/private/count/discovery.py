@@ -89,9 +89,17 @@ class SqlDiscoveryCounter(TreeCounter):
                 self._engine.drop(made, step="dropping the table of keys")
 
     def cells(self, query: GridQuery) -> NDArray[np.int64]:
-        """Distinct units per code of the grid, int64[grid.size]. PRIVATE."""
+        """Distinct units per code of the grid, int64[grid.size]. PRIVATE.
+
+        Codes that are counted together become one before units are made distinct: a unit of several rows
+        adds 1 to their count, not 1 for each.
+        """
         grid = query.grid
-        code = Fragment(f"CAST({encode_expression(grid, _VALUE, dialect=self._dialect)} AS BIGINT)")
+        code: str = encode_expression(grid, _VALUE, dialect=self._dialect)
+        if query.owners:
+            owners = [*query.owners, *range(len(query.owners), grid.size)]
+            code = self._dialect.of_places(owners, code)
+        code = Fragment(f"CAST({code} AS BIGINT)")
         tally = self._counted("grid", grid.value, grid.type, code)
         return self._summed(tally, grid.size, step="counting units per cell of a grid")
 
