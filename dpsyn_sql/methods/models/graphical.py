@@ -85,8 +85,10 @@ class GraphicalModel(Answering):
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
         if self.families is not None:
-            given = bool(self.families.above)
-            return levelled_network(self.beliefs, self.bins, self.within, self.domain.names, given=given)
+            given, place = bool(self.families.above), self.domain.index
+            previous = {place(hidden): place(own) for hidden, own in self.families.previous}
+            names = self.domain.names
+            return levelled_network(self.beliefs, self.bins, self.within, names, previous, given=given)
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:
