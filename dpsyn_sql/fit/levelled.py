@@ -8,14 +8,15 @@ factors of the highest level are that level given all lower ones, exactly (Kolle
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, home_of
+from dpsyn_sql.fit.belief import Beliefs, home_of, marginals
 from dpsyn_sql.fit.graph import JunctionTree
 from dpsyn_sql.fit.network import Network, Node, code_nodes, joined, node_of, over
 from dpsyn_sql.planning.families import BEFORE, UNIT
@@ -60,11 +61,13 @@ def levelled_network(
     bins: Sequence[IntArray],
     within: Sequence[FloatArray],
     names: Sequence[str],
+    previous: Mapping[int, int] = MappingProxyType({}),
     *,
     given: bool = False,
     kept: Collection[str] = (),
 ) -> Network:
-    """The network of a calibrated tree with levels; arguments as of ``tree_network``.
+    """The network of a calibrated tree with levels; arguments as of ``tree_network``. ``previous``: of each
+    variable of the row before the attribute of which it holds the code.
 
     Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes. So
     are those of level ``UNIT`` where they are ``given``: rows above a table of a tree. What is ``kept`` is
@@ -85,6 +88,7 @@ def levelled_network(
     for place, variable in enumerate(folded):
         codes[variable] = len(tree.sizes) + place
     needed, nodes = set(attributes), dict[int, list[Node]]()
+    met = _met(beliefs, bins, within, previous)
 
     def codes_of(v: int) -> list[Node]:
         return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v]) if v in folded else []
@@ -97,7 +101,7 @@ def levelled_network(
         made = list[Node]()
         if drawn:
             needed.update(step.parents)
-            made.append(_node(beliefs, names, drawn, [v for v in step.parents if tree.sizes[v] > 1]))
+            made.append(_node(beliefs, names, drawn, [v for v in step.parents if tree.sizes[v] > 1], met))
         made += [node for v in new if v < len(names) and sizes[codes[v]] > 1 for node in codes_of(v)]
         nodes.setdefault(step.level, [])[:0] = made
     levels = sorted(nodes)
@@ -111,16 +115,80 @@ def levelled_network(
     )
 
 
-def _node(beliefs: Beliefs, names: Sequence[str], new: Sequence[int], parents: Sequence[int]) -> Node:
-    """Variables given others of one clique. A configuration that the model excludes gets the variables' own
-    marginals: what is known of a row before it is drawn may be so all the same."""
-    home = home_of(beliefs.tree, tuple(sorted((*parents, *new))))
-    table = over(beliefs.tables[home], beliefs.tree.cliques[home], (*parents, *new))
-    rows = table.reshape(math.prod(beliefs.tree.sizes[v] for v in parents), -1).copy()
-    reach = rows.sum(axis=1)
-    if (reach <= 0).any():
-        mean = rows.sum(axis=0)
-        rows[reach <= 0] = mean if mean.sum() > 0 else 1.0
+FAR = 0.1
+"""A row half follows what is known of the row before if it meets that so much more rarely in the model than
+if the two were independent."""
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def _met(
+    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], previous: Mapping[int, int]
+) -> dict[int, FloatArray]:
+    """How often any row has each value of a variable of the row before: the last row of a unit is before none
+    in the model."""
+    own = marginals(beliefs, {(attribute,) for attribute in previous.values()})
+    return {
+        v: np.bincount(bins[v][: bins[a].size], own[a,][bins[a]] * within[a], beliefs.tree.sizes[v])
+        for v, a in previous.items()
+    }
+
+
+def _node(
+    beliefs: Beliefs,
+    names: Sequence[str],
+    new: Sequence[int],
+    parents: Sequence[int],
+    met: Mapping[int, FloatArray],
+) -> Node:
+    """Variables given others of one clique. ``met``: how often rows have values of the row before.
+
+    Rows meet the row before otherwise than in the model, since moments are sorted, not walked. Where the
+    model all but excludes what they meet, its factors leave what goes with everything, such as NULL. There a
+    row does not follow what is known of the row before: first not what depends most on its other parents, in
+    the end nothing of it. A configuration that the model excludes all the same gets the variables' own
+    marginals.
+    """
+    tree = beliefs.tree
+    others = [v for v in parents if tree.levels[v] != BEFORE]
+    before = [v for v in parents if tree.levels[v] == BEFORE]
+    home = home_of(tree, tuple(sorted((*parents, *new))))
+    whole = over(beliefs.tables[home], tree.cliques[home], (*others, *before, *new))
+    table = (whole / max(float(whole.sum()), _TINY)).reshape(
+        math.prod(tree.sizes[v] for v in others), *(tree.sizes[v] for v in before), -1
+    )
+    alone = table.sum(axis=tuple(range(table.ndim - 1)))
+    found = np.broadcast_to(alone if alone.sum() > 0 else np.ones_like(alone), table.shape)
+    found = found / found.sum(axis=-1, keepdims=True)
+    ties = np.argsort([-_tie(table, axis) for axis in range(1, len(before) + 1)]) + 1
+    often = [met.get(v) for v in before]
+    for gone in range(len(before), -1, -1):  # from nothing of the row before to all of it
+        now = table.sum(axis=tuple(ties[:gone].tolist()), keepdims=True)
+        reach = now.sum(axis=-1, keepdims=True)
+        far = FAR * np.maximum(_apart(reach, often) - reach, 0.0)  # 0 without what is known of a row before
+        trust = np.where(reach > 0, reach**2 / np.maximum(reach**2 + far**2, _TINY), 0.0)
+        found = trust * now / np.maximum(reach, _TINY) + (1 - trust) * found
     label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
-    whole = float(reach.sum())
-    return node_of(label, parents, new, rows.reshape(table.shape), reach / whole if whole > 0 else None)
+    met = np.maximum(reach, _apart(reach, often)).ravel()
+    return node_of(label, (*others, *before), new, found.reshape(whole.shape), met)
+
+
+def _apart(reach: FloatArray, often: Sequence[FloatArray | None]) -> FloatArray:
+    """Probabilities of configurations (others, each of the row before, 1) if what is known of the row before
+    were independent of the others, and no less than if all of it were independent too and as frequent as
+    ``often`` says of each."""
+    known = reach.sum(axis=0, keepdims=True)
+    each = np.ones_like(known)
+    for axis, own in enumerate(often, 1):
+        if reach.shape[axis] > 1:
+            alone = known.sum(
+                axis=tuple(other for other in range(reach.ndim) if other != axis), keepdims=True
+            )
+            each = each * (alone if own is None else np.maximum(alone, own.reshape(alone.shape)))
+    return np.asarray(reach.sum(axis=tuple(range(1, reach.ndim)), keepdims=True) * np.maximum(known, each))
+
+
+def _tie(table: FloatArray, axis: int) -> float:
+    """How far (total variation) one axis is from independent of the first."""
+    pair = table.sum(axis=tuple(other for other in range(1, table.ndim) if other != axis))
+    return float(np.abs(pair - np.outer(pair.sum(axis=1), pair.sum(axis=0))).sum()) / 2

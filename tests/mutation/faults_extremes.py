@@ -1,4 +1,4 @@
-"""Faults of fits whose numbers are far apart."""
+"""Faults of fits whose numbers are far apart, and of rows that meet what a fit excludes."""
 
 from planted import fault
 
@@ -6,7 +6,19 @@ TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
+LEVELLED = "dpsyn_sql/fit/levelled.py"
+ORDERED = (
+    "tests/unit/sample/test_sample_families.py"
+    "::test_rows_that_meet_what_the_model_excludes_follow_their_own_moment"
+)
+
 FAULTS = (
+    fault("rows follow a row before that the model excludes", ORDERED, (LEVELLED, "FAR = 0.1", "FAR = 0.0")),
+    fault(
+        "the last row of a unit is before none",
+        ORDERED,
+        (LEVELLED, "np.maximum(alone, own.reshape(alone.shape))", "np.maximum(alone, 0 * alone)"),
+    ),
     fault(
         "a product takes its shape from its two factors",
         f"{TESTS}::test_products_of_tables_of_any_axes_into_any_room",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
-from support.families import CHAIN, MOST, born, chain, dated, plain, timed
+from support.families import CHAIN, MISSED, MOST, VISITS, born, chain, dated, plain, timed, visits
 
 from dpsyn_sql.domain.attributes import Domain, Recoding, edge_ticks
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
@@ -25,7 +25,15 @@ def noisy():
     return replace(model, domain=families.domain, families=families)
 
 
-MODELS = {"plain": plain, "chain": chain, "dated": dated, "born": born, "timed": timed, "noisy": noisy}
+MODELS = {
+    "plain": plain,
+    "chain": chain,
+    "dated": dated,
+    "born": born,
+    "timed": timed,
+    "noisy": noisy,
+    "visits": visits,
+}
 
 
 def kept(name, model):
@@ -63,6 +71,13 @@ def sampled(con, name, units=20_000, seed=1):
 
 def of_macro(con, kind, name, units, seed=1):
     return con.execute(f"FROM dpsyn.{kind}_{name}({units}, {seed})").df()
+
+
+def test_rows_that_meet_what_the_model_excludes_follow_their_own_moment(con):
+    frame = sampled(con, "visits", 4000)
+    assert frame.day.isna().mean() == pytest.approx(MISSED, abs=0.02)
+    assert (frame.day == frame.nr - 1).fillna(False).mean() == pytest.approx(1 - MISSED, abs=0.02)
+    assert frame.nr.value_counts(normalize=True).to_numpy() == pytest.approx([1 / VISITS] * VISITS, abs=0.02)
 
 
 @pytest.mark.parametrize("kind", ["sample", "iid"])

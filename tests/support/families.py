@@ -68,6 +68,32 @@ def chain(place=True):
     return model_of(families, {("state before", "state"): np.log(CHAIN), ("n", "state"): np.zeros((MOST, 3))})
 
 
+VISITS, MISSED = 5, 0.2
+
+
+def visits():
+    """nr (1 to 5) orders the five rows of a unit, each one after the one before; day follows nr and the day
+    before, but is NULL in a fifth of the rows. In the model, the days of a number and of the number before are
+    all but certain."""
+    nr = Attribute("nr", "INTEGER", "numeric", edges=tuple(range(1, VISITS + 2)), ordered=True)
+    day = attribute("day", VISITS, nullable=True)
+    size = Attribute("n", "BIGINT", "numeric", edges=(VISITS, VISITS + 1), ordered=True)
+    hidden = [size, before("nr before", nr), before("day before", day)]
+    previous = (("nr before", "nr"), ("day before", "day"))
+    families = Families(Domain((nr, day, *hidden)), 2, frozenset({"n"}), "n", previous, order="nr")
+    own = day.size - 1  # NULL
+    joint = np.full((VISITS + 1, own + 1, VISITS, own + 1), 1e-5)
+    joint[..., own] = 1e-4  # what goes with everything
+    for number in range(VISITS):
+        for missed, share in ((number, 1 - MISSED), (own, MISSED)):
+            first = np.ones(1) if number == 0 else np.array([1 - MISSED, MISSED])
+            for earlier, part in zip([own] if number == 0 else [number - 1, own], first, strict=True):
+                joint[(number - 1) % (VISITS + 1), earlier, number, missed] += share * part
+    names = ("nr before", "day before", "nr", "day")
+    pairs = {names: np.log(joint), ("n", "nr"): np.zeros((1, VISITS))}
+    return model_of(families, pairs)
+
+
 CHAIN = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.05, 0.9, 0.05]])
 """Of the state before (none last): shares of the next state."""
 

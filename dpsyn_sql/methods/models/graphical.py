@@ -85,9 +85,16 @@ class GraphicalModel(Answering):
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
         if self.families is not None:
-            own = self.families
+            own, place = self.families, self.domain.index
+            previous = {place(hidden): place(shown) for hidden, shown in own.previous}
             return levelled_network(
-                self.beliefs, self.bins, self.within, self.domain.names, given=bool(own.above), kept=own.kept
+                self.beliefs,
+                self.bins,
+                self.within,
+                self.domain.names,
+                previous,
+                given=bool(own.above),
+                kept=own.kept,
             )
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 from support.domains import attribute
-from support.families import CHAIN, MOST, chain, dated, model_of, plain, timed
+from support.families import CHAIN, MISSED, MOST, VISITS, chain, dated, model_of, plain, timed, visits
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks
 from dpsyn_sql.errors import InputError
@@ -143,6 +143,20 @@ def test_walks_follow_a_planted_chain(place):
     found = np.zeros((4, 3))
     np.add.at(found, (before, state), 1)
     np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), CHAIN, atol=0.01)
+
+
+def test_rows_that_meet_what_the_model_excludes_follow_their_own_moment():
+    """Sorted moments repeat and leave gaps: of rows whose number is not one after the one before, the model all
+    but leaves NULL."""
+    _, codes, _, _ = drawn(visits(), 4000)
+    number, day = codes.T
+    assert np.bincount(number) / number.size == pytest.approx(np.full(VISITS, 1 / VISITS), abs=0.02)
+    assert (day == VISITS).mean() == pytest.approx(MISSED, abs=0.02)
+    assert (day == number).mean() == pytest.approx(1 - MISSED, abs=0.02)
+    first = np.arange(number.size) % VISITS == 0
+    after = np.flatnonzero(~first & (np.roll(number, 1) != number - 1))
+    assert after.size > 0.4 * number.size
+    assert (day[after] == VISITS).mean() == pytest.approx(MISSED, abs=0.03)
 
 
 @pytest.mark.parametrize("nullable", [False, True])
