@@ -1,7 +1,7 @@
 """A table whose column is named like the id of a person: every way in asks whom to protect before it charges."""
 
-import os
 import warnings
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -52,7 +52,7 @@ def test_a_release_asks_whom_to_protect_and_charges_nothing(path, options):
     )
     assert "or privacy_unit='row' if every person has one row" in told
     assert told.endswith("Nothing was read or charged.")
-    assert not os.path.exists(f"{path}.dpsyn-ledger")
+    assert not Path(f"{path}.dpsyn-ledger").exists()
 
 
 @pytest.mark.parametrize(
