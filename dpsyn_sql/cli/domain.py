@@ -79,7 +79,7 @@ def check_command(
         ),
     ] = None,
     database: Database = None,
-    privacy_unit: _UNIT = "row",  # type: ignore[valid-type]
+    privacy_unit: _UNIT = None,  # type: ignore[valid-type]
     exclude: _EXCLUDE = None,  # type: ignore[valid-type]
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,

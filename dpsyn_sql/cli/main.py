@@ -228,7 +228,8 @@ def _release_of(wanted: Request | DatabaseRequest) -> Any:
 
 
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
-    unit = "row" if wanted.privacy_unit == "row" else f"value of {wanted.privacy_unit}"
+    column = wanted.unit().column
+    unit = "row" if column is None else f"value of {column}"
     from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words  # loads numpy
 
     told = (with_option_names(note) for note in result.notes)
@@ -252,7 +253,7 @@ def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate
             "epsilon": result.epsilon,
             "delta": result.delta,
             "rho": result.rho,
-            "privacy_unit": wanted.privacy_unit,
+            "privacy_unit": "row" if column is None else column,
             "replayed": result.replayed,
             "notes": notes,
             "losses": lost,

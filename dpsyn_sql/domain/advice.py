@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def advise(
     relation: Relation | None,
     *,
     unit: Column | None = None,
+    stated: bool = False,
     exclude: Collection[str] = (),
     most_cells: int,
 ) -> Advice:
@@ -66,6 +67,7 @@ def advise(
         spec: a domain file, or the same as a mapping; None: the catalog alone.
         relation: the source as its catalog states it; None: the file alone.
         unit: the privacy unit's column; None: one row is protected.
+        stated: the owner said whom to protect.
         exclude: names of columns that are not written.
         most_cells: of a pair that is measured at all.
 
@@ -73,18 +75,48 @@ def advise(
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
     document = DomainFile({}, {}) if spec is None else read_domain(spec)
+    by_row = unit is None and not stated
+    table = _table(spec, document, relation, unit, exclude, most_cells, by_row=by_row)
+    faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
+    found = [_told(fault) for fault in faults]
+    found += [finding for rule in RULES for finding in rule(table)]
+    found.sort(key=lambda finding: _ORDER[finding.severity])
+    return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
+
+
+def serious_findings(
+    spec: DomainSpec,
+    relation: Relation,
+    *,
+    unit: Column | None,
+    exclude: Collection[str],
+    most_cells: int,
+) -> tuple[Finding, ...]:
+    """What ruins a column of a release; arguments as of ``advise``. What a release says itself is not among
+    them: whom it protects, and that it learns types of CSV."""
+    document = DomainFile({}, {}) if spec is None else read_domain(spec)
+    table = _table(spec, document, relation, unit, exclude, most_cells, by_row=False)
+    found = [finding for rule in RULES for finding in rule(replace(table, csv=False))]
+    return tuple(finding for finding in found if finding.severity == "serious")
+
+
+def _table(
+    spec: DomainSpec,
+    document: DomainFile,
+    relation: Relation | None,
+    unit: Column | None,
+    exclude: Collection[str],
+    most_cells: int,
+    *,
+    by_row: bool,
+) -> Table:
     columns = _of_file(document) if relation is None else relation.columns
     csv = relation is not None and relation.kind == "csv"
     fit = document.fitted(columns, exclude, csv=csv, discover=True, unit=unit)
     stated = _stated(spec)
     judged = [(c, item) for c, item in fit.found if unit is None or fold(c.name) != fold(unit.name)]
     cases = [_case(column, item, fit.matching, stated) for column, item in judged]
-    table = Table(cases, relation is not None, csv, unit is None, most_cells)
-    faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
-    found = [_told(fault) for fault in faults]
-    found += [finding for rule in RULES for finding in rule(table)]
-    found.sort(key=lambda finding: _ORDER[finding.severity])
-    return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
+    return Table(cases, columns, relation is not None, csv, by_row, most_cells)
 
 
 def _of_file(document: DomainFile) -> list[Column]:

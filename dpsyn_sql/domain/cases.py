@@ -57,12 +57,14 @@ class Case:
 class Table:
     """The columns that are released, without that of the privacy unit.
 
-    ``known``: the catalog of the source was read; else names and types are those of the domain file.
-    ``csv``: the source is text. ``by_row``: a row is protected, not a person. ``most_cells``: of a pair of
-    columns that a method measures at all.
+    ``columns``: those of the source, also what is left out. ``known``: the catalog of the source was read;
+    else names and types are those of the domain file. ``csv``: the source is text. ``by_row``: a row is
+    protected, not a person, and nobody said so. ``most_cells``: of a pair of columns that a method measures
+    at all.
     """
 
     cases: Sequence[Case]
+    columns: Sequence[Column]
     known: bool
     csv: bool
     by_row: bool
@@ -104,6 +106,11 @@ def names_a_person(name: str) -> bool:
     if len(words) == 1:
         return words[0] in _ALONE
     return bool(words) and words[-1] in _TELLS_APART | {"no", "number"} and words[-2] in _PERSONS
+
+
+def says_whose_row(column: Column) -> bool:
+    """Whether a column is named like the id of a person, and may have several rows of one: it is no key."""
+    return not column.unique and names_a_person(column.name)
 
 
 def names_an_identifier(name: str) -> bool:

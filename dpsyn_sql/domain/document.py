@@ -56,6 +56,11 @@ def read_document(
     """
     folder = folder or (Path() if isinstance(spec, Mapping) else spec.parent)
     document: Any = spec if isinstance(spec, Mapping) else load_yaml(spec)
+    if isinstance(document, Mapping) and "never" in document and "columns" not in document:
+        raise DomainError(
+            "A domain has never: without columns:. Write columns: too, with an entry for each column that "
+            "you know something about; none yet is columns: {}."
+        )
     if not isinstance(document, Mapping) or "columns" not in document:
         raise DomainError("A domain must be a mapping with the key columns:, with one entry per column.")
     faults = [

@@ -21,9 +21,10 @@ from dpsyn_sql.domain.cases import (
     names_a_person,
     names_an_identifier,
     names_money,
+    says_whose_row,
 )
 from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.specs import Bins, Categories, DiscoverSpec, KeySpec
+from dpsyn_sql.domain.specs import Bins, Categories, DiscoverSpec
 from dpsyn_sql.domain.tree_oddities import places, rare_text
 from dpsyn_sql.domain.types import Edge
 from dpsyn_sql.source.names import listed
@@ -79,17 +80,18 @@ def _of_all(
 # -- who is protected ------------------------------------------------------------------------------
 
 
-def _person_in_rows(table: Table, case: Case) -> Found:
-    """A column that says whose row it is, while a row is protected."""
-    if not table.by_row or case.column.unique or isinstance(case.entry, KeySpec):
-        return None
-    if not names_a_person(case.name):
-        return None
-    return (
-        "its name says whose row it is, but one row is protected, not one person",
-        f"release with privacy_unit={case.name!r} and max_rows_per_unit=, or state type: key if every person "
-        "has one row",
-    )
+def _person_in_rows(table: Table) -> Iterator[Finding]:
+    """A column that says whose row it is, while a row is protected: neither type: key nor leaving it out says
+    anything about persons."""
+    for column in table.columns:
+        if table.by_row and says_whose_row(column):
+            yield Finding(
+                column.name,
+                "its name says whose row it is, but one row is protected, not one person",
+                f"release with privacy_unit={column.name!r} and max_rows_per_unit=, or write "
+                "privacy_unit='row' if every person has one row",
+                "serious",
+            )
 
 
 # -- what kind of column it is ---------------------------------------------------------------------
@@ -336,7 +338,7 @@ def _nothing_declared(table: Table) -> Iterator[Finding]:
 
 RULES: Sequence[Rule] = (
     _nothing_declared,
-    _of_each("serious", _person_in_rows),
+    _person_in_rows,
     _of_all(
         "serious",
         _csv_text,

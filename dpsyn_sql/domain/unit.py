@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsyn_sql.domain.cases import says_whose_row
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.source.names import fold, listed, near_matches, shorten
@@ -53,6 +54,23 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
             "TIMESTAMP, UUID and BLOB. Cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
     return found[0]
+
+
+def not_stated(columns: Sequence[Column]) -> str:
+    """Why single rows are protected only if the owner says so: columns say whose rows they are; or nothing.
+
+    What is left out of the output counts too: whose a row is does not depend on what is written.
+    """
+    names = [column.name for column in columns if says_whose_row(column)]
+    if not names:
+        return ""
+    one = len(names) == 1
+    return (
+        f"privacy_unit= is not given, and {'column' if one else 'columns'} {listed(names)} "
+        f"{'says' if one else 'say'} whose row it is: a person with several rows would be protected less. "
+        f"Write privacy_unit={names[0]!r}, with the most rows of one that count as max_rows_per_unit=, or "
+        "privacy_unit='row' if every person has one row, or single rows are what you want to protect."
+    )
 
 
 def identifies(column: Column) -> bool:

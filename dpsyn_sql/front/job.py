@@ -172,7 +172,7 @@ class Job(Design):
     ``rest`` is what discovery leaves to the method. ``place``: an open ledger, the file of one, or None for
     one in memory. ``target_name`` and ``key`` are what the ledger calls the output and the release;
     ``preview`` is what it will do. ``obstacle`` is what prevents the output (only in an explained plan; a
-    release stops there).
+    release stops there). ``serious``: what is odd about the declarations.
     """
 
     con: Connection
@@ -184,6 +184,7 @@ class Job(Design):
     key: ReleaseKey
     preview: ReleasePreview
     obstacle: str
+    serious: tuple[str, ...]
 
     @classmethod
     def of(cls, design: Design, **decided: Any) -> Job:

@@ -62,7 +62,7 @@ class Explanation:
 
     ``promise``: epsilon and delta, in words. ``engine``: lines about where counting happens, by their labels.
     ``cost``: what a new debit would add to what its account has spent. ``foresight``: what can be told from
-    noise, by the number of rows.
+    noise, by the number of rows. ``serious``: what is odd about the declarations, as ``suggest`` says it.
     """
 
     plan: Plan
@@ -78,6 +78,7 @@ class Explanation:
     cost: Budget
     delta: Number
     foresight: tuple[str, ...]
+    serious: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
@@ -107,7 +108,8 @@ class Explanation:
         notes = {what: text for what, text in self.engine.items() if what != "Engine"}
         lines = explain(self.plan, self.shape, self.delta, explained_noise(self.plan))
         seen = _indented("Can tell", self.foresight)
-        return [*_labelled(first), *lines, *seen, *_labelled(notes)]
+        odd = _indented("Serious", self.serious)
+        return [*_labelled(first), *odd, *lines, *seen, *_labelled(notes)]
 
 
 def _labelled(lines: Mapping[str, str]) -> list[str]:
@@ -197,6 +199,7 @@ def plan(con: Connection, request: Request) -> Explanation:
             cost=job.preview.cost or job.plan.budget,
             delta=job.request.delta,
             foresight=_foresight(job),
+            serious=job.serious,
         )
 
 
@@ -294,7 +297,7 @@ def suggest(
     source: str | os.PathLike[str] | DataFrame | None = None,
     *,
     domain: DomainSpec = None,
-    privacy_unit: str = "row",
+    privacy_unit: str | None = None,
     exclude: Sequence[str] = (),
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
@@ -335,14 +338,17 @@ def suggest(
         raise InputError("Nothing to judge: give a source, or domain=.")
     request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
     request.check()
-    unit, form = request.unit(), csv_form(encoding, delimiter, None, quote)
+    unit, stated = request.unit(), privacy_unit is not None
+    form = csv_form(encoding, delimiter, None, quote)
     if con is None and source is None:
         column = None if unit.column is None else Column(unit.column, "VARCHAR")
-        return advise(domain, None, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
+        return advise(domain, None, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS)
     place, rows = con_and_source(con, source)
     with open_any_source(
         place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column, form=form
     ) as session:
         relation = session.relation
         column = None if unit.column is None else check_unit(relation.columns, unit)
-        return advise(domain, relation, unit=column, exclude=exclude, most_cells=MAX_PAIR_CELLS)
+        return advise(
+            domain, relation, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS
+        )

@@ -14,11 +14,12 @@ from typing import Any, cast
 
 from dpsyn_sql.accounting.budget import weakness
 from dpsyn_sql.common.notices import warn
+from dpsyn_sql.domain.advice import serious_findings
 from dpsyn_sql.domain.declared import evenly_binned
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.sliced import shape_of_slice, with_time, without_time
-from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.domain.unit import check_unit, not_stated
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.frames import memory_connection, open_any_source
 from dpsyn_sql.engines.source_session import Connection, SourceSession
@@ -32,7 +33,7 @@ from dpsyn_sql.methods import METHODS, method_of, static_of
 from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types, stay_text
-from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, Terms
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.sample.ticks import ordering
@@ -86,7 +87,17 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
     with _opened_source(con, source, at_node(request, total)) as session:
         session.choose_scratch(plain=request.plain_scratch)
         design = _designed(at_node(request, total), session, total)
+        untold = "" if request.privacy_unit else not_stated(session.relation.columns)
+        if untold and not explaining:
+            raise InputError(f"{untold} Nothing was read or charged.")
+        serious = _serious(design)
+        if not explaining:
+            for text in serious:
+                warn(text)
         job = _recorded(con, design, ledger_place(request, session), explaining=explaining)
+        job = replace(
+            job, obstacle=f"a release is refused: {untold}" if untold else job.obstacle, serious=serious
+        )
         if not explaining:
             session.ready()
             if job.preview.stored is None:  # a replay reads no row
@@ -167,6 +178,17 @@ def asked_method(request: Request) -> Recipe:
     return method_of(PANEL_METHOD)
 
 
+def _serious(design: Design) -> tuple[str, ...]:
+    """What ruins a column, by the declarations alone."""
+    request, relation = design.request, design.session.relation
+    unit = request.unit()
+    column = None if unit.column is None else check_unit(relation.columns, unit)
+    found = serious_findings(
+        request.domain, relation, unit=column, exclude=request.exclude, most_cells=MAX_PAIR_CELLS
+    )
+    return tuple(str(finding) for finding in found)
+
+
 def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None, *, explaining: bool) -> Job:
     """The plan, the output, and what the ledger will do."""
     request = design.request
@@ -195,6 +217,7 @@ def _recorded(con: Connection, design: Design, place: SqliteLedger | Path | None
         key=book.key(target.output),
         preview=preview,
         obstacle=obstacle,
+        serious=(),
     )
 
 
@@ -297,8 +320,10 @@ def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
     return protected_source(request, session, unit, shape), shape
 
 
-def _check_row(privacy_unit: str, relation: Relation) -> None:
+def _check_row(privacy_unit: str | None, relation: Relation) -> None:
     """``"Row"`` means single rows, unless there is a column of that name."""
+    if privacy_unit is None:
+        return
     taken = any(column.name == privacy_unit for column in relation.columns)
     if taken and privacy_unit != "row" and fold(privacy_unit) == "row":
         raise InputError(

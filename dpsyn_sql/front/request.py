@@ -84,12 +84,14 @@ class Request(Options):
             reads=Path,
         ),
     )
-    privacy_unit: str = field(
-        default="row",
+    privacy_unit: str | None = field(
+        default=None,
         metadata=told(
-            "row, or the column that identifies the unit (customer_id).",
+            "row, or the column that identifies the unit (customer_id). Default: row, if no column is named "
+            "like that.",
             "With a column, all rows of one value are protected together, and rows without a value are left "
-            "out. The output has fresh values in this column.",
+            "out. The output has fresh values in this column. Where a column is named like the id of a "
+            "person, and is no key of the table, ``'row'`` has to be written.",
         ),
     )
     max_rows_per_unit: int = field(
@@ -356,7 +358,8 @@ class Request(Options):
 
     def unit(self) -> PrivacyUnit:
         """The unit that the release protects."""
-        column = None if self.privacy_unit.lower() == "row" else self.privacy_unit
+        given = self.privacy_unit
+        column = None if given is None or given.lower() == "row" else given
         return PrivacyUnit(column, self.max_rows_per_unit, self.together, self.order)
 
     def form(self) -> CsvForm:
@@ -399,7 +402,7 @@ class Request(Options):
             raise InputError(f"into={said(self.into)}: give the name of a table or a path, or None")
 
     def _check_unit(self) -> None:
-        if not isinstance(self.privacy_unit, str) or not self.privacy_unit:
+        if self.privacy_unit is not None and not (isinstance(self.privacy_unit, str) and self.privacy_unit):
             raise InputError(f"privacy_unit={said(self.privacy_unit)}: give 'row' or the name of a column")
         check_integer("max_rows_per_unit", self.max_rows_per_unit, MOST_ROWS_PER_UNIT)
         if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):

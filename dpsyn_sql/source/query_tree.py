@@ -119,6 +119,9 @@ def refused_construct(node: Node) -> str | None:
         return f"{name}, which is not a row-wise deterministic expression"
     if not isinstance(node, words.ALLOWED_EXPRESSIONS):
         return f"{node.key.upper()}, which this check does not know"
+    if isinstance(node, exp.JSONPath) and len(node.expressions) != 2:
+        # 'a.b' is one key to DuckDB, and two steps to the printer.
+        return "a JSON path of several steps (write '/a/b')"
     if isinstance(node, exp.Dot) and not isinstance(node.expression, exp.Identifier):
         return "a schema-qualified or chained function"
     if isinstance(node, exp.Lambda) and any(

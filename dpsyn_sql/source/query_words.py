@@ -52,6 +52,11 @@ ALLOWED_EXPRESSIONS: tuple[type[Any], ...] = (
     exp.Dot,
     exp.Lambda,
     exp.Comprehension,
+    # Of ->> with the name of a key or the place in an array.
+    exp.JSONPath,
+    exp.JSONPathRoot,
+    exp.JSONPathKey,
+    exp.JSONPathSubscript,
 )
 
 # Queries, relations and clauses with what may be set of each; DISTINCT of a UNION and kinds of joins are

@@ -444,6 +444,8 @@ REFUSED = {
         "SELECT $name FROM t",
     ],
     "which this check does not know": [
+        "SELECT b ->> '$[*]' FROM t",
+        "SELECT b ->> '$.*' FROM t",
         "SELECT a FROM t WHERE a = ALL (SELECT a FROM t)",
         "SELECT a FROM t WHERE a = SOME (SELECT a FROM t)",
         "SELECT a FROM t WHERE a = ANY([1, 2])",
@@ -457,6 +459,11 @@ REFUSED = {
     "a lambda function whose parameter": [
         'SELECT list_transform(l, lambda "current_date": "current_date") FROM t',
         'SELECT list_transform(l, x -> list_transform(l, "localtime" -> x)) FROM t',
+    ],
+    "a JSON path of several steps": [
+        "SELECT b ->> 'a.b' FROM t",
+        "SELECT b ->> '$.a.b' FROM t",
+        "SELECT b ->> '' FROM t",
     ],
     "json_extract or ->": [
         "SELECT b -> '$.a' FROM t",
@@ -610,6 +617,8 @@ UNBOUND = [
 
 ROW_WISE = [
     "FROM t",
+    """SELECT ('{"k": "' || a || '"}') ->> 'k' AS k, json_extract_string('{"a b": 1}' || left(b, 0), 'a b') AS x FROM t""",
+    """SELECT ('[5, 6]' || left(b, 0)) ->> 1 AS x, ('{"a": [7]}' || left(b, 0)) ->> '/a/0' AS y FROM t""",
     "FROM t SELECT a, b WHERE a > 1",
     "SELECT t.a, t.b FROM memory.main.t",
     'SELECT q."a" FROM "t" AS q',

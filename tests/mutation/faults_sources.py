@@ -20,6 +20,8 @@ THREADS = "tests/e2e/test_threads_and_files.py"
 COMMITTED = "tests/sql/test_committed.py"
 OUTPUTS = "dpsyn_sql/rows/write/outputs.py"
 
+UNIT = "tests/e2e/test_unit_stated.py"
+
 FAULTS = (
     fault(
         "source left within reach",
@@ -222,5 +224,24 @@ FAULTS = (
             "            PARTITION BY\n                unit\n            ORDER BY\n",
             "            ORDER BY\n",
         ),
+    ),
+    fault(
+        "a release does not ask whom to protect where a plan says that it would",
+        f"{UNIT}::test_a_release_asks_whom_to_protect_and_charges_nothing",
+        ("dpsyn_sql/front/prepare.py", "if untold and not explaining:", "if untold and explaining:"),
+    ),
+    fault(
+        "a key of a table of persons asks whom to protect",
+        f"{UNIT}::test_what_is_said_or_is_a_key_of_the_table_is_released",
+        (
+            "dpsyn_sql/domain/cases.py",
+            "return not column.unique and names_a_person(column.name)",
+            "return names_a_person(column.name)",
+        ),
+    ),
+    fault(
+        "what check calls serious is not told before a release",
+        f"{UNIT}::test_what_check_calls_serious_stands_in_the_plan_and_before_a_release",
+        ("dpsyn_sql/front/prepare.py", "            for text in serious:", "            for text in ():"),
     ),
 )

@@ -217,7 +217,7 @@ SOURCE += [("lat", L), ("lon", L), ("lat_work", L), ("name", T), ("title", T), (
 
 
 def test_nothing_is_odd_about_what_a_careful_owner_wrote():
-    assert not judged(SOURCE, CAREFUL) and not judged(None, CAREFUL)
+    assert not judged(SOURCE, CAREFUL, stated=True) and not judged(None, CAREFUL, stated=True)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.domain.yml")), ids=lambda path: path.name)
@@ -247,7 +247,21 @@ def test_a_privacy_unit_or_a_unique_column_is_no_person_in_rows():
         "t", "table", "t", (Column("customer_id", N, unique=True), Column("b", "BOOLEAN", True))
     )
     assert not advise(None, unique, most_cells=MOST_CELLS)
-    assert not judged([("customer_id", N), ("b", "BOOLEAN", True)], None, exclude=["CUSTOMER_ID"])
+    row = judged([("customer_id", N), ("b", "BOOLEAN", True)], {"customer_id": {"type": "key"}}, stated=True)
+    assert "customer_id" not in [found.column for found in row]
+
+
+@pytest.mark.parametrize("entry", [{"type": "key"}, {"type": "discover"}])
+def test_what_becomes_of_a_person_s_id_does_not_say_that_each_has_one_row(entry):
+    """Nor does leaving it out."""
+    columns = [("customer_id", N), ("b", "BOOLEAN", True)]
+    cured = [judged(columns, {"customer_id": entry}), judged(columns, None, exclude=["CUSTOMER_ID"])]
+    for found in cured:
+        assert [str(one) for one in found if "one person" in one.what] == [
+            "column 'customer_id': its name says whose row it is, but one row is protected, not one person; "
+            "release with privacy_unit='customer_id' and max_rows_per_unit=, or write privacy_unit='row' if "
+            "every person has one row"
+        ]
 
 
 def test_without_a_domain_there_is_one_to_begin_with_that_a_release_takes():
