@@ -89,7 +89,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         job = _recorded(con, design, ledger_place(request, session), explaining=explaining)
         if not explaining:
             session.ready()
-            if job.preview.stored is None:  # a replay reads no row
+            if job.preview.debits:  # a replay reads no row
                 session.refuse_undecodable()
         yield job
 

@@ -66,6 +66,11 @@ class ReleasePreview:
     told: str = ""
     cost: Budget | None = None
 
+    @property
+    def debits(self) -> bool:
+        """Whether it would be a new debit."""
+        return self.stored is None and not self.refusal
+
     def __str__(self) -> str:
         if self.refusal:
             return f"would be refused: {self.refusal}"
