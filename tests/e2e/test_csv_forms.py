@@ -1,6 +1,7 @@
 """CSV files in other encodings, with other delimiters, quotes and decimals: read as stated, or refused at no cost."""
 
 import gzip
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -200,8 +201,6 @@ NUMBERS = {
 
 
 def test_numbers_with_a_comma():
-    from dataclasses import replace
-
     read = replace(DUCKDB, decimal_comma=True).text_as("t", "DOUBLE")
     with duckdb.connect() as con:
         found = {
@@ -212,3 +211,13 @@ def test_numbers_with_a_comma():
             f"SELECT {replace(DUCKDB, decimal_comma=True).text_as('t', 'DATE')} FROM (SELECT '2024-12-31' AS t)"
         ).fetchone()
     assert found == NUMBERS and days == (date(2024, 12, 31),)
+
+
+@pytest.mark.parametrize(
+    "option", ["store_rejects", "union_by_name", "filename", "ignore_errors", "auto_detect"]
+)
+def test_an_option_that_is_not_listed_is_refused_whoever_answers_for_the_query(tmp_path, option):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    for trusted in (False, True):
+        with pytest.raises(SourceError, match=f"read_csv the option '{option}': allowed are"):
+            open_source(None, f"FROM read_csv('{tmp_path}/t.csv', {option} = true)", trust_query=trusted)

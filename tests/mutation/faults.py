@@ -3,6 +3,7 @@
 import faults_database
 import faults_discovery
 import faults_families
+import faults_files
 import faults_labels
 import faults_ledger
 import faults_noise
@@ -21,6 +22,7 @@ FAULTS = (
     *faults_sources.FAULTS,
     *faults_discovery.FAULTS,
     *faults_families.FAULTS,
+    *faults_files.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
     *faults_timings.FAULTS,
