@@ -152,10 +152,10 @@ def test_commas_are_told_before_the_debit(tmp_path):
 
 TYPED = (
     "read_csv('{path}', encoding = 'latin-1', delim = ';', quote = '''', decimal_separator = ',', skip = 2, "
-    "nullstr = 'NA', dateformat = '%d/%m/%Y', header = true, types = {'n': 'DECIMAL(9,2)', 'd': 'DATE', 'i': 'INTEGER'})"
+    "nullstr = ['NA', 'n/a'], dateformat = '%d/%m/%Y', header = true, types = {'n': 'DECIMAL(9,2)', 'd': 'DATE', 'i': 'INTEGER'})"
 )
 LINES = (
-    "made by\na program\ntown;n;d;i\n'Nîmes; Gard';1,50;31/12/2024;7\nParis;1.234;2024-12-31;x\nNA;;NA;NA\n"
+    "made by\na program\ntown;n;d;i\n'Nîmes; Gard';1,50;31/12/2024;7\nParis;1.234;2024-12-31;x\nNA;;n/a;NA\n"
 )
 
 
