@@ -55,7 +55,7 @@ def prepared_database(
         job = asked.recorded(ledger_place(whole, session), explaining=explaining)
         if not explaining:
             session.ready()
-            if job.preview.stored is None:  # a replay reads no row
+            if job.preview.debits:  # a replay reads no row
                 session.refuse_undecodable()
         yield job
 

@@ -100,7 +100,7 @@ def prepared(con: Connection, request: Request, *, explaining: bool = False) -> 
         )
         if not explaining:
             session.ready()
-            if job.preview.stored is None:  # a replay reads no row
+            if job.preview.debits:  # a replay reads no row
                 session.refuse_undecodable()
         yield job
 

@@ -72,6 +72,11 @@ class ReleasePreview:
     cost: Budget | None = None
     stopped: bool = False
 
+    @property
+    def debits(self) -> bool:
+        """Whether it would be a new debit."""
+        return self.stored is None and not self.refusal
+
     def __str__(self) -> str:
         if self.refusal:
             return f"would be refused: {self.refusal}"

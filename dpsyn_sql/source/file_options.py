@@ -81,8 +81,17 @@ def _text(value: Node) -> str | None:
     return str(value.this) if isinstance(value, exp.Literal) and value.is_string else None
 
 
+def _members(value: Node, kind: type[Any], function: str) -> list[Node] | None:
+    """What a list or a struct is made of, also as a view's definition has it: ``main.list_value('a')``."""
+    if isinstance(value, exp.Dot) and value.this.name == "main":
+        value = value.expression
+    made = isinstance(value, exp.Anonymous) and fold(value.name) == function
+    return list(value.expressions) if made or isinstance(value, kind) else None
+
+
 def _texts(value: Node) -> tuple[str, ...] | None:
-    items = value.expressions if isinstance(value, exp.Array) else [value]
+    members = _members(value, exp.Array, "list_value")
+    items = [value] if members is None else members
     found = [_text(item) for item in items]
     return tuple(text for text in found if text is not None) if found and None not in found else None
 
@@ -93,24 +102,21 @@ def _whole(value: Node) -> int | None:
 
 
 def _true(value: Node) -> Mapping[str, Any] | None:
+    if isinstance(value, exp.Cast) and value.is_type("boolean"):  # as the definition of a view may have it
+        return {} if (_text(value.this) or "").lower() in ("t", "true") else None
     return {} if isinstance(value, exp.Boolean) and value.this is True else None
 
 
 def _types(value: Node) -> tuple[tuple[str, str], ...] | None:
-    """``{'a': 'DATE'}``, or ``struct_pack(a := 'DATE')`` as a view's definition has it."""
-    if isinstance(value, exp.Dot):
-        value = value.expression
-    packed = isinstance(value, exp.Anonymous) and fold(value.name) == "struct_pack"
-    if not (isinstance(value, exp.Struct) or packed) or not value.expressions:
-        return None
+    """``{'a': 'DATE'}``."""
     found = list[tuple[str, str]]()
-    for item in value.expressions:
+    for item in _members(value, exp.Struct, "struct_pack") or ():
         kind = _text(item.expression) if isinstance(item, exp.PropertyEQ) else None
         if kind is None:
             return None
         found.append((item.this.name, kind))
     distinct = {fold(name) for name, _ in found}
-    return tuple(found) if len(distinct) == len(found) else None
+    return tuple(found) if found and len(distinct) == len(found) else None
 
 
 def _set(field: str, read: Callable[[Node], Any]) -> Callable[[Node], Mapping[str, Any] | None]:

@@ -5,6 +5,7 @@ import faults_departures
 import faults_discovery
 import faults_extremes
 import faults_families
+import faults_files
 import faults_labels
 import faults_ledger
 import faults_noise
@@ -23,6 +24,7 @@ FAULTS = (
     *faults_sources.FAULTS,
     *faults_discovery.FAULTS,
     *faults_families.FAULTS,
+    *faults_files.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
     *faults_timings.FAULTS,
