@@ -1,5 +1,5 @@
 -- The name of the database instance, if it has one.
--- in:  mark, a literal: how such names begin
+-- in:  mark (how such names begin)
 -- out: name
 SELECT DISTINCT function_name AS name
 FROM system.main.duckdb_functions()

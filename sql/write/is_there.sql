@@ -1,5 +1,5 @@
 -- Nothing of a table or view: fails where there is none.
--- in:  table, qualified
+-- in:  table (quoted)
 -- out: no row
 SELECT *
 FROM {{ table }}

@@ -682,6 +682,7 @@ EXAMPLES = {
     "source/table_sql": {"": PLACE},
     "source/conventions": {"": {}},
     "source/use": {"": {"name": ident("x")}},
+    "source/instance": {"": {"mark": literal("dpsyn_instance_")}},
     "spark/clear": {"": {"table": CODED}},
     "spark/codes": {"": {"query": QUERY, "columns": [F("p0 AS c0")]}},
     "spark/count": {
@@ -727,6 +728,7 @@ EXAMPLES = {
     },
     "write/drop_table": {"": {"table": F('"d"."t"')}},
     "write/insert": {"": {"table": F('"d"."t"'), "query": QUERY}},
+    "write/is_there": {"": {"table": F('"d"."t"')}},
     "write/keys": {"": {"table": F("keys"), "query": QUERY}},
     "write/largest_family": {"": {"staged": STAGED}},
     "write/public_rows": {

@@ -1,0 +1,3 @@
+SELECT *
+FROM "d"."t"
+LIMIT 0
