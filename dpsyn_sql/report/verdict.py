@@ -150,6 +150,8 @@ def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
     numbers = bool(values) and attribute.kind != "categorical"
     if len(values) > 1 or (numbers and (attribute.regular > 1 or not _single(attribute, values[0]))):
         return False
+    if values and _takes_others(column, values[0]):
+        return False
     beyond = terms.beyond.get(column.name)
     if beyond is None:
         kept = [*values, *([] if attribute.null_code is None else [attribute.null_code])]
@@ -157,6 +159,14 @@ def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
         error = math.hypot(*(share.error for share in shares))
         beyond = 1 - sum(share.share for share in shares) + CLEAR * error
     return beyond <= MISSING
+
+
+def _takes_others(column: ColumnLosses, code: int) -> bool:
+    """Whether rows outside of what the owner stated count as this code: a list or bounds that do not fit."""
+    attribute = column.attribute
+    if attribute.kind != "categorical":
+        return any(column.clips) and bool(attribute.fill) and attribute.fill[code][0] != 0
+    return attribute.origin == "declared" and not attribute.other and code == attribute.fallback_code
 
 
 def _is_faint(share: Share) -> bool:

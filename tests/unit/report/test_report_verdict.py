@@ -172,6 +172,8 @@ def test_what_is_known_to_be_constant_or_null_is_good():
     assert verdict(always, [0.001, 0.999, 0.0], 5.0)[0].grade == "good"
     assert verdict(always, [0.001, 0.999, 0.0], 5.0, named={"yes"})[0].grade == "rough"
     assert verdict(always, [0.0, 0.6, 0.4], 5.0)[0].grade == "good"
+    closed = replace(always, nullable=False, origin="declared")  # what is outside of the list counts as false
+    assert verdict(closed, [1.0, 0.0], 5.0)[0].grade == "do not use"
 
 
 def test_a_range_of_several_values_is_no_constant():
