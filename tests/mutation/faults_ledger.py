@@ -94,7 +94,7 @@ FAULTS = (
     ),
     fault(
         "a debit without a record of its ties",
-        f"{UNITS}::test_a_view_or_a_query_ties_its_base_table",
+        f"{UNITS}::test_a_view_that_changed_is_no_way_to_go_on_with_another_unit",
         (ENTRIES, "    record_ties(store, account.name, release, key)\n", ""),
     ),
     fault(
