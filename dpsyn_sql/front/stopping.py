@@ -78,8 +78,8 @@ def _cure(others: int, fewer: int) -> str:
 def _rest(job: Job, entry: SqliteEntry, left: Budget) -> str:
     delta = exact_number("delta", job.request.delta)
     asked = Budget(left.kind, entry.budget.amount - left.amount, entry.budget.delta - left.delta)
-    if not left.amount:
-        return "A later release of its account has taken over what it had left, so it cannot go on."
+    if entry.state != "debited":
+        return "A later release has taken over what it had left, or a part of it, so it cannot go on."
     return (
         f"Of its debit it has asked for {describe(asked, delta)}. The rest stays debited and pays for the "
         f"next release of the account {entry.account.name!r}: at no further cost "

@@ -396,13 +396,14 @@ def _update(store: Store, account: Account) -> None:
 
 
 def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
-    left = account.fits if charge.budget.kind == cost.kind else account.balance.remaining
+    takes = charge.place is None and charge.budget.kind == cost.kind
+    left = account.fits if takes else account.balance.remaining
     if left is None:
         return (
             f"The account {account.name!r} would hold more than a ledger can count, which is an epsilon of "
             "thousands. Nothing was read or charged."
         )
-    if charge.budget.kind == cost.kind and charge.taken is not None:
+    if takes:
         cost = charge.budget  # what it debits, beside what fits with the part that is paid
     if cost.amount <= left.amount:
         way = (

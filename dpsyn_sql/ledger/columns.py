@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 _INTEGERS = (
-    *(
-        "position",
-        "account_id",
-        "entry_id",
-        "sequence",
-        "ordinal",
-        "synthetic_rows",
-        "publications",
-        "last",
-        "handed",
-    ),
-    *("limit_amount", "limit_delta", "spent_amount", "spent_delta", "amount", "delta"),
+    *("position", "account_id", "entry_id", "sequence", "ordinal", "synthetic_rows", "publications"),
+    *("limit_amount", "limit_delta", "spent_amount", "spent_delta", "amount", "delta", "last", "handed"),
 )
 _TEXTS = (
     *("kind", "body", "previous", "hash", "name", "unit", "granted_epsilon", "granted_delta", "account"),
