@@ -233,13 +233,11 @@ def _once(
                 counts = np.array(list(labels.values()), np.int64)
                 seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table, noisy = _of_one_look(column, asking, believed)
+                found[column.name], table, other = _of_one_look(column, asking, believed, total)
                 tables.append(table)
                 if found[column.name].regular == 1:
                     several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
-                    beyond[column.name] = (
-                        1.0 if several else other_part(column, found[column.name], noisy, total)
-                    )
+                    beyond[column.name] = 1.0 if several else other
             else:
                 found[column.name] = _attribute(column, asking)
             advance(1)
@@ -266,9 +264,9 @@ def _rows(asking: _Asking) -> NoisyMarginal:
 
 
 def _of_one_look(
-    column: Undiscovered, asking: _Asking, rows: float
-) -> tuple[Attribute, NoisyMarginal, NoisyMarginal]:
-    """The attribute, its one-way table, and the noisy counts of the cells."""
+    column: Undiscovered, asking: _Asking, rows: float, total: NoisyMarginal
+) -> tuple[Attribute, NoisyMarginal, float]:
+    """The attribute, its one-way table, and the part of the units that may have another value than one."""
     cuts = mixed_cuts(column.type, column.least, column.most)
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
     noisy = asking.door.ask(GridQuery(grid), asking.budget("mixed", column.name))
@@ -276,7 +274,8 @@ def _of_one_look(
     if asking.planned("steps", column.name):
         query = StepQuery(column.name, column.sql_type, likely_steps(column.type), column.source)
         steps = asking.door.ask(query, asking.budget("steps", column.name))
-    return *attribute_of_one_look(column, cuts, noisy, steps, rows), noisy
+    attribute, table = attribute_of_one_look(column, cuts, noisy, steps, rows)
+    return attribute, table, other_part(column, cuts, attribute, noisy, total)
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:

@@ -25,7 +25,7 @@ from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH
 from dpsyn_sql.domain.attributes import Attribute, Granularity, edge_ticks
-from dpsyn_sql.domain.grids import Cuts, after, mixed_cuts, rounded
+from dpsyn_sql.domain.grids import Cuts, after, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -109,18 +109,18 @@ def attribute_of_one_look(
 
 
 def other_part(
-    column: Undiscovered, attribute: Attribute, noisy: NoisyMarginal, total: NoisyMarginal
+    column: Undiscovered, cuts: Cuts, attribute: Attribute, noisy: NoisyMarginal, total: NoisyMarginal
 ) -> float:
-    """The part of the units that may have another value than the only one that was found, or than NULL if
+    """The part of the units that may have another value than the first one that was found, or than NULL if
     none was; up to three deviations of noise. 1 if the value is one of several of its cell.
 
     Args:
         column: as for ``attribute_of_one_look``.
-        attribute: of one code beside NULL.
+        cuts: of the grid.
+        attribute: with the value as its first edge.
         noisy: the counts of the cells, then of NULL.
         total: noisy number of units.
     """
-    cuts = mixed_cuts(column.type, column.least, column.most)
     known = float(noisy.values[-1]) if column.nullable else 0.0
     if attribute.recoding is None or 0 not in attribute.recoding.codes:
         value = Fraction(edge_ticks(attribute)[0] if column.type.discrete else attribute.edges[0])  # type: ignore[arg-type]

@@ -156,15 +156,15 @@ def test_rows_that_may_have_another_value(sql_type):
     """Of 2,000 rows 1,500 have the value 7, 300 have none and 200 are too spread to be found."""
     own, total = column(sql_type), NoisyMarginal((), np.array(2_000), 4.0)
     value = 7 * 10**own.type.scale
-    _, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
+    cuts, counts = noisy(np.repeat([value], 1_500), own, 0.0, 1, missing=300)
     counts = replace(counts, sigma=3.0)
     error = 3 * math.hypot(4.0, math.sqrt(2) * 3.0)
     single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True)
-    assert other_part(own, single, counts, total) == pytest.approx((200 + error) / 2_000)
+    assert other_part(own, cuts, single, counts, total) == pytest.approx((200 + error) / 2_000)
     nothing = replace(single, recoding=Recoding((0,), (1,)))
-    assert other_part(own, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
+    assert other_part(own, cuts, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
     wide = replace(single, edges=_edges(own, 1_000 * 10**own.type.scale))  # one of several values of its cell
-    assert other_part(own, wide, counts, total) == 1
+    assert other_part(own, cuts, wide, counts, total) == 1
 
 
 def _edges(own, tick):
