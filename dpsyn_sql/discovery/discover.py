@@ -274,8 +274,7 @@ def _rows(asking: _Asking) -> NoisyMarginal:
 def _of_one_look(
     column: Undiscovered, asking: _Asking, rows: float, total: NoisyMarginal
 ) -> tuple[Attribute, NoisyMarginal, float]:
-    """The attribute, its one-way table, and the part of the units that may have another value than the only
-    one that was found, 0 if several were."""
+    """The attribute, its one-way table, and the part of the units that may have another value than one."""
     budget = asking.budget("mixed", column.name)
     cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(budget))
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
@@ -286,8 +285,7 @@ def _of_one_look(
         steps = asking.door.ask(query, asking.budget("steps", column.name))
     missed = STANDS_OUT if budget.gaussian else LAPLACE_STANDS_OUT
     attribute, table = attribute_of_one_look(column, cuts, noisy, steps, rows, owners, missed)
-    other = other_part(column, attribute, cuts, noisy, total, owners) if attribute.regular == 1 else 0.0
-    return attribute, table, other
+    return attribute, table, other_part(column, cuts, attribute, noisy, total, owners)
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:

@@ -183,29 +183,28 @@ def _of_bounds(
 
 def other_part(
     column: Undiscovered,
-    attribute: Attribute,
     cuts: Cuts,
+    attribute: Attribute,
     noisy: NoisyMarginal,
     total: NoisyMarginal,
     owners: Sequence[int] = (),
 ) -> float:
-    """The part of the units that may have another value than the only one that was found, or than NULL if
+    """The part of the units that may have another value than the first one that was found, or than NULL if
     none was; up to three deviations of noise. 1 if the value is one of several of its cell.
 
     Args:
         column: as for ``attribute_of_one_look``.
-        attribute: of one code beside NULL.
-        cuts: of the cells.
+        cuts: of the grid.
+        attribute: with the value as its first edge.
         noisy: the counts of the cells, then of NULL.
         total: noisy number of units.
         owners: of the cells; empty if each is counted as itself.
     """
-    kind = column.type
     known = float(noisy.values[-1]) if column.nullable else 0.0
     if attribute.recoding is None or 0 not in attribute.recoding.codes:
-        value = Fraction(edge_ticks(attribute)[0] if kind.discrete else attribute.edges[0])  # type: ignore[arg-type]
+        value = Fraction(edge_ticks(attribute)[0] if column.type.discrete else attribute.edges[0])  # type: ignore[arg-type]
         place = bisect_right(cuts, value) - 1
-        if not 0 <= place < len(cuts) - 1 or after(kind, cuts[place]) != cuts[place + 1]:
+        if not 0 <= place < len(cuts) - 1 or after(column.type, cuts[place]) != cuts[place + 1]:
             return 1.0
         if owners and list(owners).count(place) != 1:
             return 1.0

@@ -72,7 +72,7 @@ def lost_of(
         seen=design.method.visible(fitted.plan),
     )
     verdicts = judged(fitted, losses, terms)
-    told = doubts(fitted, verdicts)
+    told = doubts(fitted, verdicts, larger=terms.larger)
     return facts_of_losses(losses, verdicts, told.warnings), told
 
 

@@ -62,16 +62,17 @@ class Doubts:
         return (*self.notes, *self.warnings)
 
 
-def doubts(made: FittedRelease, found: Judged) -> Doubts:
-    """Doubts about the output, from the answers and the verdicts on them."""
+def doubts(made: FittedRelease, found: Judged, *, larger: bool = True) -> Doubts:
+    """Doubts about the output, from the answers and the verdicts on them; ``larger``: a larger epsilon can be
+    advised."""
     remark, large = none_asked(made.plan), _too_large(made.plan)
     paired = any(len(table.attrs) > 1 for table in made.measurements)
     dependences = None if remark or (large and not paired) else found.dependences.why
     texts = (
-        _uncertain_total(made),
+        _uncertain_total(made, larger),
         _single_rows(made),
         _differing_units(made),
-        _unknown_types(made.types),
+        _unknown_types(made.types, larger),
         _odd_texts(made.types),
         found.table.why,
         dependences,
@@ -88,22 +89,21 @@ def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> t
     return tuple(note for note in (weak, cut) if note)
 
 
-def _uncertain_total(made: FittedRelease) -> str | None:
+def _uncertain_total(made: FittedRelease, larger: bool) -> str | None:
     """Noise makes up much of the total."""
     error, unit = total_error(made.measurements), made.plan.source.unit
     if error <= _UNCERTAIN * max(0.0, made.model.total):
         return None
     wanted, thing = rows_wanted(made), "units" if unit.together else "rows"
+    cures = ["spend a larger epsilon"] if larger else []
+    if unit.sensitivity > unit.weight:
+        cures.append(f"count fewer than {unit.max_rows} rows of a unit")
+    told = ", or ".join(cures)
     return (
         f"The noisy total of {made.model.total:,.0f} {thing} has a standard error of {error:,.0f}: the "
         f"number of {thing}, and every other figure, is uncertain"
         + (f", and {wanted:,} rows are written instead" if wanted == ROWS_OF_NOISE else "")
-        + ". Spend a larger epsilon"
-        + (
-            f", or count fewer than {unit.max_rows} rows of a unit."
-            if unit.sensitivity > unit.weight
-            else "."
-        )
+        + (f". {told[0].upper()}{told[1:]}." if told else ".")
     )
 
 
@@ -202,7 +202,7 @@ def _odd_texts(types: Mapping[str, FoundType]) -> str | None:
     )
 
 
-def _unknown_types(types: Mapping[str, FoundType]) -> str | None:
+def _unknown_types(types: Mapping[str, FoundType], larger: bool) -> str | None:
     """Columns whose type the noise hides."""
     names = [name for name, one in types.items() if not one.sure]
     if not names:
@@ -210,5 +210,5 @@ def _unknown_types(types: Mapping[str, FoundType]) -> str | None:
     taken = ", ".join(f"{listed([name])} ({types[name].sql_type})" for name in names)
     return (
         f"The noise hides the type of {taken}: the likeliest was taken, or text. State sql_type in a domain "
-        "file, or spend a larger epsilon."
+        f"file{', or spend a larger epsilon' * larger}."
     )

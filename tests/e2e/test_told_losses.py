@@ -135,3 +135,12 @@ def test_sql_says_it_once():
         ).fetchone()
     assert sum("Of 4 columns 0 are good" in note for note in notes) == 1
     assert not [one for one in warned if "are good" in str(one.message)]
+
+
+def test_what_is_constant_or_null_is_known():
+    columns = "NULL::INTEGER AS a, NULL::VARCHAR AS b, NULL::DATE AS c, 7 AS d, 'x' AS e, true AS f"
+    with duckdb.connect() as con, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(20000) AS r(i)")
+        made = dpsyn_sql.release(con, "t", ledger=MemoryLedger(), epsilon=1)
+    assert {one["verdict"] for one in made.certificate()["losses"]["columns"]} == {"good"}

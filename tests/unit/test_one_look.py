@@ -170,14 +170,14 @@ def test_rows_that_may_have_another_value(sql_type):
     counts = replace(counts, sigma=3.0)
     error = 3 * math.hypot(4.0, math.sqrt(2) * 3.0)
     single = Attribute("x", sql_type, "numeric", edges=_edges(own, value), nullable=True)
-    assert other_part(own, single, cuts, counts, total) == pytest.approx((200 + error) / 2_000)
+    assert other_part(own, cuts, single, counts, total) == pytest.approx((200 + error) / 2_000)
     nothing = replace(single, recoding=Recoding((0,), (1,)))
-    assert other_part(own, nothing, cuts, counts, total) == pytest.approx((1_700 + error) / 2_000)
+    assert other_part(own, cuts, nothing, counts, total) == pytest.approx((1_700 + error) / 2_000)
     wide = replace(single, edges=_edges(own, 1_000 * 10**own.type.scale))  # one of several values of its cell
-    assert other_part(own, wide, cuts, counts, total) == 1
+    assert other_part(own, cuts, wide, counts, total) == 1
     place = cuts.index(value)
     owners = [*range(place + 1), place, *range(place + 2, len(cuts) - 1)]  # 7 is counted with what follows it
-    assert other_part(own, single, cuts, counts, total, owners) == 1
+    assert other_part(own, cuts, single, counts, total, owners) == 1
 
 
 def _edges(own, tick):
