@@ -108,6 +108,12 @@ def names_a_person(name: str) -> bool:
     return bool(words) and words[-1] in _TELLS_APART | {"no", "number"} and words[-2] in _PERSONS
 
 
+def names_persons(table: str) -> bool:
+    """Whether the name of a table says that its rows are persons: ``customers``, ``Patient``."""
+    words = words_of(table)
+    return bool(words) and words[-1].removesuffix("s") in _PERSONS
+
+
 def says_whose_row(column: Column) -> bool:
     """Whether a column is named like the id of a person, and may have several rows of one: it is no key."""
     return not column.unique and names_a_person(column.name)

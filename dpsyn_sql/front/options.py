@@ -21,6 +21,7 @@ from dpsyn_sql.source.frames import is_frame
 from dpsyn_sql.source.names import near_matches
 
 _LABELS = ("name", "version", "account")
+_NAMES = ("order", "privacy_unit", "target", "unit")
 SCRATCH = ("encrypted", "plain")
 _SEEDS = 2**64
 _WIDTH = 100
@@ -236,6 +237,11 @@ def plain(name: str, value: Any) -> Any:
     """A value of plain data, as a call would have it."""
     if is_frame(value):
         raise InputError(f"{name}={said(value)} is no plain data: make Request(source=...) instead")
+    if name in _NAMES and isinstance(value, bool):
+        raise InputError(
+            f"{name}={said(value)} is no text: YAML reads the words no, off, yes and on as false and true. "
+            f"Write the name in quotes: {name}: {'yes' if value else 'no'!r}"
+        )
     if name in _LABELS and (isinstance(value, bool) or not isinstance(value, str | numbers.Integral | None)):
         raise InputError(f"{name}={said(value)} is no text: write it in quotes")
     return tuple(value) if isinstance(value, list) else value

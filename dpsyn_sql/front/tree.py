@@ -25,7 +25,7 @@ from dpsyn_sql.errors import DomainError, InputError, SourceError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
-from dpsyn_sql.planning.tying.given import Given
+from dpsyn_sql.planning.tying.given import Given, TableFacts
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
@@ -110,10 +110,7 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
     file = read_database(request.domain)
     given = given_of(session, file, request.unit or "", request.most or {}, request.exclude)
     if len(given.private) == 1:
-        raise InputError(
-            f"Only one private table is named, {next(iter(given.private))}: release it with release(), and "
-            "give the column that says whose rows they are as privacy_unit=."
-        )
+        raise InputError(_only_one(next(iter(given.private.values()))))
     tree = tied_tables(given)
     check_weights(tree)
     _check_unit_name(tree)
@@ -162,6 +159,21 @@ def _check_excluded_keys(tree: Tree, given: Given) -> None:
                 f"exclude= leaves out {table.name}.{min(lost)}, which ties {table.name} to other tables: it "
                 "gets fresh values. Take it from exclude=."
             )
+
+
+def _only_one(facts: TableFacts) -> str:
+    """What to do with a table that stands alone, or names rows of its own."""
+    own = [name for link in facts.links if link.table == facts.name for name in link.columns]
+    itself = (
+        f" Its {listed(own)} names rows of the same table, which a release of one table does not keep: leave "
+        f"it out with exclude={own!r}."
+        if own
+        else ""
+    )
+    return (
+        f"Only one private table is named, {facts.name}: release it with release(), and give the column that "
+        f"says whose rows they are as privacy_unit=, or 'row' if every person has one row.{itself}"
+    )
 
 
 def _named(table: Table, tree: Tree) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpsyn_sql.domain.cases import names_persons
 from dpsyn_sql.domain.template import HOW_TO_DECLARE, column_form, quoted
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link
 from dpsyn_sql.planning.tying.given import TableFacts
@@ -81,13 +82,21 @@ class _Form:
             and all(link.table in (name, *self.public) for link in self._links(name))
         ]
 
+    def _units(self) -> list[str]:
+        """The private tables that can be the unit: others name their rows. Persons by their names come
+        first."""
+        found = [name for name in self.facts if name not in self.public and self._named_by_others(name)]
+        return sorted(found, key=lambda name: not names_persons(name))
+
     def _root(self) -> str | None:
-        """The only table of ``_roots`` to which foreign keys of all other tables lead; None if there is none,
-        or another one too. A guess: a list without private data can be named by others as persons are."""
+        """The only table of ``_roots`` to which foreign keys of all other tables lead, if it is the only one
+        that can be the unit, or one of persons by its name; else None. The top of a tree may be a list of
+        regions, or of physicians whose patients are to be protected."""
         roots = self._roots()
         rest = {name for name in self.facts if name not in (*roots, *self.public) and self._links(name)}
         found = [name for name in roots if rest <= set(self._tied(name))]
-        return found[0] if len(found) == 1 else None
+        guessed = len(found) == 1 and (names_persons(found[0]) or self._units() == found)
+        return found[0] if guessed else None
 
     def _tied(self, root: str | None) -> list[str]:
         """The tables from which foreign keys lead to the root, the root first."""
@@ -107,9 +116,9 @@ class _Form:
             yield f"unit: {self._key(root)}"
             return
         yield "# Whose data are these? Name the key of the table of persons:"
-        for name in self._roots():
+        for name in self._units():
             yield f"# unit: {self._key(name)}"
-        yield from () if self._roots() else ("# unit: FILL",)
+        yield from () if self._units() else ("# unit: FILL",)
 
     def _key(self, name: str) -> str:
         key = self.facts[name].primary

@@ -47,4 +47,13 @@ FAULTS = (
             "        for kept in models:\n            persist(engine, database, kept)",
         ),
     ),
+    fault(
+        "the form of a database takes the top of a tree for the persons",
+        "tests/unit/planning/test_database_template.py::test_the_top_of_a_tree_is_not_taken_for_the_persons",
+        (
+            "dpsyn_sql/planning/database_template.py",
+            "guessed = len(found) == 1 and (names_persons(found[0]) or self._units() == found)",
+            "guessed = len(found) == 1",
+        ),
+    ),
 )

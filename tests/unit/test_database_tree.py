@@ -411,6 +411,15 @@ LOOSE = "CREATE TABLE loose (a INT);"
             SHOP,
             {"tables": ["customers"]},
         ),
+        (
+            [
+                "names rows of the same table",
+                "leave it out with exclude=['boss']",
+                "'row' if every person has one",
+            ],
+            "CREATE TABLE staff (id INT PRIMARY KEY, boss INT REFERENCES staff (id), pay INT);",
+            {"tables": ["staff"], "unit": "staff.id"},
+        ),
         ("tables= is missing", SHOP, {"tables": []}),
         ("named twice", SHOP, {"tables": [*BOTH, "Orders"]}),
         ("named twice in tables= and public_tables=", SHOP, {"public": ["orders"]}),

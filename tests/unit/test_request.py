@@ -171,6 +171,8 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
         ("rows: 1\nrows: 2\n", ["occurs twice"]),
         ("version: 2026-01-01\n", ["version=", "in quotes"]),
         ("name: true\n", ["name=True", "in quotes"]),
+        ("order: no\n", ["order=False is no text: YAML reads the words no, off, yes and on", "order: 'no'"]),
+        ("privacy_unit: on\n", ["privacy_unit=True is no text", "in quotes: privacy_unit: 'yes'"]),
         ("account: 1.5\n", ["account=1.5", "in quotes"]),
         ("workload: [a]\n", ["workload="]),
         ("workload: {'a,': x, 3: 1}\n", ["workload"]),

@@ -65,6 +65,20 @@ def test_a_unit_is_guessed_only_if_one_table_can_be_it():
     assert read.unit == "" and set(read.tables) == {"customers", "likes", "products"}
 
 
+@pytest.mark.parametrize("top", ["region", "physicians"])
+def test_the_top_of_a_tree_is_not_taken_for_the_persons(top):
+    """Everything hangs on the regions; the persons stand first among the tables that can be the unit."""
+    text = form_of(
+        f"CREATE TABLE {top} (rid INT PRIMARY KEY, name VARCHAR);"
+        f"CREATE TABLE stays (sid INT PRIMARY KEY, rid INT REFERENCES {top} (rid));"
+        f"CREATE TABLE patients (pid INT PRIMARY KEY, rid INT REFERENCES {top} (rid));"
+        "CREATE TABLE visits (vid INT PRIMARY KEY, pid INT REFERENCES patients (pid), sid INT REFERENCES stays);"
+    )
+    units = [line for line in text.split("\n") if line.startswith('# unit: "')]
+    assert units == ['# unit: "patients.pid"', f'# unit: "{top}.rid"', '# unit: "stays.sid"']
+    assert read_database(yaml.safe_load(text)).unit == ""
+
+
 def test_two_ways_to_the_unit_are_a_question():
     text = form_of(
         CUSTOMERS + "CREATE TABLE pays (payer INT REFERENCES customers, payee INT REFERENCES customers);"
