@@ -46,6 +46,15 @@ FAULTS = (
         (SESSION, "engine.dialect = csv_dialect(form)", "csv_dialect(form)"),
     ),
     fault(
+        "numbers with a comma are no numbers where types are learnt",
+        RELEASED,
+        (
+            "dpsyn_sql/private/count/discovery.py",
+            'self._dialect.number_text(f"trim({ident(query.attr)})")',
+            'Fragment(f"trim({ident(query.attr)})")',
+        ),
+    ),
+    fault(
         "points between thousands are taken for decimals",
         f"{FORMS}::test_numbers_with_a_comma",
         ("dpsyn_sql/sqltext/dialect.py", "translate({text}, '.,', ',.')", "replace({text}, ',', '.')"),

@@ -1,5 +1,8 @@
 """CSV text that must parse: the same rows, typed; a value that does not parse stops the statement."""
 
+from dataclasses import replace
+from decimal import Decimal
+
 import duckdb
 import pytest
 
@@ -9,6 +12,7 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.errors import EngineFailure
 from dpsyn_sql.private.encode.slices import typed_relation
 from dpsyn_sql.source.relation import Column, Relation
+from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 
 COLUMNS = tuple(Column(name, "VARCHAR") for name in ("a", 'b"', "d", "left"))
@@ -28,6 +32,23 @@ def test_text_is_read_as_its_type_or_the_statement_stops():
     con.execute("INSERT INTO texts VALUES (' 7', 'x', '2020-01-01', 'z'), ('', NULL, ' ', 'z')")
     assert [row[0] for row in con.execute(f"FROM {sql}").fetchall()] == [7, None]
     con.execute("INSERT INTO texts VALUES ('secret', 'x', NULL, NULL)")
+    with pytest.raises(duckdb.ConversionException):
+        con.execute(f"FROM {sql}").fetchall()
+
+
+def test_numbers_with_a_comma_are_read_or_the_statement_stops():
+    relation = Relation("f", "csv", Fragment("texts"), (Column("a", "VARCHAR"),))
+    shape = Shape((Attribute("a", "DECIMAL(9,2)", "numeric", edges=(0, 10)),))
+    sql = typed_relation(relation, shape, replace(DUCKDB, decimal_comma=True)).sql
+    con = duckdb.connect()
+    con.execute("CREATE TABLE texts AS SELECT unnest([' 7,5', '', '3', NULL]) AS a")
+    assert [row[0] for row in con.execute(f"FROM {sql}").fetchall()] == [
+        Decimal("7.5"),
+        None,
+        Decimal("3"),
+        None,
+    ]
+    con.execute("INSERT INTO texts VALUES ('1.234')")
     with pytest.raises(duckdb.ConversionException):
         con.execute(f"FROM {sql}").fetchall()
 
