@@ -43,8 +43,8 @@ NONE_COST, ANY_COST = 13.0, (6.0, 20.0)
 first of ``ANY_COST`` and 2 ln n of n such cells, the second at most."""
 
 FAR_ATOM = 9.0
-"""More for a whole number up to ``_SMALLEST`` that lies more than ``_FAR`` octaves below all else, and a
-third of it for zero: a 1 beside years is noise."""
+"""More for an atom that lies more than ``_FAR`` octaves above all else, where noise would ruin the mean, and
+for one up to ``_SMALLEST`` as far below all else (a 1 beside years), a third of it for zero."""
 
 BINARY = 12.0
 """Squared deviations by which 0 and 1, or 1 and 2, alone beat anything else: no third value was seen."""
@@ -325,13 +325,18 @@ def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
 
 def _cost_of_far_atoms(counts: _Counts, found: _Found) -> float:
     values, null = counts.cells.values, counts.noisy.size - 1
-    starts = [part.reach[0] for part, _ in found.parts]
+    reaches = [part.reach for part, _ in found.parts]
     held = [float(values[atom]) for atom in found.atoms if atom < null]
     cost = 0.0
     for value in held:
-        others = [*starts, *(other for other in held if other != value)]
-        if 0 <= value <= _SMALLEST and others and min(others) > 2.0**_FAR * max(value, 1.0) + 1:
+        others = [*reaches, *((other, other) for other in held if other not in (value, 0.0))]
+        if not others or value < 0:
+            continue
+        least, most = min(low for low, _ in others), max(high for _, high in others)
+        if value <= _SMALLEST and least > 2.0**_FAR * max(value, 1.0) + 1:
             cost += FAR_ATOM if value else FAR_ATOM / 3
+        elif value > 2.0**_FAR * max(most, 1.0):
+            cost += FAR_ATOM
     return cost
 
 

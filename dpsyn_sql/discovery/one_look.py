@@ -104,10 +104,12 @@ def attribute_of_one_look(
     counts = noisy.values.astype(np.float64)
     if not column.nullable:
         counts[-1] = 0.0
-    granularity = column.granularity if steps is None else likely_granularity(column.type, steps)
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
     grid = _Grid(column.type, cuts, tuple(owners) or tuple(range(len(cuts) - 1)))
     counts[:-1][~grid.counted] = 0.0  # what nothing is counted as is noise alone
+    granularity = column.granularity
+    if steps is not None:
+        granularity = likely_granularity(column.type, _without_zeros(grid, counts, steps))
     if rows <= 0:
         pieces = list[Piece]()
     elif column.type.temporal:
@@ -277,6 +279,15 @@ def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
         score = float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step)
         scores.append(math.inf if refuted else score)
     return choices[int(np.argmin(scores))]
+
+
+def _without_zeros(grid: _Grid, counts: FloatArray, noisy: NoisySteps) -> NoisySteps:
+    """The steps of the other numbers: zero is a multiple of all steps and tells nothing of any."""
+    if grid.kind.temporal or Fraction(0) not in grid.cuts[:-1]:
+        return noisy
+    (zero,) = grid.owners_of([Fraction(0)])
+    last = noisy.values[-1] - max(0, round(float(counts[zero])))
+    return replace(noisy, values=np.append(noisy.values[:-1], last))
 
 
 def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granularity]) -> FloatArray:

@@ -97,12 +97,9 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     return _within(kind, sorted(cut for cut in cuts if ends[0] <= cut <= ends[-1]), least, most)
 
 
-_SINGLES = ((500.0, 128), (60.0, 64), (0.0, 20))
-# Rows, in deviations of the noise of a cell, from which whole numbers up to the second are alone: a smooth
-# part over many cells stands out less, and its tail is seen less well.
-
-_ENOUGH = 60.0
-# The same from which all years, codes for none and multiples of round numbers are.
+_SOME, _MORE, _MOST = 60.0, 200.0, 500.0
+# Rows, in deviations of the noise of a cell, from which more values are alone in a cell. A smooth part over
+# many cells stands out less and its tail is seen less well: small tables would lose smooth columns.
 
 YEARS = (1900, 2100)
 
@@ -119,11 +116,13 @@ _DECADES, _RECENT = range(1900, 1990, 10), range(1990, 2036)
 def special_numbers(strength: float) -> set[int]:
     """Whole numbers that many rows often share, as many as a table of ``strength`` (rows over the noise of a
     cell) can tell apart; public."""
-    last = next(last for least, last in _SINGLES if strength >= least)
-    found = {*range(_SMALL[0], last + 1), *_TERMS}
-    if strength < _ENOUGH:
-        return found | {-99, -9, 99, 999, 9999} | set(_RECENT)
-    found |= {*range(YEARS[0], YEARS[1] + 1), *NONE_CODES}
+    found = {*range(_SMALL[0], _SMALL[1] + 1), *_RECENT}
+    if strength < _SOME:
+        return found | {-99, -9, 99, 999, 9999}
+    found |= {*NONE_CODES, *_TERMS}
+    if strength < _MORE:
+        return found
+    found |= {*range(65 if strength < _MOST else 129), *range(YEARS[0], YEARS[1] + 1)}
     found |= {step * part for step, number in _MULTIPLES for part in range(1, number + 1)}
     return found | {number * 10**power for number in _ROUND for power in range(1, 6)}
 
@@ -144,7 +143,7 @@ def special_cuts(
     if kind.temporal:
         return base, tuple(range(len(base) - 1))
     unit = Fraction(10**kind.scale)
-    if strength < _ENOUGH:
+    if strength < _MORE:
         decades = {year * unit for year in _DECADES}
         base = tuple(sorted({*base, *(cut for cut in decades if base[0] < cut < base[-1])}))
     alone = {number * unit for number in special_numbers(strength)}

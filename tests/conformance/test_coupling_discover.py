@@ -27,7 +27,7 @@ from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.discovery.discover import UNITS_IN_ALL
 from dpsyn_sql.discovery.one_look import likely_steps
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, mixed_cuts
+from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.memory import MemoryLedger
@@ -74,8 +74,11 @@ def questions(unit, kind, labels):
         GridQuery(grid_attribute("x", "DOUBLE", grid_cuts(DOUBLE))),
         GridQuery(grid_attribute("n", "INTEGER", FINE)),
         GridQuery(UNITS_IN_ALL),
-        GridQuery(grid_attribute("n", "INTEGER", mixed_cuts(INTEGER))),
-        GridQuery(grid_attribute("x", "DOUBLE", mixed_cuts(DOUBLE))),
+        *(
+            GridQuery(grid_attribute(name, kind.text, cuts), owners)
+            for name, kind, strength in (("n", INTEGER, 10), ("n", INTEGER, 100), ("x", DOUBLE, 1000))
+            for cuts, owners in [special_cuts(kind, None, None, strength)]
+        ),
         StepQuery("x", "DOUBLE", likely_steps(DOUBLE)),
         StepQuery("n", "INTEGER", steps_of(INTEGER)),
         StepQuery("x", "DOUBLE", steps_of(DOUBLE)),

@@ -156,6 +156,62 @@ FAULTS = (
         ("dpsyn_sql/report/verdict.py", "0.0 if _ends_at_bounds(column) else", "0.0 if not column else"),
     ),
     fault(
+        "cells that are counted together are summed after units were made distinct",
+        "tests/sql/test_discover_statements.py::test_cells_that_are_counted_together_are_one_code[unit]",
+        (
+            "dpsyn_sql/private/count/discovery.py",
+            "            code = self._dialect.of_places(owners, code)\n        code",
+            "            again = np.array(owners)\n        code",
+        ),
+        (
+            "dpsyn_sql/private/count/discovery.py",
+            'return self._summed(tally, grid.size, step="counting units per cell of a grid")',
+            'found = self._summed(tally, grid.size, step="")\n'
+            "        return scatter([again], found, (grid.size,)) if query.owners else found",
+        ),
+    ),
+    fault(
+        "a value that is alone in a cell counts in the wide cell too",
+        "tests/sql/test_discover_statements.py::test_every_value_has_exactly_one_code_of_the_grid_of_one_look",
+        (
+            "dpsyn_sql/private/count/discovery.py",
+            "code = self._dialect.of_places(owners, code)",
+            "code = self._dialect.of_places([*range(len(owners))], code)",
+        ),
+    ),
+    fault(
+        "a replay does not see that other cells were counted together",
+        "tests/unit/measure/test_measure_discovery.py::test_a_replay_that_asks_something_else_stops",
+        (
+            "dpsyn_sql/private/measure/questions/grid.py",
+            "grid.other, grid.nullable, question.owners)",
+            "grid.other, grid.nullable)",
+        ),
+    ),
+    fault(
+        "years and terms have no cells of their own",
+        "tests/unit/test_one_look.py::test_values_that_many_rows_share_are_written_as_they_are",
+        (
+            "dpsyn_sql/domain/grids.py",
+            "alone = {number * unit for number in special_numbers(strength)}",
+            "alone = {number * unit for number in range(-5, 21)}",
+        ),
+    ),
+    fault(
+        "what the mixture misses is left out",
+        "tests/unit/test_one_look.py::test_what_the_mixture_misses_by_far_is_a_piece_of_its_own",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "return {cell: float(left[cell]) for cell in found}",
+            "return {cell: float(left[cell]) for cell in found[:0]}",
+        ),
+    ),
+    fault(
+        "values that are no multiples do not refute a step",
+        "tests/unit/test_one_look.py::test_the_step_that_fits_or_else_whole_numbers",
+        ("dpsyn_sql/discovery/one_look.py", "math.inf if refuted else score", "score"),
+    ),
+    fault(
         "what the number of units cost is spent again by a small table",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
+from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
@@ -356,6 +356,48 @@ def test_codes_of_a_grid(con, unit, rows):
     wanted = expected(con, [(who, code(n)) for who, _, n in rows], unit, 2)
     assert found.shape == (grid.size,) and found.dtype == np.int64
     assert {place: units for place, units in enumerate(found.tolist()) if units} == wanted
+
+
+OWNED = tuple(Fraction(cut) for cut in (-(2**31), -5, -4, 0, 1, 3, 4, 2**31))
+OWNERS = (0, 1, 0, 3, 0, 5, 0)  # -5, 0 and 3 are alone, all else is one code
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])
+@QUICK
+@given(rows=NUMBERED)
+def test_cells_that_are_counted_together_are_one_code(con, unit, rows):
+    """A unit with rows in several of them counts once: sums of finished counts would count it again."""
+    put(con, [(who, s, None if n is None else str(n)) for who, s, n in rows])
+    found = counter(con, unit).cells(GridQuery(grid_attribute("n", "INTEGER", OWNED), OWNERS))
+
+    def code(n):
+        return 7 if n is None else {-5: 1, 0: 3, 3: 5}.get(n, 0)
+
+    wanted = expected(con, [(who, code(n)) for who, _, n in rows], unit, 2)
+    assert found.shape == (8,) and found.dtype == np.int64
+    assert {place: units for place, units in enumerate(found.tolist()) if units} == wanted
+
+
+@pytest.mark.parametrize("sql_type", ["TINYINT", "INTEGER", "HUGEINT", "DECIMAL(9,2)", "DOUBLE", "FLOAT"])
+@pytest.mark.parametrize("strength", [10.0, 100.0, 1000.0])
+def test_every_value_has_exactly_one_code_of_the_grid_of_one_look(con, sql_type, strength):
+    """Every row adds 1 to one count, whatever its value: the ends of all cells, values beside them, none."""
+    kind = parse_type(sql_type)
+    cuts, owners = special_cuts(kind, None, None, strength)
+    grid = grid_attribute("n", sql_type, cuts)
+    ends = [
+        text for edge in grid.edges for text in {str(edge), str(int(edge) + 1) if edge < 100 else str(edge)}
+    ]
+    con.execute(f"CREATE OR REPLACE TEMP TABLE source (id VARCHAR, n {sql_type})")
+    con.execute(
+        f"INSERT INTO source SELECT 'u', TRY_CAST(n AS {sql_type}) FROM (SELECT unnest(?::VARCHAR[]) AS n)",
+        [[*ends, None]],
+    )
+    found = counter(con).cells(GridQuery(grid, owners))
+    (rows,) = con.execute("SELECT count(*) FROM source").fetchone()
+    assert found.sum() == rows == len(ends) + 1
+    owner = np.array(owners)
+    assert not found[:-1][owner != np.arange(owner.size)].any() and (owner[owner] == owner).all()
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -30,7 +31,7 @@ from dpsyn_sql.discovery.one_look import (
 from dpsyn_sql.discovery.reshaping import reshaped
 from dpsyn_sql.discovery.smooth_parts import REACH, Bell, Hump
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
-from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts
+from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.domain.text_types import CLASSES, INTEGER
 from dpsyn_sql.domain.types import from_tick, supported_type
@@ -330,6 +331,109 @@ def test_bins_of_a_large_table_end_where_equal_ones_between_stated_bounds_do():
     hidden = attribute_of_hidden(own, grid_cuts(own.type, own.least, own.most), None)
     assert hidden.regular == 16 and hidden.recoding is None and hidden.edges == tuple(range(0, 161, 10))
     assert attribute_of_hidden(replace(own, least=None), grid_cuts(own.type), None).written == 1
+
+
+def looked_at(values, strength, seed, sql_type="INTEGER"):
+    """What one look with the cells of a table of such strength finds: the attribute, its table, what is
+    written (rows by value, each piece evenly)."""
+    own, sigma = column(sql_type), len(values) / strength
+    cuts, owners = special_cuts(own.type, None, None, strength)
+    places = np.searchsorted([float(cut) for cut in cuts], values, side="right") - 1
+    random, steps = np.random.default_rng(seed), likely_steps(own.type)
+    counts = np.append(np.bincount(np.array(owners)[places], minlength=len(cuts) - 1), 0)
+    parts = [np.asarray(values) / float(step) for step in steps]
+    last = np.sum([np.abs(part - np.rint(part)) < 1e-9 for part in parts], axis=0)
+    fitting = np.bincount(last, minlength=len(steps) + 1)
+    answer = NoisyMarginal(("x",), np.rint(counts + random.normal(0, sigma, counts.size)).astype(int), sigma)
+    noisy_steps = np.rint(fitting + random.normal(0, 3 * sigma, fitting.size)).astype(int)
+    found, table = attribute_of_one_look(
+        own, cuts, answer, NoisySteps(steps, noisy_steps, 3 * sigma), float(len(values)), owners
+    )
+    written, step = Counter(), float(found.granularity or 1)
+    for own_cuts, rows in zip(found.fill, table.values.tolist(), strict=False):
+        pieces = list(itertools.pairwise(own_cuts)) or [(own_cuts[0], own_cuts[0] + step)]
+        for low, high in pieces:
+            held = (
+                np.arange(math.ceil(low / step), max(math.ceil(high / step), math.ceil(low / step) + 1))
+                * step
+            )
+            for value in held.tolist():
+                written[value] += rows / len(pieces) / held.size
+    return found, table, written
+
+
+def apart(values, written):
+    """The total variation between values and what is written."""
+    real = Counter(np.asarray(values, float).tolist())
+    total = sum(written.values())
+    return sum(abs(real[one] / len(values) - written[one] / total) for one in {*real, *written}) / 2
+
+
+HEAPS = {
+    "years of ten": (lambda random: random.integers(2015, 2025, 10_000), "INTEGER"),
+    "two terms": (lambda random: random.choice([36, 60], 10_000, p=[0.7, 0.3]), "INTEGER"),
+    "multiples of 30": (
+        lambda random: random.choice(
+            [60, 120, 30, 90, 150, 180], 10_000, p=[0.56, 0.17, 0.15, 0.09, 0.02, 0.01]
+        ),
+        "BIGINT",
+    ),
+    "round amounts": (lambda random: random.choice([500, 1000, 1500, 2000, 3000, 5000], 10_000), "INTEGER"),
+    "halves": (lambda random: random.integers(10, 60, 10_000) / 2, "DOUBLE"),
+    "a code for none": (
+        lambda random: np.where(random.random(10_000) < 0.5, 999, random.integers(0, 10, 10_000)),
+        "INTEGER",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEAPS)
+def test_values_that_many_rows_share_are_written_as_they_are(name):
+    made, sql_type = HEAPS[name]
+    values = made(np.random.default_rng(5))
+    for strength, most in ((429, 0.08), (107, 0.35 if name == "round amounts" else 0.15)):
+        *_, written = looked_at(values, strength, 1, sql_type)
+        assert apart(values, written) < most, strength
+
+
+def test_what_the_mixture_misses_by_far_is_a_piece_of_its_own():
+    """Five heaps at numbers that nobody knows, beside a smooth column: more than a mixture has parts."""
+    random, heaps = np.random.default_rng(6), (3_331, 7_777, 15_551, 31_013, 64_007)
+    smooth, heaped = np.rint(np.exp(random.normal(4.0, 0.5, 20_000))), random.choice(heaps, 20_000)
+    _, _, written = looked_at(np.where(random.random(20_000) < 0.25, heaped, smooth), 429, 2)
+    for heap in heaps:
+        near = sum(rows for value, rows in written.items() if heap / 1.1 < value < heap * 1.1)
+        assert near / sum(written.values()) == pytest.approx(0.05, abs=6 / 429)
+
+
+@pytest.mark.parametrize("strength", [40, 107, 429])
+def test_smooth_columns_stay_smooth(strength):
+    """Single cells cost a smooth column of ages little of its mean and its largest values."""
+    ages = np.clip(np.rint(np.random.default_rng(7).normal(45, 17, 10_000)), 18, 95)
+    means, tops = [], []
+    for seed in range(4):
+        *_, written = looked_at(ages, strength, seed)
+        values, rows = map(np.array, zip(*sorted(written.items()), strict=True))
+        means.append(float(values @ rows / rows.sum()))
+        tops.append(float(values[np.searchsorted(np.cumsum(rows), 0.95 * rows.sum())]))
+    assert np.mean(means) == pytest.approx(ages.mean(), rel=0.1)
+    assert np.mean(tops) == pytest.approx(np.quantile(ages, 0.95), rel=0.15)
+
+
+def test_zeros_tell_nothing_of_the_step():
+    """Of 10,000 rows 9,000 are zero, and the others whole numbers."""
+    values = np.where(np.arange(10_000) < 9_000, 0, np.random.default_rng(8).integers(1, 60, 10_000))
+    for seed in range(5):
+        found, *_ = looked_at(values, 100, seed, "DOUBLE")
+        assert found.granularity == 1
+
+
+def test_zero_and_one_alone_have_no_third_value():
+    for pair in ((0, 1), (1, 2)):
+        for seed in range(10):
+            values = np.random.default_rng(seed).choice(pair, 3_000)
+            *_, written = looked_at(values, 33, seed)
+            assert {value for value, rows in written.items() if rows} <= set(map(float, pair))
 
 
 def test_dates_stay_in_their_months():

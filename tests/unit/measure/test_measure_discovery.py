@@ -338,6 +338,7 @@ def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
         (KEYS, KeyQuery("s", "VARCHAR", longest=7)),
         (KEYS, KeyQuery("t", "VARCHAR")),
         (GridQuery(GRID), GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 3, 4), nullable=True))),
+        (GridQuery(GRID), GridQuery(GRID, (0,) * GRID.regular)),
         (STEPS, StepQuery("n", "INTEGER", (10,))),
         (KEYS, KeyQuery("s", "INTEGER")),
         (KEYS, beginnings()),
