@@ -1,9 +1,10 @@
 """Rows that meet a condition of ``shape.never`` are changed no more than they must be.
 
 Whole other rows in their place would have more of what never meets a condition, such as NULL. So such a row
-first gets other values within the same codes. If its codes allow none, its columns that the conditions name
-get the codes of a possible row, NULL where it has NULL: of one that has the same codes in all other columns,
-else of any. A row that is impossible even then is removed, and another one is drawn.
+first gets other values within the same codes. If its codes allow none, one of its columns that the conditions
+name gets the code of a possible row, NULL where it has NULL: of one that has the same codes in all other
+columns, else in the others that the conditions name. Then all of these columns do, of any row. A row that is
+impossible even then is removed, and another one is drawn.
 
 Random bits of a row come from its number. So other values are another number: ``STEP`` is added each time.
 """
@@ -28,8 +29,11 @@ WITHIN = 12
 """Times that values are drawn within the same codes: a row of which one in three is possible is found with
 probability .992."""
 
-AFTER = 6
+AFTER = 3
 """The same for codes of another row, whose own values are possible."""
+
+_MOST_ALONE = 4
+# Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
 
 _TOLD = 0.02
 # The part of the rows that are replaced above which it is said.
@@ -60,14 +64,7 @@ def possible_statements(
     for turn in range(WITHIN):
         yield again_statement(shape, staged, looked(), seed), turn * STEP
     turn = WITHIN
-    places = [place for place, one in enumerate(shape.domain.attributes) if _named(shape, one)]
-    nulls = [
-        f"a{place} = {shape.domain.attributes[place].size - 1}"
-        for place in places
-        if shape.domain.attributes[place].nullable
-    ]
-    others = [f"a{place}" for place in range(len(shape.domain.attributes)) if place not in places]
-    for alike in ([*nulls, *others], nulls) if places else ():
+    for alike, places in _donors(shape):
         number, impossible = impossible_rows(shape, staged, looked(), seed)
         taken = render(
             "write/instead",
@@ -86,6 +83,20 @@ def possible_statements(
             turn += 1
     _, impossible = impossible_rows(shape, staged, looked(), seed)
     yield render("write/reject", staged=staged, impossible=impossible), turn * STEP
+
+
+def _donors(shape: Shape) -> Iterator[tuple[list[str], list[int]]]:
+    """What rows have to agree in, as expressions, and the attributes whose codes one takes over from another:
+    one column of the conditions alone, the last ones first, and only where no row is found for that, all."""
+    attributes = shape.domain.attributes
+    places = [place for place, one in enumerate(attributes) if _named(shape, one)]
+    others = [f"a{place}" for place in range(len(attributes)) if place not in places]
+    nulls = [f"a{place} = {attributes[place].size - 1}" for place in places if attributes[place].nullable]
+    for rest in (others, []):
+        for place in reversed(places[:_MOST_ALONE]):
+            yield [*rest, *nulls, *(f"a{other}" for other in places if other != place)], [place]
+    if len(places) > 1:
+        yield nulls, places
 
 
 def _named(shape: Shape, attribute: Attribute) -> bool:
