@@ -45,7 +45,8 @@ from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
 from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation, units_of_rows
 from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
-from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, reject_statement, units_of
+from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
+from dpsyn_sql.rows.write.redrawing import possible_statements
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
@@ -790,7 +791,10 @@ EXAMPLES = {
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
     "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
-    "write/reject": {"": reject_statement(NEVER, STAGED, 7, 9)},
+    "write/reject": {"": [*possible_statements(NEVER, STAGED, 7, 9)][-1][0]},
+    "write/again": {"": next(possible_statements(NEVER, STAGED, 7, 9))[0]},
+    "write/instead": {"": [*possible_statements(NEVER, STAGED, 7, 9)][12][0]},
+    "write/replaced": {"": {"staged": STAGED, "apart": 64, "step": 8, "within": 3, "drawn": 5}},
     "write/impossible": {"": impossible_rows(replace(NEVER, together=True, ticks="a"), STAGED, 7, 9)[1]},
     "write/listed": {"": {"table": F("listed")}},
     "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},

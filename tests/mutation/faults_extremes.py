@@ -1,4 +1,4 @@
-"""Faults of fits whose numbers are far apart, and of rows that meet what a fit excludes."""
+"""Faults of fits whose numbers are far apart, of rows that meet what a fit excludes, or a condition."""
 
 from planted import fault
 
@@ -6,6 +6,7 @@ TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
+OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/redrawing.py"
 LEVELLED = "dpsyn_sql/fit/levelled.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"
@@ -13,6 +14,22 @@ ORDERED = (
 )
 
 FAULTS = (
+    fault(
+        "rows that meet a condition are replaced as a whole",
+        f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
+        (REDRAWING, "for rest in (others, []):", "for rest in ():"),
+        (REDRAWING, "    if len(places) > 1:\n", "    if False:\n"),
+    ),
+    fault(
+        "rows that meet a condition take NULL from others",
+        f"{OUTPUT}::test_never_holds_and_the_rows_asked_for_are_written",
+        (REDRAWING, "for place in places if attributes[place].nullable]", "for place in places if False]"),
+    ),
+    fault(
+        "rows that meet a condition have no other values within their codes",
+        f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
+        (REDRAWING, "WITHIN = 12", "WITHIN = 0"),
+    ),
     fault("rows follow a row before that the model excludes", ORDERED, (LEVELLED, "FAR = 0.1", "FAR = 0.0")),
     fault(
         "the last row of a unit is before none",

@@ -176,9 +176,64 @@ def test_never_holds_and_the_rows_asked_for_are_written(engine):
     assert not [1 for age, work in kept if age is not None and age < 90 and work == "some"]
     assert not [age for age, _ in kept if age is not None and age < 16]
     assert not [age for age, _ in kept if age in (96, 97, 98)]
-    # What is left keeps the model's proportions: 84 ages with one kind of work and 12 with two, and NULLs.
+    # NULL is no more frequent than in the model, whatever the conditions exclude.
     share = np.mean([age is None for age, _ in kept])
-    assert abs(share - 2 / (2 + 90 - 16 + 2 * 7)) < 0.012
+    assert abs(share - 1 / AGE.size) < 6 * (share / 3000) ** 0.5
+
+
+DATES = [
+    Attribute(name, "INTEGER", "numeric", edges=tuple(range(0, 121, 30)), nullable=name == "b")
+    for name in ("a", "b")
+]
+
+
+def with_an_end(engine, never, rows=4000):
+    """a begins in one of four bins, b (NULL in .2 of the rows) ends in its bin, a later one or one before; c is
+    whether a is in the second half of its bins."""
+    c = Attribute("c", "INTEGER", "categorical", labels=(0, 1))
+    shape = checked(engine, measured=(*DATES, c), never=never)
+
+    def batches(rows, seed):
+        random = np.random.default_rng(seed)
+        a = random.integers(0, 4, rows)
+        moved = random.choice([-1, 0, 1], rows, p=[0.08, 0.86, 0.06])
+        b = np.where(random.random(rows) < 0.2, 4, np.clip(a + moved, 0, 3))
+        yield np.column_stack([a, b, a // 2])
+
+    def draw(rows, seed, first):
+        return append(engine, shape.domain, batches(rows, seed), STAGED, first)
+
+    stage_rows(engine, shape, draw, rows, STAGED, 3)
+    publish(engine, Table(), shape, STAGED, 3)
+    engine._connection.execute(f"DROP TABLE {STAGED}")
+    return engine._connection.execute("SELECT a, b, c FROM result").df()
+
+
+def test_rows_that_meet_a_condition_are_changed_as_little_as_possible(engine):
+    plain = with_an_end(engine, [])
+    with pytest.warns(UserWarning, match=r"^5 % of the rows met a condition"):
+        frame = with_an_end(engine, ["b < a"])
+    assert len(frame) == len(plain) == 4000 and not (frame.b < frame.a).any()
+    assert 0.3 < (plain.b < plain.a).mean() < 0.5
+    # NULL, the column that no condition names, and all columns but one are as they were drawn.
+    assert frame.b.isna().sum() == plain.b.isna().sum()
+    assert frame.c.value_counts().equals(plain.c.value_counts())
+    assert (frame.a // 30).value_counts().sort_index().equals((plain.a // 30).value_counts().sort_index())
+    assert ((frame.a // 60) == frame.c).all()
+    # Values within the same codes: rows stay in the bin that the model gave them.
+    there = frame.b.notna()
+    assert ((frame.b // 30) == (frame.a // 30))[there].mean() == pytest.approx(0.94, abs=0.03)
+
+
+def test_conditions_that_values_meet_within_their_codes_replace_nothing(engine, recwarn):
+    frame = with_an_end(engine, ["a % 30 >= 20"])
+    assert not (frame.a % 30 >= 20).any() and not [
+        one for one in recwarn if "met a condition" in str(one.message)
+    ]
+    random = np.random.default_rng(3)
+    assert (frame.a // 30).value_counts().sort_index().tolist() == np.bincount(
+        random.integers(0, 4, 4000)
+    ).tolist()
 
 
 def test_conditions_that_leave_nothing_write_nothing_and_warn(engine):

@@ -151,18 +151,12 @@ def output_statement(
     )
 
 
-def reject_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
-    """Delete the staged rows, from row number ``first`` on, that meet one of ``shape.never``."""
-    _, impossible = impossible_rows(shape, staged, first, seed)
-    return render("write/reject", staged=staged, impossible=impossible)
-
-
 def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> tuple[str, Fragment]:
     """The query of the numbers of staged rows that meet one of ``shape.never``, and the name of its column.
 
     ``first``: only rows from this number on are looked at; of a shape whose rows go together, from this draw.
     """
-    return impossible_query(shape, staged, _drawn(shape), first, _bits(shape, seed))
+    return impossible_query(shape, staged, number_column(shape), first, _bits(shape, seed))
 
 
 def impossible_query(
@@ -204,7 +198,7 @@ def beside_codes(shape: Shape) -> tuple[str, ...]:
     )
 
 
-def _drawn(shape: Shape) -> Fragment:
+def number_column(shape: Shape) -> Fragment:
     """What random bits of a row come from."""
     return Fragment("drawn") if "drawn" in beside_codes(shape) else ident("row")
 
@@ -248,7 +242,7 @@ def written_type(kind: SqlType | None) -> Fragment:
 def _bits(shape: Shape, seed: int) -> Callable[[Attribute], Fragment]:
     def bits(attribute: Attribute) -> Fragment:
         shared = shape.together and attribute.name in shape.per_unit
-        return position_bits(attribute, Fragment("unit") if shared else _drawn(shape), seed)
+        return position_bits(attribute, Fragment("unit") if shared else number_column(shape), seed)
 
     return bits
 

@@ -16,13 +16,14 @@ _ROUNDS = 30
 _SMALL = 20_000  # rows that any round may draw, however few are missing
 _SPARE = 16
 _MOST_DRAWN = 100  # rows drawn for each row wanted, at most
-_APART = 2**40  # numbers of rows that a part may use, where conditions leave gaps
+APART = 2**40
+"""Numbers of rows that a part may use, where conditions leave gaps."""
 
 
 def parts(rows: int, *, gaps: bool) -> Iterator[tuple[int, int]]:
     """The number of the first row of every part, and its rows. ``gaps``: conditions remove rows."""
     for number, start in enumerate(range(0, rows, PART_ROWS)):
-        yield (number * _APART if gaps else start), min(PART_ROWS, rows - start)
+        yield (number * APART if gaps else start), min(PART_ROWS, rows - start)
 
 
 def rows_left(
@@ -42,7 +43,7 @@ def rows_left(
         seed: of the first rows and, together with the round, of the others.
         first: number of the first row.
         draw: ``draw(rows, seed, number)`` adds rows, numbered from ``number`` on, and says how many.
-        reject: removes rows, from a number on, that cannot be, and says how many are left of all.
+        reject: changes or removes rows, from a number on, that cannot be, and says how many are left of all.
         trim: keeps the first rows of all, so many.
 
     Returns:

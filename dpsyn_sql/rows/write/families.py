@@ -1,6 +1,7 @@
 """Rows of units that go together, staged unit by unit.
 
-A row that meets a condition of ``shape.never`` is drawn again, its unit is not. Where rows follow from the
+A row that meets a condition of ``shape.never`` first gets other values within its codes
+(``write.redrawing``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
 row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
 after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
 nearest one after it; a unit without a possible row is left out.
@@ -28,6 +29,7 @@ from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
 from dpsyn_sql.rows.sample.people import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
 from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.write.redrawing import STEP, WITHIN, again_statement
 from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
@@ -208,6 +210,12 @@ class _Staged:
         """Draw rows that cannot be again; the units that are left out."""
         people, drawn = self.people, self.people.total
         bad = self._impossible(0)
+        for turn in range(WITHIN):
+            if not bad.size:
+                break
+            sql = again_statement(self.shape, self.table, turn * STEP, self.seed)
+            self.engine.execute(sql, step=_STEP)
+            bad = self._impossible((turn + 1) * STEP)
         for attempt in range(1, ROUNDS + 1):
             if not bad.size or drawn > _MOST_DRAWN * people.total + _SPARE:
                 break

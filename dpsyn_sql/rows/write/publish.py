@@ -22,7 +22,6 @@ from dpsyn_sql.rows.decode.output import (
     beside_codes,
     capacity,
     output_statement,
-    reject_statement,
     units_of,
 )
 from dpsyn_sql.rows.sample.sql_sampler import check_statement
@@ -30,6 +29,7 @@ from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.outputs import NewFile, NewTable, write_files, write_tables
 from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
 from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
+from dpsyn_sql.rows.write.redrawing import possible_statements
 from dpsyn_sql.rows.write.staging import room_statement, rows_in_place
 from dpsyn_sql.rows.write.words import column_comments, comment_statements, readable_literal, statement_of
 from dpsyn_sql.source.engine import Engine
@@ -192,7 +192,7 @@ def _statements(shape: Shape, network: Network | None, seed: int) -> PartStateme
         query = Script(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
         draw = render("sample/insert", staged=_STAGED, query=query)
         if shape.never:
-            reject = reject_statement(shape, _STAGED, _FIRST, seed)
+            reject = Fragment(";\n".join(one for one, _ in possible_statements(shape, _STAGED, _FIRST, seed)))
     return PartStatements(
         room=room_statement(shape.domain, _STAGED, beside_codes(shape)),
         staged=_STAGED,

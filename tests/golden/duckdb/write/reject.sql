@@ -5,7 +5,7 @@ WITH decoded AS (
         "row" AS "dpsyn_row",
         (CAST([0, 1] AS INTEGER[]))[CAST(a0 AS BIGINT) + 1] AS "a"
     FROM staged
-    WHERE "row" >= 7
+    WHERE "row" >= 7 + 343597383680
 ),
 computed AS (
     SELECT
