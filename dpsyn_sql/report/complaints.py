@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.report.labels import counted, edge_words, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
 from dpsyn_sql.report.trust import MOVED
 
 MOST_OF_ALL = 0.5
 """A share of the rows above this one is most of a column."""
+
+NEARLY_ALL = 0.95
+"""A column of more NULL than this share has hardly a value."""
 
 CLEAR = 3.0
 """Standard errors by which a share must exceed what it is compared with."""
@@ -212,13 +216,16 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
                 f"The bounds do not fit: declare {wider}."
                 if several[end]
                 else f"If so many are not {value} in the source, declare {wider}."
-            ),
+            )
+            + (unread(attribute) if null else ""),
         )
 
 
 def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
     """The one value that was learnt is a stated bound: rows beyond it count there."""
-    cuts = column.attribute.fill[0]
+    cuts, attribute = column.attribute.fill[0], column.attribute
+    if column.null is not None and _exceeds(column.null, NEARLY_ALL):
+        return  # there is no value that could be at a bound
     if len(cuts) == 1 and any(column.clips) and cuts[0] != 0:
         side, beyond = ("lower", "below") if column.clips[0] else ("upper", "above")
         yield Complaint(
@@ -226,8 +233,20 @@ def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
             1.0,
             f"Every row of {column.name!r} is at its {side} bound {edge_words(cuts[0])}, where every value "
             f"{beyond} it is counted. If that is not so in the source, the bounds do not fit: declare wider "
-            "bounds.",
+            f"bounds.{unread(attribute) if attribute.fallback_code == 0 else ''}",
         )
+
+
+def unread(attribute: Attribute) -> str:
+    """Why a column of a text file may have no values at all."""
+    kind = attribute.type
+    example, cure = "1,234", "TRY_CAST(replace(x, ',', '') AS DOUBLE)"
+    if kind.temporal:
+        example, cure = "31/12/2020", "try_strptime(x, '%d/%m/%Y')"
+    return (
+        f" Of a CSV file, text that is no {kind.text} as DuckDB reads it, such as {example}, counts as NULL: "
+        f"convert it in a query, {cure}."
+    )
 
 
 def _towers(column: ColumnLosses, end: int, beside: Collection[int]) -> bool:

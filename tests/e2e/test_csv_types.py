@@ -135,3 +135,20 @@ def test_hardly_any_rows_and_mixed_columns(tmp_path, body):
         tmp_path / "t.csv", epsilon=1, rows=50, into=tmp_path / "o.parquet", ledger=tmp_path / "l"
     )
     assert done.rows == 50
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stated", [{}, {"bins": 12}, {"nullable": True}, {"nullable": True, "bins": 12}])
+def test_a_declared_date_that_no_text_is_names_the_cause(tmp_path, stated):
+    source = tmp_path / "days.csv"
+    source.write_text("day,n\n" + "".join(f"{1 + i % 28:02}/12/2020,{i % 5}\n" for i in range(3000)))
+    day = {"type": "temporal", "sql_type": "DATE", "lower": "2020-01-01", "upper": "2020-12-31", **stated}
+    made = dpsyn_sql.release(
+        None, str(source), into=str(tmp_path / "copy.parquet"), epsilon=5, domain={"columns": {"day": day}}
+    )
+    told = (
+        "text that is no DATE as DuckDB reads it, such as 31/12/2020, counts as NULL: convert it in a query, "
+        "try_strptime(x, '%d/%m/%Y')"
+    )
+    assert told in made.summary()
+    assert any(told in note for note in made.notes)

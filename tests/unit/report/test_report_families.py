@@ -26,18 +26,19 @@ def joint(seed=3):
 
 
 class Known:
-    """A model of one joint table."""
+    """A model of one joint table; no person has two ages."""
 
     def __init__(self, table):
-        self.domain, self.table, self.total = DOMAIN, table, float(table.sum())
+        self.domain, self.total = DOMAIN, float(table.sum())
+        self.table = np.stack([table, np.zeros_like(table)], axis=3)
 
     def supports(self, attrs):
         return True
 
     def project(self, attrs):
         axes = [DOMAIN.index(name) for name in attrs]
-        others = tuple(axis for axis in range(3) if axis not in axes)
-        kept = [axis for axis in range(3) if axis in axes]
+        others = tuple(axis for axis in range(4) if axis not in axes)
+        kept = [axis for axis in range(4) if axis in axes]
         return self.table.sum(axis=others).transpose([kept.index(axis) for axis in axes])
 
 
@@ -109,4 +110,4 @@ def test_the_section_says_who_and_how_alike():
 
 
 def test_hidden_attributes_are_no_columns():
-    assert hidden_names(facts()) == {"rows of the unit"}
+    assert hidden_names(facts()) == {"rows of the unit", "columns that differ"}
