@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -364,11 +365,11 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
         rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0
         return float((((left - rows * shares) / counts.sigma) ** 2).sum()) / 2 + part.prior(to, start)
 
-    options: dict[str, object] = {"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
+    options: dict[str, Any] = {"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
     narrow = isinstance(part, Hump) and part.below < _WIDTHS[0]
     if narrow and isinstance(part, Hump):  # of years: moves of the usual length would leave the hump
         moves = np.diag([part.below, 0.4, 0.4])
         options |= {"initial_simplex": np.vstack([start, start + moves]), "xatol": part.below / 20}
-    found = minimize(misfit, start, method="Nelder-Mead", options=options)
+    found = minimize(misfit, start, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
     to = snapped(np.asarray(found.x), _SNAP_OF_YEARS if narrow else _SNAP)
     return part.moved(to) if misfit(to) < misfit(start) else part

@@ -153,7 +153,7 @@ class _Grid:
     @property
     def counted(self) -> NDArray[np.bool_]:
         """The cells that have a count (bool[k])."""
-        return np.array(self.owners) == np.arange(len(self.owners))
+        return np.asarray(np.array(self.owners) == np.arange(len(self.owners)), np.bool_)
 
     def owners_of(self, values: Sequence[Fraction]) -> IntArray:
         """The cell that each value is counted in (int64[n])."""
@@ -296,7 +296,7 @@ def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granulari
         place = 0 if step is None else steps.index(step) + 1
         return np.array([_NEXT ** (place - at) if at >= place else 0.0 for at in range(len(steps) + 1)])
     if step is None and kind.family == "float":
-        return np.eye(len(steps) + 1)[0]
+        return np.array([1.0, *(0.0 for _ in steps)])
     own = Fraction(1 if step is None else step)
     fit = [1.0, *(1 / (Fraction(asked) / own).numerator for asked in steps)]
     return np.append(-np.diff(fit), fit[-1])
