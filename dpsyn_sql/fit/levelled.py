@@ -129,7 +129,10 @@ def _met(
     in the model."""
     own = marginals(beliefs, {(attribute,) for attribute in previous.values()})
     return {
-        v: np.bincount(bins[v][: bins[a].size], own[a,][bins[a]] * within[a], beliefs.tree.sizes[v])
+        v: np.asarray(
+            np.bincount(bins[v][: bins[a].size], own[a,][bins[a]] * within[a], beliefs.tree.sizes[v]),
+            np.float64,
+        )
         for v, a in previous.items()
     }
 
@@ -169,8 +172,8 @@ def _node(
         trust = np.where(reach > 0, reach**2 / np.maximum(reach**2 + far**2, _TINY), 0.0)
         found = trust * now / np.maximum(reach, _TINY) + (1 - trust) * found
     label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
-    met = np.maximum(reach, _apart(reach, often)).ravel()
-    return node_of(label, (*others, *before), new, found.reshape(whole.shape), met)
+    bound = np.maximum(reach, _apart(reach, often)).ravel()
+    return node_of(label, (*others, *before), new, found.reshape(whole.shape), bound)
 
 
 def _apart(reach: FloatArray, often: Sequence[FloatArray | None]) -> FloatArray:

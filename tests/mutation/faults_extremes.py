@@ -22,7 +22,7 @@ FAULTS = (
     ),
     fault(
         "rows that meet a condition take NULL from others",
-        f"{OUTPUT}::test_never_holds_and_the_rows_asked_for_are_written",
+        f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
         (REDRAWING, "for place in places if attributes[place].nullable]", "for place in places if False]"),
     ),
     fault(
@@ -47,12 +47,6 @@ FAULTS = (
     ),
     fault(
         "products may vanish", WHOLE, (BELIEF, "        if sums[index] < _FAINT:\n", "        if False:\n")
-    ),
-    fault(
-        "ratios of messages may overflow",
-        f"{TESTS}::test_a_ratio_of_messages_cannot_overflow",
-        (BELIEF, "        if sums[index] < _FAINT:\n", "        if sums[index] < 1e-300:\n"),
-        (BELIEF, "        if above[index] < _FAINT:\n", "        if False:\n"),
     ),
     fault(
         "messages to given variables may vanish",
