@@ -36,7 +36,8 @@ def question_parts(
     """
     counter, grid = private_side.columns(), question.grid
     event = grid_event(counted_per_unit("grid", private_side.rows_per_unit), budget)
-    cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable, question.owners)))
+    together = (question.owners,) if question.owners else ()
+    cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable, *together)))
     named = {**column_named("grid", grid.name, grid.sql_type, grid.source), "codes": grid.size, "cuts": cuts}
 
     def noisy() -> Arrays:
