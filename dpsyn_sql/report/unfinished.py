@@ -15,6 +15,7 @@ from dpsyn_sql.errors import (
     InputError,
     InternalError,
     PrivacyBudgetExceeded,
+    ReleaseStopped,
     ReleaseUnfinished,
     place_of,
     unexpected,
@@ -63,6 +64,8 @@ def after_debit(error: Exception, told: str) -> Exception:
         error: what was raised after a debit.
         told: as ``stays`` gives it.
     """
+    if isinstance(error, ReleaseStopped):  # the same call stops again; it says what goes on
+        return error
     if isinstance(error, Warning):  # the caller asked for errors in their place; their text is ours
         error.add_note(told)
         return error

@@ -19,7 +19,7 @@ from dpsyn_sql.engines import code_slices, counting_engine
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.database_session import open_database
 from dpsyn_sql.engines.source_session import open_source
-from dpsyn_sql.errors import EngineFailure, InputError, SourceError
+from dpsyn_sql.errors import EngineFailure, InputError, ReleaseUnfinished, SourceError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
@@ -415,7 +415,7 @@ def test_a_release_of_a_changed_file_can_go_on(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(counting_engine.CountingEngine, "part_sums", touching)
-        with pytest.raises(SourceError, match="stays charged"):
+        with pytest.raises(ReleaseUnfinished, match="stays charged"):
             dpsyn_sql.release(None, path, **options)
     assert not (tmp_path / "o.parquet").exists()
     made = dpsyn_sql.release(None, path, **options)
