@@ -15,6 +15,8 @@ from dpsyn_sql.errors import (
     InputError,
     InternalError,
     PrivacyBudgetExceeded,
+    ReleaseChanged,
+    ReleaseStopped,
     ReleaseUnfinished,
     place_of,
     unexpected,
@@ -65,6 +67,8 @@ def after_debit(error: Exception, told: str) -> Exception:
     """
     if isinstance(error, Warning):  # the caller asked for errors in their place; their text is ours
         error.add_note(told)
+        return error
+    if isinstance(error, ReleaseStopped | ReleaseChanged):  # the same call does not go on: they say what does
         return error
     if isinstance(error, InputError | PrivacyBudgetExceeded):  # they say that nothing was charged
         return ReleaseUnfinished(with_more(error, told))

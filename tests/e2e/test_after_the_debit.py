@@ -34,7 +34,7 @@ SECRET = "k9secret"
 STAYS = "The release 'o' stays charged (epsilon=1 at delta=1e-09); the same call goes on from here at no further cost."
 UPGRADE = "after an upgrade of dpsyn_sql that mends the fault"
 MEASURE = "dpsyn_sql.front.release.measured_and_fitted"
-FITTED = "dpsyn_sql.front.release.lost_of"
+FITTED = "dpsyn_sql.front.publish.lost_of"
 WRITE = "dpsyn_sql.front.publish._staged"
 
 
