@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.names import Identity, fold
-from dpsyn_sql.source.origins import Origins, Place
+from dpsyn_sql.source.origins import AWAY, IN_SELECT, Origins, Place
 from dpsyn_sql.source.query_check import CatalogRelation, origins
 from dpsyn_sql.sqltext.fragments import Fragment
+
+_CHANCE = re.compile(r"(?<=dpsyn_)[0-9a-f]{32}")
+"""What differs from call to call in a text that is checked."""
 
 
 def origins_in(catalog: DuckDBCatalog, source: str | CatalogRelation) -> dict[str, Origins] | None:
@@ -30,6 +35,7 @@ def owners_of(
     sources: Iterable[str],
     named: Callable[[Place], Iterable[str]],
     *,
+    query: str,
     trusted: bool,
 ) -> dict[str, tuple[str, ...]]:
     """By what the rows of each source belong to the unit that ``columns`` of a query name.
@@ -42,41 +48,35 @@ def owners_of(
         columns: of the query; together they name the unit, or the row of another table.
         sources: the private tables and files that the query reads, as the ledger calls them.
         named: what the ledger calls a table, or the files of a path.
+        query: its text. What can only be told within it is an owner like no other of another query.
         trusted: the owner states that the query mixes no rows.
 
     Raises:
         SourceError: the rows of one source belong to units by two columns.
     """
     found = {source: list[str]() for source in sources}
+    alone = f"in the query {sha256(_CHANCE.sub('', query).encode()).hexdigest()[:16]}"
     for column in columns:
         if known is None:
             all_origins: Origins = frozenset()
-            elsewhere = fold(column) if trusted else f"the value of {column} in a query of its own"
+            elsewhere = fold(column) if trusted else f"the value of {column} {alone}"
         else:
             all_origins = known.get(fold(column), frozenset())
-            elsewhere = "" if trusted else _in_words(column, all_origins)
+            elsewhere = "" if trusted else f"the value of {column} {alone}"
         texts = {source: set[str]() for source in found}
         for place, text in all_origins:
             for source in () if place is None else named(place):
-                if source in texts:
-                    texts[source].add(text)
-        for source, own in texts.items():
-            if len(own) > 1:
-                both = " and by ".join(sorted(own))
+                if source in texts and not (trusted and text.startswith(AWAY)):
+                    own = f"{text} for {column} {alone}" if IN_SELECT in text and not trusted else text
+                    texts[source].add(own)
+        for source, ways in texts.items():
+            if len(ways) > 1:
+                both = " and by ".join(sorted(ways))
                 raise SourceError(
                     f"The rows of {source!r} belong to the unit {column!r} by {both}: one row would count "
                     "for two units, and removing one of them changes what the other one has. Release the "
                     "rows of one owner, or give each owner a release and a ledger= of its own. Nothing was "
                     "read or charged."
                 )
-            found[source] += own or ([elsewhere] if elsewhere else [])
+            found[source] += ways or ([elsewhere] if elsewhere else [])
     return {source: tuple(own) for source, own in found.items() if len(own) == len(columns)}
-
-
-def _in_words(column: str, found: Origins) -> str:
-    texts = sorted(f"{text} of {_shown(place)}" if place is not None else text for place, text in found)
-    return " and ".join(texts) or f"the value of {column}"
-
-
-def _shown(place: Place) -> str:
-    return place if isinstance(place, str) else ".".join(place)

@@ -189,7 +189,8 @@ class SourceSession:
             return [kept[place].name(home)] if place in kept else []
 
         trusted = TRUSTED in self.relation.statements
-        return owners_of(self.origins, columns, sources, named, trusted=trusted)
+        text = self.relation.sql
+        return owners_of(self.origins, columns, sources, named, query=text, trusted=trusted)
 
     @property
     def forbidden(self) -> tuple[str, ...]:

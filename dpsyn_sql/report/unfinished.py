@@ -15,6 +15,7 @@ from dpsyn_sql.errors import (
     InputError,
     InternalError,
     PrivacyBudgetExceeded,
+    ReleaseChanged,
     ReleaseStopped,
     ReleaseUnfinished,
     place_of,
@@ -64,10 +65,10 @@ def after_debit(error: Exception, told: str) -> Exception:
         error: what was raised after a debit.
         told: as ``stays`` gives it.
     """
-    if isinstance(error, ReleaseStopped):  # the same call stops again; it says what goes on
-        return error
     if isinstance(error, Warning):  # the caller asked for errors in their place; their text is ours
         error.add_note(told)
+        return error
+    if isinstance(error, ReleaseStopped | ReleaseChanged):  # the same call does not go on: they say what does
         return error
     if isinstance(error, InputError | PrivacyBudgetExceeded):  # they say that nothing was charged
         return ReleaseUnfinished(with_more(error, told))

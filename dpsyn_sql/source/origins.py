@@ -28,6 +28,16 @@ Origins = frozenset[Origin]
 Columns = list[tuple[str, Origins]]
 """Folded names of the columns of a relation, in order, and where each comes from."""
 
+IN_SELECT = " in SELECT "
+"""Before the number of a SELECT, where what is taken of a table is equal only within the same query."""
+
+AWAY = f"what it meets{IN_SELECT}"
+"""What is taken of a table whose rows are read for a column that is a constant, or of another table: how the
+two meet decides, which the column's name does not tell."""
+
+Label = tuple[str, ...]
+"""The name of a relation in a SELECT, in parts."""
+
 _TEXTS = ("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR")
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _WRITTEN_ONE_WAY = frozenset(("VARCHAR", "UUID", "DATE", *_INTEGERS, *(f"U{name}" for name in _INTEGERS)))
@@ -59,6 +69,7 @@ class _Walk:
     def __init__(self, tokens: Mapping[str, str], types: Callable[[Place], Mapping[str, str]]) -> None:
         self._tokens, self._types_of = tokens, types
         self._types: dict[Origin, str] = {}
+        self._selects = 0
 
     def query(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
         """The columns of a query."""
@@ -110,10 +121,10 @@ class _Walk:
             columns.append((fold(name), frozenset({origin})))
         return columns
 
-    def _joined(self, join: Node, ctes: Mapping[str, Columns]) -> tuple[str, Columns]:
+    def _joined(self, join: Node, ctes: Mapping[str, Columns]) -> tuple[Label, Columns]:
         """The name and the columns that a join adds: none that USING has once, and none of a filter."""
         if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
-            return "", []
+            return (), []
         shared = {fold(one.name) for one in join.args.get("using") or ()}
         found = self.relation(join.this, ctes)
         return _name_of(join.this), [(name, own) for name, own in found if name not in shared]
@@ -122,22 +133,25 @@ class _Walk:
         given = arguments_of(node)
         if {"laterals", "pivots"} & set(given):
             raise _Lost
-        sources: list[tuple[str, Columns]] = []
+        sources: list[tuple[Label, Columns]] = []
         if given.get("from") is not None:
             first = given["from"].this
             sources.append((_name_of(first), self.relation(first, ctes)))
         sources += [self._joined(join, ctes) for join in given.get("joins") or ()]
+        self._selects += 1
+        here, read = self._selects, {place for _, own in sources for place in _places(own)}
         made: Columns = []
         for item in node.expressions:
             if item.is_star:
-                made += self._star(item, sources, made)
+                made += self._star(item, sources, made, here)
             else:
                 named = isinstance(item, exp.Alias | exp.Column)
                 name = fold(item.alias_or_name) if named else ""
-                made.append((name, self._value(item, sources, made)))
-        return _told_apart(made)
+                made.append((name, self._value(item, sources, made, here)))
+        met = [(name, found | _away(read - _places([(name, found)]), here)) for name, found in made]
+        return _told_apart(met)
 
-    def _star(self, item: Node, sources: list[tuple[str, Columns]], made: Columns) -> Columns:
+    def _star(self, item: Node, sources: list[tuple[Label, Columns]], made: Columns, here: int) -> Columns:
         """``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME change."""
         star = item.this if isinstance(item, exp.Column) else item
         if not isinstance(star, exp.Star):
@@ -148,15 +162,15 @@ class _Walk:
         replaced = {fold(one.alias): one for one in told.get("replace") or ()}
         renamed = {fold(one.this.name): fold(one.alias) for one in told.get("rename") or ()}
         found: Columns = []
-        for name, origins in (one for label, own in sources if wanted in (None, label) for one in own):
+        for name, origins in (one for label, own in sources if wanted in (None, *label[-1:]) for one in own):
             if name in replaced:
-                origins = self._value(replaced[name], sources, made)
+                origins = self._value(replaced[name], sources, made, here)
             if name not in excluded:
                 found.append((renamed.get(name, name), origins))
         return found
 
-    def _value(self, item: Node, sources: list[tuple[str, Columns]], made: Columns) -> Origins:
-        """Where the value of an expression comes from."""
+    def _value(self, item: Node, sources: list[tuple[Label, Columns]], made: Columns, here: int) -> Origins:
+        """Where the value of an expression in the SELECT of this number comes from."""
         while isinstance(item, exp.Alias | exp.Paren):
             item = item.this
         if isinstance(item, exp.Column):
@@ -164,18 +178,34 @@ class _Walk:
             if found is not None:
                 return found
         if type(item) is exp.Cast and item.to.this.name in _TEXTS:
-            below = self._value(item.this, sources, made)
-            if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below):
+            below = self._value(item.this, sources, made, here)
+            if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below if not _is_away(origin)):
                 return below
-        copy, places = item.copy(), set[Place | None]()
+        copy, places, away = item.copy(), set[Place | None](), set[Place | None]()
         for column in list(copy.find_all(exp.Column)):
             origins = _looked_up(column, sources, made) or frozenset()
+            away |= {origin[0] for origin in origins if _is_away(origin)}
+            origins = frozenset(origin for origin in origins if not _is_away(origin))
             places |= {place for place, _ in origins}
             texts = sorted({text for _, text in origins}) or [f"? {column.sql()}"]
             if column is not copy:
                 column.replace(exp.to_identifier(" or ".join(texts), quoted=True))
         text = f"the value of {copy.sql(dialect='duckdb', comments=False)}"
-        return frozenset((place, text) for place in places or {None})
+        if len(places | away) > 1:  # of several tables: how they meet decides too
+            text = f"{text}{IN_SELECT}{here}"
+        return frozenset((place, text) for place in places or {None}) | _away(away - places, here)
+
+
+def _places(columns: Columns) -> set[Place | None]:
+    return {place for _, found in columns for place, _ in found if place is not None}
+
+
+def _away(places: set[Place | None], here: int) -> Origins:
+    return frozenset((place, f"{AWAY}{here}") for place in places)
+
+
+def _is_away(origin: Origin) -> bool:
+    return origin[1].startswith(AWAY)
 
 
 def _told_apart(columns: Columns) -> Columns:
@@ -191,9 +221,11 @@ def _told_apart(columns: Columns) -> Columns:
     return kept
 
 
-def _name_of(relation: Node) -> str:
-    """The name that columns of a relation can be told by."""
-    return fold(relation.alias_or_name)
+def _name_of(relation: Node) -> Label:
+    """The name that columns of a relation can be told by: in full, of a table without an alias."""
+    if isinstance(relation, exp.Table) and not relation.alias:
+        return tuple(fold(part.name) for part in relation.parts)
+    return (fold(relation.alias_or_name),)
 
 
 def _renamed(columns: Columns, node: Node) -> Columns:
@@ -207,11 +239,11 @@ def _with_rest(columns: Columns, names: list[str]) -> Iterator[tuple[Any, str]]:
     yield from zip(columns, [*names, *[""] * (len(columns) - len(names))], strict=True)
 
 
-def _looked_up(column: Node, sources: list[tuple[str, Columns]], made: Columns) -> Origins | None:
+def _looked_up(column: Node, sources: list[tuple[Label, Columns]], made: Columns) -> Origins | None:
     """What a column's name means: a column of a relation, else one of the same SELECT before it."""
-    name, table = fold(column.name), fold(column.table)
+    name, table = fold(column.name), tuple(fold(part.name) for part in column.parts[:-1])
     for label, columns in sources:
-        if table in ("", label):
+        if not table or label[-len(table) :] == table:
             for known, origins in columns:
                 if known == name:
                     return origins

@@ -130,9 +130,24 @@ FAULTS = (
         f"{ORIGINS}::test_anything_else_is_like_no_column",
         (
             "dpsyn_sql/source/origins.py",
-            "if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below):",
+            "if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below if not _is_away(origin)):",
             "if below:",
         ),
+    ),
+    fault(
+        "a branch whose unit is of a public table has no owner",
+        f"{ORIGINS}::test_a_branch_whose_unit_comes_from_elsewhere_is_another_owner",
+        ("dpsyn_sql/source/origins.py", "found | _away(read - _places([(name, found)]), here)", "found"),
+    ),
+    fault(
+        "units of a public table are one owner in all queries",
+        f"{ORIGINS}::test_units_of_a_public_table_are_those_of_one_query",
+        ("dpsyn_sql/engines/owners.py", "if IN_SELECT in text and not trusted", "if trusted"),
+    ),
+    fault(
+        "tables of one name in two schemas are one",
+        f"{ORIGINS}::test_a_table_is_told_from_one_of_the_same_name_in_another_schema",
+        ("dpsyn_sql/source/origins.py", "label[-len(table) :] == table", "label[-1:] == table[-1:]"),
     ),
     # -- releases that stop ------------------------------------------------------------------------------
     fault(

@@ -105,6 +105,54 @@ def test_one_table_of_two_owners_is_refused(con, query, trusted):
         owners(con, query, "u", trust_query=trusted)
 
 
+BY_ID = "SELECT r.id AS u, o.b FROM orders AS o JOIN regions AS r ON o.id = r.id"
+BY_CUSTOMER = "SELECT r.id AS u, o.b FROM orders AS o JOIN regions AS r ON o.customer_id = r.id"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BY_CUSTOMER,
+        "SELECT 7 AS u, b FROM orders",
+        "SELECT u, b FROM orders JOIN (VALUES (7)) AS v (u) ON true",
+        "SELECT u::VARCHAR, b FROM (SELECT r.id AS u, o.b FROM orders AS o, regions AS r)",
+        "SELECT o.id + 0 * r.id, o.b FROM orders AS o JOIN regions AS r ON o.customer_id = r.id",
+    ],
+)
+@pytest.mark.parametrize("first", ["SELECT id AS u, b FROM orders", BY_ID])
+def test_a_branch_whose_unit_comes_from_elsewhere_is_another_owner(con, first, other):
+    with pytest.raises(SourceError, match="one row would count for two units"):
+        owners(con, f"{first} UNION ALL {other}", "u")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (BY_ID, BY_CUSTOMER),
+        (
+            BY_ID.replace("r.id AS u", "r.id + o.id AS u"),
+            BY_CUSTOMER.replace("r.id AS u", "r.id + o.id AS u"),
+        ),
+        (
+            "SELECT id AS u FROM regions JOIN (SELECT id FROM orders) USING (id)",
+            "SELECT id AS u FROM regions JOIN (SELECT customer_id AS id FROM orders) USING (id)",
+        ),
+    ],
+)
+def test_units_of_a_public_table_are_those_of_one_query(con, one, other):
+    assert owners(con, one, "u")[ORDERS] != owners(con, other, "u")[ORDERS]
+    assert owners(con, one, "u") == owners(con, one, "u")
+
+
+def test_a_table_is_told_from_one_of_the_same_name_in_another_schema(con):
+    con.execute("CREATE SCHEMA IF NOT EXISTS far")
+    con.execute("CREATE OR REPLACE TABLE far.orders (id INTEGER)")
+    joined = "SELECT {} AS u FROM main.orders JOIN far.orders ON main.orders.customer_id = far.orders.id"
+    for column, own in (("main.orders.id", True), ("far.orders.id", False), ("memory.far.orders.id", False)):
+        with open_source(con, joined.format(column), unit="u", public_tables=["far.orders"]) as session:
+            assert (session.owners(["u"], HOME) == {ORDERS: ("id",)}) == own
+
+
 def test_of_a_trusted_query_the_owner_answers_for_the_other_tables(con):
     joined = "SELECT o.customer_id AS u, count(*) FROM plain AS o JOIN old AS c ON c.id = o.id GROUP BY ALL"
     assert owners(con, joined, "u", trust_query=True) == {ORDERS: ("customer_id",)}
