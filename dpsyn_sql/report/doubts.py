@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Number, weakness
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.discovery.attributes import FoundType
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
@@ -160,9 +161,14 @@ def _unread_texts(made: FittedRelease) -> str | None:
     return " ".join(told) or None
 
 
+def _of_several(attribute: Attribute) -> bool:
+    """Whether values were found, and rows are written differently."""
+    return attribute.size > 1 and attribute.regular > 0 and attribute.written > 1
+
+
 def _in_no_pair(plan: Plan) -> list[str]:
     """Columns of several codes that no table can join to another such column."""
-    names = [one.name for one in plan.domain.attributes if one.size > 1 and one.regular]
+    names = [one.name for one in plan.domain.attributes if _of_several(one)]
     if len(names) < 2 or any(step.further is not None and not step.queries for step in plan.reserved):
         return []  # tables over bins: any columns fit
     joined = {name for query in plan.queries if len(query.attrs) > 1 for name in query.attrs}
@@ -172,7 +178,7 @@ def _in_no_pair(plan: Plan) -> list[str]:
 def _too_large(plan: Plan) -> str | None:
     """Columns that are independent of all others because every pair with them has too many cells."""
     alone = _in_no_pair(plan)
-    sizes = {one.name: one.size for one in plan.domain.attributes if one.size > 1 and one.regular}
+    sizes = {one.name: one.size for one in plan.domain.attributes if _of_several(one)}
     large = [
         name
         for name in alone
@@ -193,7 +199,7 @@ def none_asked(plan: Plan) -> str | None:
     """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
     if plan.method == "adaptive":  # it asks wherever the rows are enough
         return None
-    several = sum(one.size > 1 and one.regular > 0 for one in plan.domain.attributes)
+    several = sum(_of_several(one) for one in plan.domain.attributes)
     if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
         return None
     return (

@@ -148,3 +148,19 @@ def test_every_value_of_every_type_is_taken(sql_type, values):
         (name, written, *_), *_ = con.execute("DESCRIBE t_synthetic").fetchall()
         assert (name, written) == ("{{ x }}", con.execute("DESCRIBE t").fetchall()[0][1])
         assert abs(release.rows - 300 * len(values)) < 200
+
+
+@pytest.mark.parametrize("number", [4, 11], ids=["full table", "sets"])
+@pytest.mark.parametrize("target", [None, "a", "d"])
+def test_a_small_table_with_a_column_of_which_nothing_is_found(con, number, target):
+    """Its one look counted that column, and no pair does: the method must not ask for it either. Nor is it
+    said to be too large for pairs."""
+    more = "".join(f", (hash(i * {n}) % 3)::INTEGER AS c{n}" for n in range(10, 7 + number))
+    con.execute(
+        "CREATE TABLE small AS SELECT ['a', 'b'][1 + (hash(i) % 2)::INT] AS a, (hash(i * 3) % 3)::INTEGER AS b, "
+        "((hash(i) % 2 + hash(i * 5) % 2) // 2)::INTEGER AS c, CASE WHEN hash(i * 7) % 300 = 0 "
+        f"THEN DATE '2020-01-01' + (hash(i * 9) % 900)::INT END AS d{more} FROM range(3000) r(i)"
+    )
+    release = dpsyn_sql.release(con, "small", target=target)
+    assert con.execute("SELECT avg((d IS NULL)::INT) FROM small_synthetic").fetchone()[0] > 0.95
+    assert not any("too large for a table" in note for note in release.notes)

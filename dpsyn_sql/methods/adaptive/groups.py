@@ -42,7 +42,7 @@ _LEAST_SHARE = 1e-9
 
 def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | None, bool]:
     """The model with a hidden variable, or None; and whether the budget was spent."""
-    places = [place for place in range(len(task.plan.domain.names)) if task.working.sizes[place] > 1]
+    places = task.paired
     few = len(places) < task.constants.group_attributes or budget.amount == 0
     if few or known.sets or task.terms.workload.target or task.working.levels:
         return None, False

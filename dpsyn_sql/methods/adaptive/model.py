@@ -270,6 +270,15 @@ class Task:
         return weight * float((shares / rows).sum() / shares.sum())
 
     @property
+    def paired(self) -> list[int]:
+        """The attributes of two working bins or more that candidate pairs hold. Of others no value was found:
+        no table of several columns asks about them, and where discovery has their one-way tables they are not
+        even counted."""
+        names, sizes = self.plan.domain.names, self.working.sizes
+        held = {name for query in self.plan.reserved[0].queries for name in query.attrs}
+        return [place for place, name in enumerate(names) if sizes[place] > 1 and name in held]
+
+    @property
     def many(self) -> bool:
         """Whether there are so many attributes that the scores take much of the budget, in one round."""
         return len(self._sizes) > self.constants.preselect_between[1]

@@ -32,9 +32,9 @@ from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 
 def full_table(task: Task, budget: Budget) -> Scope | None:
-    """All attributes of two working bins or more, if their table is cheap with this budget."""
+    """All attributes that candidate pairs hold, if their table is cheap with this budget."""
     sizes = task.working.sizes
-    used = tuple(place for place in range(len(task.plan.domain.names)) if sizes[place] > 1)
+    used = tuple(task.paired)
     if not 3 <= len(used) <= MOST_COLUMNS or task.plan.reserved[0].further is None or budget.amount == 0:
         return None
     if task.working.given.issuperset(used):
@@ -48,7 +48,7 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
 
 
 def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[int]:
-    """The attributes of two working bins or more whose pairs all move few of the rows, narrowest first.
+    """The attributes of candidate pairs whose pairs all move few of the rows, narrowest first.
 
     ``scores``: rows by which the model is off for pairs that it will have (rows).
     """
@@ -59,7 +59,7 @@ def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[in
         moved[pair] = float(snapped(np.asarray(known.total * np.abs(joint - product).sum()), 1.0))
     least = task.constants.tied * known.total
     held = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
-    alone = [place for place in range(len(task.plan.domain.names)) if place not in held and sizes[place] > 1]
+    alone = [place for place in task.paired if place not in held]
     return sorted(alone, key=lambda place: (sizes[place], place))
 
 
@@ -98,7 +98,7 @@ def screened(
     Nothing is asked, and nothing spent, where no column is alone, or where noise would hide all but the
     strongest dependence.
     """
-    sizes, settings = task.working.sizes, task.constants
+    settings = task.constants
     alone = isolated(task, known, scores)
     if (
         task.working.levels
@@ -108,9 +108,7 @@ def screened(
         or budget.amount == 0
     ):
         return {}, budget
-    others = [
-        place for place in range(len(task.plan.domain.names)) if sizes[place] > 1 and place not in alone
-    ]
+    others = [place for place in task.paired if place not in alone]
     most, sets, share = settings.most_sets, list[Scope](), Fraction(1)
     while most and share > settings.screen_most:  # fewer sets have less noise each
         sets = candidate_sets(alone, others, most)

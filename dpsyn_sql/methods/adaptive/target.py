@@ -94,7 +94,8 @@ def _can_pay(task: Task, step: ReservedStep) -> bool:
         return False
     if task.working.levels:  # rows of a family are not redrawn one by one
         return False
-    return 2 <= task.working.sizes[task.plan.domain.index(target)] <= MOST_BINS
+    place = task.plan.domain.index(target)
+    return place in task.paired and task.working.sizes[place] <= MOST_BINS
 
 
 def _announced(tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
@@ -105,9 +106,8 @@ def _announced(tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
 
 def _tables(task: Task, bins: int) -> list[Cells]:
     """The target with every two other columns of two working bins or more; none if they are too many."""
-    names, sizes = task.plan.domain.names, task.working.sizes
-    target = names.index(task.terms.workload.target)
-    others = [place for place in range(len(names)) if place != target and sizes[place] > 1]
+    target = task.plan.domain.index(task.terms.workload.target)
+    others = [place for place in task.paired if place != target]
     if not 0 < math.comb(len(others), 2) <= MOST_TABLES:
         return []
     maps = {place: _coarse(task, place, bins) for place in others}

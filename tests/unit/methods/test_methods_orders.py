@@ -11,12 +11,15 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.domain.attributes import Domain, Recoding
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.joints import joint_of, products
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.orders import candidate_sets
+from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.workload import Workload
 
 SETTINGS = Adaptive.constants
 ROWS = 20_000
@@ -167,3 +170,21 @@ def test_the_full_table_of_many_cells_is_not_measured():
     codes = [rng.integers(0, 12, ROWS) for _ in range(4)]
     _, asked = run((12,) * 4, codes)
     assert all(len(query.attrs) < 4 or ask == "distance" for ask, queries, _ in asked for query in queries)
+
+
+@pytest.mark.parametrize(("hidden", "target"), [(3, ""), (3, "x0"), (0, "x0")])
+@pytest.mark.parametrize("number", [4, 9], ids=["full table", "sets"])
+def test_a_column_without_a_found_value_is_in_no_table_of_several_columns(number, hidden, target):
+    """Where discovery has its one-way table, nothing else counts it."""
+    rng = np.random.default_rng(9)
+    codes = [rng.integers(0, 2, ROWS) for _ in range(number)]
+    codes[1] = parity([codes[2]], rng, flipped=0.3)
+    attributes = list(domain_of((2,) * number).attributes)
+    nothing = attributes[hidden] = replace(attributes[hidden], recoding=Recoding((0,), (1,)))
+    domain, terms = Domain(tuple(attributes)), Terms(workload=Workload((), target))
+    door = FakeCurator(domain, partial(table_of, domain, codes), sigma=3.0)
+    plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 2 * 10**13), terms)
+    Adaptive().run(plan, door, terms)
+    asked = [query.attrs for _, queries, _ in door.asked for query in queries if len(query.attrs) > 1]
+    assert any(len(attrs) > 2 for attrs in asked)
+    assert not any(nothing.name in attrs for attrs in asked)
