@@ -120,7 +120,7 @@ def _sessions(
         pair = {side: found[f"{side} {table.name}"] for side in ("real", "synthetic")}
         pair, lacking = compared_pair(pair, keys_of(table))
         homes = homes_of(con, pair["real"])
-        ids = ids_of(pair["real"])
+        ids = {*ids_of(pair["real"]), *map(fold, table.tied)} - {*map(fold, table.measured_key)}
         pair = {side: extended(table, tree, one) for side, one in pair.items()}
         sessions[table.name] = session_of(engine, pair, ids, homes, keys_of(table), lacking, bare=True)
     return sessions

@@ -59,7 +59,7 @@ class Linked:
 
 def keys_of(table: Table) -> list[str]:
     """The columns of all keys, in the order of the table."""
-    tied = {*map(fold, table.tied)}
+    tied = {*map(fold, (*table.tied, *table.key))}
     return [column.name for column in table.relation.columns if fold(column.name) in tied]
 
 

@@ -59,7 +59,7 @@ class Session:
     ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
     ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
     ``homes``: the folders of the real rows. ``keys``: columns of ``tables`` that say which row it is, or
-    whose, of any type and not compared.
+    whose, of any type.
     """
 
     engine: DuckDBEngine
@@ -104,6 +104,7 @@ def opened(
         found, lacking = compared_pair(found, keys)
         ids = identifiers(con, engine, synthetic)
         ids = ids_of(found["real"]) if ids is None else ids
+        ids = {*ids, *map(fold, keys)}
         session = session_of(engine, found, ids, homes_of(con, found["real"]), keys, lacking)
         _refuse_empty(found, session)
         yield session
@@ -171,7 +172,7 @@ def session_of(
         found: by ``"real"``, ``"synthetic"`` and perhaps ``"holdout"``, with the same columns.
         ids: folded names of columns that are not compared.
         homes: the folders of the real rows.
-        keys: columns of the real table that are kept as they are, and not compared.
+        keys: columns of the real table that are kept as they are too.
         lacking: columns of the real table that the synthetic one lacks.
         bare: whether there may be no column to compare.
 
@@ -185,7 +186,7 @@ def session_of(
     if all(one.untyped for one in found.values()):
         guessed = _guessed(engine, found)
         types = {called: {**known, **guessed} for called, known in types.items()}
-    columns, notes = _common(found, types, {*ids, *map(fold, keys)}, bare)
+    columns, notes = _common(found, types, ids, bare)
     notes += [f"Not compared, because the synthetic table lacks them: {listed(lacking)}."] if lacking else []
     reads = {called: _reads(one, types[called], columns) for called, one in found.items()}
     tables, rows = dict[str, Fragment](), dict[str, int]()

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.database_file import read_database
 from dpsyn_sql.domain.matching import key_role
-from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.specs import KeySpec
+from dpsyn_sql.domain.shape import Key, PartOfKey, Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.database_given import given_of
 from dpsyn_sql.engines.database_session import DatabaseSession, open_database
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import DomainError, InputError, SourceError
+from dpsyn_sql.errors import DomainError, InputError, SourceError, said
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
@@ -30,7 +29,7 @@ from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed
-from dpsyn_sql.source.relation import ROW_OF_RESULT
+from dpsyn_sql.source.relation import ROW_OF_RESULT, Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
     faults, shapes = list[str](), dict[str, Shape]()
     for table in tree:
         try:
-            shapes[table.name] = _own_shape(table, given, session, discover=request.discover)
+            shapes[table.name] = _own_shape(table, tree, given, session, discover=request.discover)
         except DomainError as error:
             faults += [f"{table.name}: {fault}" for fault in error.faults or (str(error),)]
     if faults:
@@ -185,20 +184,19 @@ def _named(table: Table, tree: Tree) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------
 
 
-def _own_shape(table: Table, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
-    """The shape of the columns that are no keys.
+def _own_shape(table: Table, tree: Tree, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
+    """The shape of the columns that are no keys, or measured parts of one.
 
     Raises:
         DomainError: with the faults of its domain.
     """
     domain, tied = given.words(table.name).domain, table.tied
-    faults, kept = list(domain.faults), {}
-    for text, entry in domain.columns.items():
-        column = given.private[table.name].column(text)
-        if column is None or column.name not in tied:
-            kept[text] = entry
-        elif not isinstance(entry, KeySpec):
-            faults.append(f"column {text!r} is a key of the table; take away its entry")
+    faults = [*domain.faults, *_measured_names(table, tree)]
+    kept = {
+        text: entry
+        for text, entry in domain.columns.items()
+        if (column := given.private[table.name].column(text)) is None or column.name not in tied
+    }
     if domain.per_unit:
         faults.append(
             f"per_unit: is for one table; take it away from {listed(sorted(domain.per_unit))}: what a unit "
@@ -209,7 +207,7 @@ def _own_shape(table: Table, given: Given, session: DatabaseSession, *, discover
     shape = None
     try:
         shape = domain.to_shape(
-            table.relation.columns,
+            _columns(table, tree),
             sorted(excluded),
             discover=discover,
             checks=table.relation.checks,
@@ -220,6 +218,27 @@ def _own_shape(table: Table, given: Given, session: DatabaseSession, *, discover
     if shape is None:
         raise DomainError("", faults)
     return check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+
+
+def _columns(table: Table, tree: Tree) -> tuple[Column, ...]:
+    """The columns of a table: a key that other rows name has no NULL, for rows without it are left out."""
+    never = table.measured_key if _named(table, tree) else frozenset[str]()
+    return tuple(
+        replace(column, not_null=True) if column.name in never else column
+        for column in table.relation.columns
+    )
+
+
+def _measured_names(table: Table, tree: Tree) -> Iterator[str]:
+    """Faults of a key that other rows name and that nothing makes: measured values may repeat."""
+    if not table.measured_key or not _named(table, tree) or tree.has_unique_key(table.name):
+        return
+    for column in table.key:
+        if column in table.measured_key:
+            yield (
+                f"column {column!r} is a key of the table that other rows name, and measured values may "
+                "repeat: such a key needs a part without an entry. Take away its entry"
+            )
 
 
 def _with_ties(
@@ -257,6 +276,12 @@ def _ordered(shape: Shape, table: Table) -> str:
     """
     if table.parent is None:
         raise InputError(f"{table.name} holds the units: its rows have no order:. Take it away.")
+    made = {role.name for role in shape.roles if isinstance(role, Key | PartOfKey)}
+    if fold(table.order) in map(fold, made.intersection(table.key)):
+        raise InputError(
+            f"{display_name(table.name)}: order={said(table.order)} is a part of the key, which gets made-up "
+            "values. Declare it under columns:, with its bounds, and it is measured."
+        )
     own = replace(shape, measured=tuple(one for one in shape.measured if one.name not in table.tied))
     message = ""
     try:

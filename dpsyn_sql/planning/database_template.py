@@ -161,7 +161,8 @@ class _Form:
             yield from _reference(name, others[0], self)
             return
         if not about and name in facts.primary:
-            about = "of the key: fresh values are written; nothing to write."
+            about = "of the key: fresh values are written; nothing to write"
+            about += ", unless it has a meaning, such as a year." if len(facts.primary) > 1 else "."
         if about:
             yield from ("", f"      # {quoted(name)}: {about}")
             return

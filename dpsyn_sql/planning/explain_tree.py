@@ -41,10 +41,21 @@ def _tables(tree: Tree, shapes: Mapping[str, Shape], table: Table, depth: int) -
         order = f", ordered by {table.order}" if table.order else ""
         way = f"({', '.join(table.foreign_key)})"
         yield f"{begin}{table.name}: {bound} of each row of {table.parent} by {way}{order}; {columns}"
+    yield from (f"{begin}  {line}" for line in _measured_key(tree, table, shapes[table.name]))
     for reference in table.references:
         yield f"{begin}  {', '.join(reference.columns)} -> {_named(reference)}"
     for child in tree.children(table.name):
         yield from _tables(tree, shapes, child, depth + 1)
+
+
+def _measured_key(tree: Tree, table: Table, shape: Shape) -> Iterator[str]:
+    """What becomes of a key of which the owner declares a part."""
+    if not table.measured_key:
+        return
+    measured = [column for column in table.key if column in table.measured_key]
+    told = f"key ({', '.join(table.key)}): {', '.join(measured)} measured"
+    kept = tree.stated_key(table.name, shape)
+    yield told if kept else f"{told}; no key of the copy, where measured values repeat, or are missing"
 
 
 def _named(reference: Reference) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role
+from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, families_of_table
 from dpsyn_sql.source.relation import WEIGHT, Relation
@@ -67,7 +67,9 @@ class Reference:
 class Table:
     """A private table of the tree.
 
-    ``key``: its key, empty if nothing names its rows. ``parent``: the table above, None for the root.
+    ``key``: what tells its real rows apart, empty if nothing does. ``measured_key``: the columns of it that
+    have a domain of their own, so that they are columns like others. ``parent``: the table above, None for
+    the root.
     ``foreign_key``: the columns that name the parent's row, in the order of the parent's key. ``most``: rows
     that are kept of one row of the parent. ``order``: the column that orders them; none if empty.
     """
@@ -80,12 +82,13 @@ class Table:
     most: int = 1
     order: str = ""
     references: tuple[Reference, ...] = ()
+    measured_key: frozenset[str] = frozenset()
 
     @property
     def tied(self) -> frozenset[str]:
-        """The columns of all its keys: they have no domain of their own."""
+        """The columns of all its keys that have no domain of their own."""
         beside = (name for reference in self.references for name in reference.columns)
-        return frozenset((*self.key, *self.foreign_key, *beside))
+        return frozenset((*self.key, *self.foreign_key, *beside)) - self.measured_key
 
     @property
     def numbered_within_parent(self) -> bool:
@@ -143,8 +146,17 @@ class Tree:
         """Whether the written key of a table has other values in each row: a part of it is fresh, or numbered
         within the parent, or the parent has one such row."""
         table = self[name]
-        own = set(table.key) - {column for link in self.links(name) for column in link.columns}
+        named = {column for link in self.links(name) for column in link.columns}
+        own = set(table.key) - named - table.measured_key
         return bool(own) or (table.numbered_within_parent and table.most == 1)
+
+    def stated_key(self, name: str, shape: Shape) -> tuple[str, ...]:
+        """The columns of a table whose written values are its key: others in each row, and never NULL. Empty
+        if nothing promises that, or a part of the key is not written."""
+        table = self[name]
+        other = {column for one in table.references for column in one.columns} | table.measured_key
+        full = set(table.key) <= set(shape.order) and set(table.key) & other <= set(shape.not_null)
+        return table.key if full and self.has_unique_key(name) else ()
 
     @property
     def countable(self) -> bool:
@@ -167,7 +179,8 @@ def roles_of(tree: Tree, name: str, types: Mapping[str, str]) -> tuple[Role, ...
     """How all columns in the keys of a table are written.
 
     The key of a parent's row is copied into the rows below it. A key that holds all of the owning foreign key
-    has numbers within the parent in its other parts; any other key is fresh.
+    has numbers within the parent in its other parts; any other key is fresh. Parts that are measured have no
+    role.
 
     Args:
         tree: of all tables.
@@ -184,7 +197,7 @@ def roles_of(tree: Tree, name: str, types: Mapping[str, str]) -> tuple[Role, ...
                 raise InternalError(f"column {column!r} of table {name!r} names two rows")
             found[column] = _named(table, link, column, key, types[column])
     for column in table.key:
-        if column not in found:
+        if column not in found and column not in table.measured_key:
             kind = types[column]
             found[column] = (
                 PartOfKey(column, kind)

@@ -5,8 +5,48 @@ from planted import fault
 JOINED = "tests/sql/test_database.py"
 WHOLE = "tests/sql/test_database_outputs.py"
 KEYS = "dpsyn_sql/rows/decode/keys.py"
+DECLARED = "tests/unit/test_database_tree.py"
+TREE = "dpsyn_sql/planning/tree.py"
 
 FAULTS = (
+    fault(
+        "a measured part of a key is made too",
+        f"{DECLARED}::test_parts_of_a_key_that_have_a_domain_are_measured",
+        (TREE, "if column not in found and column not in table.measured_key:", "if column not in found:"),
+    ),
+    fault(
+        "a key of measured values alone is stated",
+        f"{DECLARED}::test_a_key_that_is_measured_whole_is_none_of_the_copy",
+        (TREE, "own = set(table.key) - named - table.measured_key", "own = set(table.key) - named"),
+    ),
+    fault(
+        "a key that may be NULL is stated",
+        f"{DECLARED}::test_a_key_with_a_reference_that_may_be_null_is_none_of_the_copy",
+        (TREE, " and set(table.key) & other <= set(shape.not_null)", ""),
+    ),
+    fault(
+        "a key that rows below name may be NULL",
+        f"{DECLARED}::test_rows_without_a_key_are_left_out_so_a_measured_part_of_it_has_no_null",
+        (
+            "dpsyn_sql/front/tree.py",
+            "never = table.measured_key if _named(table, tree) else frozenset[str]()",
+            "never = frozenset[str]()",
+        ),
+    ),
+    fault(
+        "rows are named by keys that repeat",
+        f"{DECLARED}::test_what_is_no_tree_is_refused",
+        (
+            "dpsyn_sql/front/tree.py",
+            "if not table.measured_key or not _named(table, tree) or tree.has_unique_key(table.name):",
+            "if True:",
+        ),
+    ),
+    fault(
+        "a measured part of a key is not compared",
+        "tests/e2e/test_measured_keys.py::test_the_comparison_has_the_measured_part",
+        ("dpsyn_sql/evaluation/database.py", " - {*map(fold, table.measured_key)}", ""),
+    ),
     fault(
         "a row that names another parent",
         f"{JOINED}::test_random_schemas_join[3]",

@@ -17,6 +17,14 @@ PRODUCTS = """
     CREATE TABLE products (pid INT PRIMARY KEY, kind VARCHAR);
     INSERT INTO products VALUES (1, 'a'), (2, 'b'), (3, 'a'), (4, NULL);
 """
+VISITS = """
+    CREATE TABLE people (region VARCHAR, id INT, PRIMARY KEY (region, id));
+    CREATE TABLE visits (region VARCHAR, id INT, "when" INT, nr INT, PRIMARY KEY (region, id, "when", nr),
+        FOREIGN KEY (region, id) REFERENCES people (region, id));
+    CREATE TABLE notes (region VARCHAR, id INT, "when" INT, nr INT,
+        FOREIGN KEY (region, id, "when", nr) REFERENCES visits (region, id, "when", nr));
+"""
+YEAR = {"type": "numeric", "lower": 2010, "upper": 2017}
 BOTH = ("customers", "orders")
 
 
@@ -101,6 +109,64 @@ def test_a_composite_key_in_another_order():
         "c": ForeignKey("c", "VARCHAR", "people", "country"),
         "n": ForeignKey("n", "INTEGER", "people", "number"),
     }
+
+
+def test_parts_of_a_key_that_have_a_domain_are_measured():
+    stated = {
+        "people": {"columns": {"region": {"type": "categorical", "categories": ["n", "s"]}}},
+        "visits": {"order": "when", "columns": {"when": YEAR}},
+    }
+    three = ["people", "visits", "notes"]
+    tree, _ = tree_of(VISITS, three, unit="people", stated=stated, discover=False)
+    assert [(one.key, set(one.measured_key)) for one in tree.tree] == [
+        (("region", "id"), {"region"}),
+        (("region", "id", "when", "nr"), {"when"}),
+        ((), set()),
+    ]
+    assert measured(tree, "people") == ["region"] and measured(tree, "visits") == ["when"]
+    assert roles(tree, "people") == {"id": Key("id", "INTEGER", "key of the table")}
+    assert roles(tree, "visits")["nr"] == PartOfKey("nr", "INTEGER") and "when" not in roles(tree, "visits")
+    assert roles(tree, "notes")["when"] == ForeignKey("when", "INTEGER", "visits", "when")
+    assert tree.shapes["visits"].order == ("region", "id", "when", "nr") and tree.orders == {"visits": "when"}
+    for table in tree.tree.tables[:2]:
+        assert tree.tree.stated_key(table.name, tree.shapes[table.name]) == table.key
+
+
+def test_rows_without_a_key_are_left_out_so_a_measured_part_of_it_has_no_null():
+    sql = """
+        CREATE TABLE people (id INT); CREATE TABLE visits (id INT, "when" INT, nr INT);
+        CREATE TABLE notes (id INT, "when" INT, nr INT)
+    """
+    key, when = ["id", "when", "nr"], {**YEAR, "nullable": True}
+    stated = {
+        "people": {"key": "id"},
+        "visits": {"key": key, "parent": "people", "foreign_key": "id", "columns": {"when": when}},
+        "notes": {"parent": "visits", "foreign_key": key},
+    }
+    for tables, nullable in ((["people", "visits", "notes"], False), (["people", "visits"], True)):
+        tree, _ = tree_of(sql, tables, unit="people.id", stated=stated, discover=False)
+        (one,) = tree.shapes["visits"].measured
+        assert one.nullable is nullable and ("when" in tree.shapes["visits"].not_null) is not nullable
+        known = tree.tree.stated_key("visits", tree.shapes["visits"])
+        assert known == (() if nullable else tuple(key))  # a PRIMARY KEY has no NULL
+
+
+def test_a_key_with_a_reference_that_may_be_null_is_none_of_the_copy():
+    sql = CUSTOMERS + PRODUCTS + "CREATE TABLE likes (cid INT REFERENCES customers (id), nr INT, pid INT {});"
+    stated = {"likes": {"key": ["nr", "pid"], "columns": {"pid": {"references": "products"}}}}
+    for strict, key in (("", ()), ("NOT NULL", ("nr", "pid"))):
+        tree, _ = tree_of(sql.format(strict), ["customers", "likes"], stated=stated, public=["products"])
+        assert tree.tree.stated_key("likes", tree.shapes["likes"]) == key
+
+
+def test_a_key_that_is_measured_whole_is_none_of_the_copy():
+    for entry in (YEAR, {"type": "discover"}, {"type": "constant", "value": 2020}):
+        stated = {"visits": {"columns": {"when": entry, "nr": YEAR}}}
+        tree, _ = tree_of(VISITS, ["people", "visits"], unit="people", stated=stated)
+        assert set(roles(tree, "visits")) - {"when"} == {"region", "id"}
+        assert tree.tree.stated_key("visits", tree.shapes["visits"]) == ()
+    one = {"visits": {"columns": {"nr": {"type": "key"}}}}
+    assert "nr" in roles(tree_of(VISITS, ["people", "visits"], unit="people", stated=one)[0], "visits")
 
 
 def test_several_children_and_a_table_with_one_row_per_parent():
@@ -659,11 +725,12 @@ def likes(**reference):
         (
             [
                 "customers: the source has no column 'regin'",
-                "orders: column 'oid' is a key of the table",
+                "orders: column 'oid' is a key of the table that other rows name",
                 "orders: per_unit:",
             ],
             SHOP,
             {
+                "tables": ["customers", "orders", "items"],
                 "stated": {
                     "customers": {"columns": {"regin": {"type": "discover"}}},
                     "orders": {
@@ -672,13 +739,32 @@ def likes(**reference):
                             "month": {"type": "numeric", "lower": 1, "upper": 12, "per_unit": True},
                         }
                     },
-                }
+                },
             },
         ),
         ("customers: no public domain for 'region'", SHOP, {"discover": False}),
         ("uses 'oid', which is no column", SHOP, {"stated": {"orders": {"never": ["oid = 3"]}}}),
         ("orders: order='when' is not a measured column", SHOP, {"stated": {"orders": {"order": "when"}}}),
         ("orders: order='cid' is not a measured column", SHOP, {"stated": {"orders": {"order": "cid"}}}),
+        (
+            ["orders: order='OID' is a part of the key", "Declare it under columns:"],
+            SHOP,
+            {"stated": {"orders": {"order": "OID"}}},
+        ),
+        (
+            "customers: column 'id' is a key of the table that other rows name",
+            SHOP,
+            {"stated": {"customers": {"columns": {"id": {"type": "numeric", "lower": 1, "upper": 9}}}}},
+        ),
+        (
+            "visits: column 'when' is a key of the table that other rows name",
+            VISITS,
+            {
+                "tables": ["people", "visits", "notes"],
+                "unit": "people",
+                "stated": {"visits": {"columns": {"when": {"type": "discover"}, "nr": YEAR}}},
+            },
+        ),
         ("holds the units: its rows have no order", SHOP, {"stated": {"customers": {"order": "region"}}}),
     ],
 )

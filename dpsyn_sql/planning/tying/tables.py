@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dpsyn_sql.domain.specs import KeySpec, PointSpec
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link, PublicTable, Reference, ReferenceKind, Table, Tree
 from dpsyn_sql.planning.tying.given import Given
@@ -40,16 +41,18 @@ def tied_tables(given: Given) -> Tree:
     for name in _sorted(given, links):
         owner = owning.get(name)
         others = [link for link in ordered[name] if link != owner]
+        key = keys.get(name, ())
         tables.append(
             Table(
                 name,
                 given.relations[name],
-                keys.get(name, ()),
+                key,
                 None if owner is None else owner.table,
                 () if owner is None else owner.columns,
-                1 if owner is None else _most(given, name, owner.columns, keys.get(name, ())),
+                1 if owner is None else _most(given, name, owner.columns, key),
                 given.words(name).order,
                 tuple(_references(given, name, owner, others, owning, keys)),
+                _measured_key(given, name, key, ordered[name]),
             )
         )
     public = (PublicTable(name, given.relations[name], keys.get(name, ())) for name in given.public)
@@ -121,6 +124,18 @@ def _references(
             )
         where = f"the file of the database, by: of {name}.{link.columns[0]},"
         yield Reference(link.columns, link.table, kind, given.columns(link.table, by, where) if by else ())
+
+
+def _measured_key(given: Given, name: str, key: Sequence[str], links: Sequence[Link]) -> frozenset[str]:
+    """The columns of a key that the owner declares as more than a key; what names rows of a table is none."""
+    columns = set[str]()
+    for text, entry in given.words(name).domain.columns.items():
+        if isinstance(entry, KeySpec):
+            continue
+        stated = entry.columns if isinstance(entry, PointSpec) else (text,)
+        found = (given.private[name].column(one) for one in stated)
+        columns.update(column.name for column in found if column is not None)
+    return frozenset(columns.intersection(key)) - {column for link in links for column in link.columns}
 
 
 def _first(given: Given, name: str, link: Link) -> Column:

@@ -73,9 +73,9 @@ class Constraints:
                     )
 
     def _key(self, name: str) -> tuple[str, ...]:
-        """The columns that have other values in each row; none if nothing promises it."""
+        """The columns of the key; none if nothing promises that it holds."""
         if name in self.shapes:
-            return self.tree[name].key if self.tree.has_unique_key(name) else ()
+            return self.tree.stated_key(name, self.shapes[name])
         return self.tree.public_table(name).key
 
     def _types(self, name: str) -> dict[str, Fragment]:

@@ -21,6 +21,9 @@ def test_the_tree_says_what_belongs_to_what_and_whom_it_protects():
         (
             Table("customers", relation("c"), ("id",), references=(boss,)),
             Table("orders", relation("o"), ("oid",), "customers", ("cid",), 16, "day", (payee,)),
+            Table(
+                "years", relation("y"), ("cid", "y"), "customers", ("cid",), 9, measured_key=frozenset({"y"})
+            ),
             Table("cards", relation("k"), (), "customers", ("cid",), 1),
             Table("items", relation("i"), (), "orders", ("oid",), 32, references=(product,)),
         ),
@@ -34,10 +37,13 @@ def test_the_tree_says_what_belongs_to_what_and_whom_it_protects():
         "                payee -> a row of customers, at random; that there is one is measured",
         "                items: at most 32 rows of each row of orders by (oid); 2 columns",
         "                  pid -> products (public), by kind",
+        "              years: at most 9 rows of each row of customers by (cid); 2 columns",
+        "                key (cid, y): y measured; no key of the copy, where measured values repeat, or are missing",
         "              cards: at most one row of each row of customers by (cid); 2 columns",
         "Public      products: the owner states that it holds no private data; kept as it is",
         "Protects    one row of customers (id) with all rows that belong to it:",
         "              at most 16 of orders, each with at most 32 of items",
+        "              at most 9 of years",
         "              at most 1 of cards",
         "            further rows are left out by lot; each unit counts the same, however many rows it has",
         "            rows without a key, and rows that belong to no row, are left out",
