@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from dpsyn_sql.domain.document import load_yaml, read_document
 from dpsyn_sql.domain.file import DomainFile, DomainSpec
 from dpsyn_sql.domain.specs import Spec
-from dpsyn_sql.errors import DomainError, said
+from dpsyn_sql.errors import DomainError, said, yaml_word
 
 _Names = StrictStr | Annotated[list[StrictStr], Field(min_length=1)]
 
@@ -215,7 +215,13 @@ def _explained(problem: Any) -> str:
     message = message.replace("string", "text").replace(" or instance of _ReadTable", "")
     message = message.replace("must be a text", "must be text")
     message = message[:1].lower() + message[1:]
-    return f"{message}, not {said(problem['input'])}" if message.startswith("must") else message
+    if not message.startswith("must"):
+        return message
+    place = [part for part in problem["loc"] if part not in _KINDS[:2]]
+    key = place[-1] if isinstance(place[-1], str) and place[-1] not in _KINDS else ""
+    word = yaml_word(problem["input"], key) if problem["type"] == "string_type" else ""
+    hint = f": {word}" if word else ""
+    return f"{message}, not {said(problem['input'])}{hint}"
 
 
 _KINDS = ("str", "list[str]", "[key]", "dict[str,nullable[PublicSpec]]")
