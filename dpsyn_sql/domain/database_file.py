@@ -210,7 +210,7 @@ def _validated(bare: Mapping[str, Any], faults: list[str]) -> _Read | None:
 def _explained(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return "this key is not known"
-    message = problem["msg"].replace("Input should be", "must be").replace("a valid ", "a ")
+    message = str(problem["msg"]).replace("Input should be", "must be").replace("a valid ", "a ")
     message = message.replace("integer", "whole number").replace("dictionary", "mapping")
     message = message.replace("string", "text").replace(" or instance of _ReadTable", "")
     message = message.replace("must be a text", "must be text")
