@@ -338,7 +338,7 @@ FAULTS = (
     ),
     fault(
         "beginnings of rows beyond other labels are the same question",
-        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query7-other7]",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query8-other8]",
         (KEYS, "repr((known.labels, known.prefixes))", "repr(known.prefixes)"),
     ),
     fault(
