@@ -235,3 +235,14 @@ def said(argument: object) -> str:
     else:
         text = f"<{type(argument).__name__}>"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def yaml_word(value: object, key: str = "") -> str:
+    """How to write a name that YAML has read as false or true, below ``key`` if given; empty of others."""
+    if not isinstance(value, bool):
+        return ""
+    written = f"{key}: " if key else ""
+    return (
+        "YAML reads the words no, off, yes and on as false and true. "
+        f"Write the name in quotes: {written}{'yes' if value else 'no'!r}"
+    )

@@ -102,9 +102,9 @@ def attribute_of_one_look(
     """
     total = max(rows, 1.0)
     counts = noisy.values.astype(np.float64)
-    if not column.nullable:
-        counts[-1] = 0.0
     sigma = max(noisy.sigma, 1e-3)  # exact answers (tests only)
+    if not column.nullable and counts[-1] <= missed * sigma:
+        counts[-1] = 0.0
     grid = _Grid(column.type, cuts, tuple(owners) or tuple(range(len(cuts) - 1)))
     counts[:-1][~grid.counted] = 0.0  # what nothing is counted as is noise alone
     granularity = column.granularity
@@ -130,7 +130,11 @@ def attribute_of_one_look(
         attribute, mass = attribute_of_nothing(column, cuts), np.array([1.0])
     null = _null(float(counts[-1]), sigma, total)
     found = mass * ((total - null) / max(float(mass.sum()), 1e-9))
-    rows_of_codes = np.rint(np.append(found, null) if column.nullable else found).astype(np.int64)
+    if column.nullable:
+        found = np.append(found, null)
+    else:
+        found[attribute.fallback_code] += null  # as it is encoded
+    rows_of_codes = np.rint(found).astype(np.int64)
     table = NoisyMarginal((column.name,), rows_of_codes, noisy.sigma, composed=True, fitted=True)
     return attribute, table
 

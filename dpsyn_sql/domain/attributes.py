@@ -70,6 +70,8 @@ class Attribute:
     their names, ``kind`` is categorical, ``sql_type`` VARCHAR, and rows outside the hierarchy are ``other``.
     ``beyond`` is the number of first and of last bins that lie outside of the range that discovery found:
     their counts are little but noise until a tail is fitted to them (``fit/tails.py``).
+    ``named``: what each of the ``labels`` stands for, where these are the codes of a reference to other rows;
+    people read it, and nothing is written with it.
     ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
     ``sql_type`` parsed.
@@ -91,6 +93,7 @@ class Attribute:
     beyond: tuple[int, int] = (0, 0)
     recoding: Recoding | None = None
     leaves: Leaves | None = None
+    named: tuple[str, ...] = ()
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

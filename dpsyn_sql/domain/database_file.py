@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from dpsyn_sql.domain.document import load_yaml, read_document
 from dpsyn_sql.domain.file import DomainFile, DomainSpec
 from dpsyn_sql.domain.specs import Spec
-from dpsyn_sql.errors import DomainError, said
+from dpsyn_sql.errors import DomainError, said, yaml_word
 
 _Names = StrictStr | Annotated[list[StrictStr], Field(min_length=1)]
 
@@ -210,12 +210,18 @@ def _validated(bare: Mapping[str, Any], faults: list[str]) -> _Read | None:
 def _explained(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return "this key is not known"
-    message = problem["msg"].replace("Input should be", "must be").replace("a valid ", "a ")
+    message = str(problem["msg"]).replace("Input should be", "must be").replace("a valid ", "a ")
     message = message.replace("integer", "whole number").replace("dictionary", "mapping")
     message = message.replace("string", "text").replace(" or instance of _ReadTable", "")
     message = message.replace("must be a text", "must be text")
     message = message[:1].lower() + message[1:]
-    return f"{message}, not {said(problem['input'])}" if message.startswith("must") else message
+    if not message.startswith("must"):
+        return message
+    place = [part for part in problem["loc"] if part not in _KINDS[:2]]
+    key = place[-1] if isinstance(place[-1], str) and place[-1] not in _KINDS else ""
+    word = yaml_word(problem["input"], key) if problem["type"] == "string_type" else ""
+    hint = f": {word}" if word else ""
+    return f"{message}, not {said(problem['input'])}{hint}"
 
 
 _KINDS = ("str", "list[str]", "[key]", "dict[str,nullable[PublicSpec]]")

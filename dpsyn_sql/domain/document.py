@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpsyn_sql.domain.specs import Entry, Spec, entry_of
 from dpsyn_sql.domain.yaml_numbers import read_decimal
-from dpsyn_sql.errors import DomainError, InputError, said
+from dpsyn_sql.errors import DomainError, InputError, said, yaml_word
 
 _KEYS = ("columns", "never")
 
@@ -138,7 +138,9 @@ def _explain(key: str, problem: Any, model: type[Spec]) -> str:
         return f"{key} must have at least {short[1]}, not {short[2]}"
     message = message[:1].lower() + message[1:]
     quoted = message.startswith("must") and key != "edges" and not isinstance(problem["input"], list | dict)
-    return f"{key} {message}, not {said(problem['input'])}" if quoted else f"{key} {message}"
+    word = yaml_word(problem["input"], key) if problem["type"] == "string_type" else ""
+    hint = f": {word}" if word else ""
+    return f"{key} {message}, not {said(problem['input'])}{hint}" if quoted else f"{key} {message}"
 
 
 class _Loader(yaml.SafeLoader):

@@ -44,8 +44,7 @@ class CallingConnection:
     def of(cls, con: duckdb.DuckDBPyConnection, seen: Mapping[str, Any]) -> CallingConnection:
         """From the columns of ``sql/attach/seen.sql``."""
         session = Session(str(seen["catalog"]), str(seen["schema"]), str(seen["search_path"] or ""))
-        named = [row for row in seen["relations"] if row["name"] is not None]
-        return cls(con, SeenCatalog(session, named))
+        return cls(con, SeenCatalog(session, seen["relations"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from dpsyn_sql.accounting.budget import Budget, Number
-from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.errors import InputError, said, yaml_word
 from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
 from dpsyn_sql.source.frames import is_frame
 from dpsyn_sql.source.names import near_matches
@@ -238,10 +238,7 @@ def plain(name: str, value: Any) -> Any:
     if is_frame(value):
         raise InputError(f"{name}={said(value)} is no plain data: make Request(source=...) instead")
     if name in _NAMES and isinstance(value, bool):
-        raise InputError(
-            f"{name}={said(value)} is no text: YAML reads the words no, off, yes and on as false and true. "
-            f"Write the name in quotes: {name}: {'yes' if value else 'no'!r}"
-        )
+        raise InputError(f"{name}={said(value)} is no text: {yaml_word(value, name)}")
     if name in _LABELS and (isinstance(value, bool) or not isinstance(value, str | numbers.Integral | None)):
         raise InputError(f"{name}={said(value)} is no text: write it in quotes")
     return tuple(value) if isinstance(value, list) else value

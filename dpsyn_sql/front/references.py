@@ -38,7 +38,8 @@ class PublicRows:
     ``key``: names of the columns of its key, in the order of the reference's columns; ``sql_types`` their
     types. ``texts``: of each of these columns the values as text, object arrays of shape (rows,), ordered
     by group.
-    ``sizes``: int64, shape (groups,): how many rows each group has, one at least.
+    ``sizes``: int64, shape (groups,): how many rows each group has, one at least. ``labels``: of each group
+    the values that make it, as text.
     """
 
     table: str
@@ -46,6 +47,7 @@ class PublicRows:
     sql_types: tuple[str, ...]
     texts: tuple[NDArray[np.object_], ...] = field(repr=False, compare=False)
     sizes: NDArray[np.int64] = field(repr=False, compare=False)
+    labels: tuple[str, ...] = field(repr=False, compare=False)
 
     @property
     def digest(self) -> str:
@@ -96,6 +98,10 @@ class Lookups:
             render("source/public_keys", table=name, keys=len(keys)),
             step="reading the keys of a public table",
         )
+        named = self._engine.fetch(
+            render("source/public_labels", table=name, columns=len(by)),
+            step="reading the groups of a public table",
+        )
         types = {column.name: column.sql_type for column in public.relation.columns}
         rows = PublicRows(
             public.name,
@@ -105,6 +111,7 @@ class Lookups:
             np.bincount(np.asarray(fetched["code"], dtype=np.int64), minlength=found["codes"]).astype(
                 np.int64
             ),
+            tuple(map(str, named["label"])),
         )
         return _Lookup(name, rows)
 
@@ -169,7 +176,7 @@ def with_references(
             rows[reference.columns[0]] = found.rows
         lookup = Fragment("") if found is None else found.name
         coded.append(_Coded(ident(name), lookup, columns, Fragment(f"r{len(coded)}")))
-        labels = (1,) if found is None else tuple(range(len(found.rows.sizes)))
+        labels = (f"a row of {reference.table}",) if found is None else found.rows.labels
         attributes.append(_attribute(relation, reference, name, labels))
     sql = render(
         "source/referring",
@@ -181,15 +188,17 @@ def with_references(
     return replace(table, relation=seen), tuple(attributes), rows
 
 
-def _attribute(relation: Relation, reference: Reference, name: str, labels: tuple[int, ...]) -> Attribute:
+def _attribute(relation: Relation, reference: Reference, name: str, named: tuple[str, ...]) -> Attribute:
+    codes = tuple(range(len(named))) if reference.kind == "public" else (1,)
     strict = {column.name for column in relation.columns if column.not_null}
     return Attribute(
         reference.columns[0],
         _TYPE,
         "categorical",
-        labels,
+        codes,
         nullable=not strict.issuperset(reference.columns),
         source=ident(name),
+        named=named,
     )
 
 

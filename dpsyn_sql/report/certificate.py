@@ -236,9 +236,10 @@ def _of_residuals(step: MeasureStep | ReservedStep) -> bool:
 
 
 def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
-    """What is public about one measured column before anything is read, JSON-ready."""
+    """What is public about one measured column before anything is read, JSON-ready. How the codes of a
+    reference are called decides no answer: it is no part of it."""
     if isinstance(item, Attribute):
-        return attribute_facts(item)
+        return {what: fact for what, fact in attribute_facts(item).items() if what != "named"}
     return {
         "name": item.name,
         # An ENUM without a name may have been made from the rows.
@@ -267,6 +268,7 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
     } | _source_facts(attribute)
     if attribute.kind == "categorical":
         kept: dict[str, Any] = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
+        kept |= {"named": list(attribute.named)} if attribute.named else {}
         if attribute.leaves is not None:
             written = ", ".join(
                 one.sql_type if one.name == attribute.name else f"{one.name} {one.sql_type}"

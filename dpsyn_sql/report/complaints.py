@@ -237,6 +237,15 @@ def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
         )
 
 
+def unread_text(column: ColumnLosses) -> Complaint | None:
+    """Of a text file whose owner says that a column holds numbers or times: hardly one can be read."""
+    null = column.null
+    if column.attribute.kind == "categorical" or null is None or null.share <= NEARLY_ALL:
+        return None
+    told = f"Hardly any row of {column.name!r} has a value.{unread(column.attribute)}"
+    return Complaint(2, null.share, told)
+
+
 def unread(attribute: Attribute) -> str:
     """Why a column of a text file may have no values at all."""
     kind = attribute.type
@@ -277,11 +286,17 @@ def _crowded(column: ColumnLosses, larger: bool) -> Complaint | None:
     for place, several in enumerate(several_values(attribute)):
         share = column.shares[place]
         if several and _exceeds(share, MOST_OF_ALL if share.label in wide else _CROWDED):
+            first = place == 0 == attribute.fallback_code and attribute.regular > 1 and column.clips[0]
+            cure = (
+                f"NULL is counted there, too.{unread(attribute)}"
+                if first and share.share > NEARLY_ALL
+                else _cure_of_crowds(column, larger)
+            )
             return Complaint(
                 2,
                 share.share,
                 f"{_share(share)} of the rows are in the one range {share.words} of "
-                f"{column.name!r}: where in it they lie is lost. {_cure_of_crowds(column, larger)}",
+                f"{column.name!r}: where in it they lie is lost. {cure}",
             )
     return None
 

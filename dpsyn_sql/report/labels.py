@@ -14,8 +14,10 @@ ELSE = "(other values)"
 
 
 def code_labels(attribute: Attribute) -> list[object]:
-    """The label of every code: a category, ``"[17, 21)"`` for a bin, ``__other__``, None for NULL."""
-    labels: list[object] = list(attribute.labels) if attribute.kind == "categorical" else _bins(attribute)
+    """The label of every code: a category, or what it stands for, ``"[17, 21)"`` for a bin, ``__other__``,
+    None for NULL."""
+    listed = list[object](attribute.named or attribute.labels)
+    labels = listed if attribute.kind == "categorical" else _bins(attribute)
     if attribute.other:
         labels.append(OTHER)
     if attribute.nullable:

@@ -141,11 +141,13 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
     """An attribute as ``certificate.attribute_facts`` wrote it."""
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     first, last = facts.get("beyond", (0, 0))
+    named, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
+    _require(len(named) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
     made = Attribute(
         name=facts["name"],
         sql_type=facts["type"],
         kind=facts["kind"],
-        labels=tuple(facts.get("labels", ())),
+        labels=labels,
         edges=edges,
         other=bool(facts.get("other", False)),
         nullable=facts["nullable"],
@@ -156,6 +158,7 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
         beyond=(int(first), int(last)),
         prefixes=tuple(facts.get("prefixes", ())),
         leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
+        named=named,
     )
     _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
     return made

@@ -19,7 +19,7 @@ from dpsyn_sql.accounting.budget import MOST_ADVISED
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent
+from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent, unread_text
 from dpsyn_sql.report.departures import Departure
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
@@ -71,7 +71,7 @@ class Terms:
     asks for no pairs, as its user chose. ``departures``: of the rows from the answers, the worst first.
     ``beyond``: of columns of one value or none the part of the units that may have another one, where
     discovery counted them. ``seen``: the rows that a dependence must move to be seen, where all pairs were
-    looked at.
+    looked at. ``csv``: the source is text, of which what cannot be read is NULL.
     """
 
     epsilon: float
@@ -82,6 +82,7 @@ class Terms:
     departures: Sequence[Departure] = ()
     beyond: Mapping[str, float] = field(default_factory=dict)
     seen: float | None = None
+    csv: bool = False
 
     @property
     def larger(self) -> bool:
@@ -125,8 +126,12 @@ def _unknown(column: ColumnLosses) -> Verdict:
 
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
     named = column.name in terms.named
-    complaint = complaint_of(column, named=named, units=terms.units, total=losses.total, larger=terms.larger)
-    if _is_constant(column, terms):
+    complaint = unread_text(column) if terms.csv else None
+    constant = complaint is None and _is_constant(column, terms)
+    complaint = complaint or complaint_of(
+        column, named=named, units=terms.units, total=losses.total, larger=terms.larger
+    )
+    if constant:
         found = Verdict()
     elif complaint is not None:
         grade: Grade = "do not use" if complaint.rank <= 1 else "rough"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpsyn_sql.errors import InputError, LedgerError, said
+from dpsyn_sql.errors import InputError, LedgerError, said, yaml_word
 from dpsyn_sql.front.database_request import DATABASE_OPTIONS, DatabaseRequest
 from dpsyn_sql.front.request import OPTIONS, Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
@@ -116,7 +116,11 @@ def _explained(problem: Any, faults: Faults) -> tuple[Place, str]:
         return place, f"{name}: is missing"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     where = ".".join(str(part) for part in place) or "the file"
-    return place, f"{where}: {message[:1].lower()}{message[1:]}, not {said(problem['input'])}"
+    written = str(place[-1]) if place and isinstance(place[-1], str) else ""
+    word = yaml_word(problem["input"], written) if problem["type"] == "string_type" else ""
+    hint = f": {word}" if word else ""
+    text = f"{message[:1].lower()}{message[1:]}, not {said(problem['input'])}{hint}"
+    return place, f"{where}: {text}"
 
 
 def _allowed(loc: Place, key: str) -> str:

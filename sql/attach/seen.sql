@@ -1,20 +1,20 @@
 -- What the connection of a query sees, for a function in that query: the connection itself is busy.
 -- in:  nothing
--- out: a JSON object: catalog, schema, search_path (empty when it was never set), relations (a list of objects
---      with catalog, schema, name, kind and temporary)
+-- out: a JSON object: catalog, schema, search_path (empty when it was never set), relations (a list, empty without
+--      any, of objects with catalog, schema, name, kind and temporary)
 (
     SELECT
         CAST(json_object(
             'catalog', current_database(),
             'schema', current_schema(),
             'search_path', current_setting('search_path'),
-            'relations', json_group_array(json_object(
+            'relations', coalesce(json_group_array(json_object(
                 'catalog', seen.catalog,
                 'schema', seen.schema,
                 'name', seen.name,
                 'kind', seen.kind,
                 'temporary', seen.temporary
-            ))
+            )), json_array())
         ) AS VARCHAR)
     FROM (
         SELECT

@@ -84,8 +84,18 @@ def test_a_reference_to_public_rows_has_their_groups_and_names_each_of_them(con)
     con.execute(
         "UPDATE items SET product_id = CASE WHEN order_id % 4 = 0 THEN NULL ELSE 100 + 3 * (hash(line) % 3) END"
     )
-    released(con, **SURE)
+    made = released(con, **SURE)
     check_joins(con, [*TIES, ("items", "product_id", "products", "product_id")], public="products")
+    labels, counts = (
+        made.marginal(["items.product_id"])[name].tolist() for name in ("items.product_id", "noisy")
+    )
+    assert labels == ["a", "b", "c", None] and counts == pytest.approx([150, 0, 0, 50], abs=15)
+    assert dpsyn_sql.load(con, "copy").marginal(["items.product_id"])["items.product_id"].tolist() == labels
+    (name,) = [
+        one for (one,) in con.execute("SELECT name FROM dpsyn_releases()").fetchall() if "items" in one
+    ]
+    stored = con.execute(f"SELECT product_id FROM dpsyn_marginal('{name}', ['product_id'])").fetchall()
+    assert stored == [(label,) for label in labels]
     found = con.execute(
         "SELECT category, count(*), count(DISTINCT i.product_id) FROM copy.items AS i LEFT JOIN products "
         "USING (product_id) GROUP BY category"
@@ -198,7 +208,9 @@ def test_a_manager_is_an_earlier_row(con, root):
         staff |= {"parent": "firms", "foreign_key": "firm_id"}
         tables["firms"] = {"key": "firm_id", "columns": {"region": WORDS["region"]}}
         unit, ties = "firms.firm_id", [("staff", "firm_id", "firms", "firm_id")]
-    released(con, unit=unit, tables=[*tables], public_tables=[], domain={"tables": tables}, **SURE)
+    made = released(con, unit=unit, tables=[*tables], public_tables=[], domain={"tables": tables}, **SURE)
+    labels = made.marginal(["staff.manager_id"])["staff.manager_id"]
+    assert labels.tolist() == ["a row of staff", None]
     check_joins(con, [*ties, ("staff", "manager_id", "staff", "staff_id")], {"staff": "staff_id"})
     later = "SELECT count(*) FROM copy.staff AS s JOIN copy.staff AS m ON s.manager_id = m.staff_id WHERE m.rowid >= s.rowid"
     assert number(con, later) == 0

@@ -637,6 +637,7 @@ EXAMPLES = {
         }
     },
     "source/public_facts": {"": {"table": F('"temp"."main"."p"'), "keys": 2}},
+    "source/public_labels": {"": {"table": F('"temp"."main"."p"'), "columns": 2}},
     "source/public_keys": {"": {"table": F('"temp"."main"."p"'), "keys": 2}},
     "source/referring": {
         "": {

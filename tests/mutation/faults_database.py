@@ -4,6 +4,7 @@ from planted import fault
 
 JOINED = "tests/sql/test_database.py"
 WHOLE = "tests/sql/test_database_outputs.py"
+CERTIFICATE = "tests/unit/report/test_report_certificate.py"
 KEYS = "dpsyn_sql/rows/decode/keys.py"
 DECLARED = "tests/unit/test_database_tree.py"
 TREE = "dpsyn_sql/planning/tree.py"
@@ -61,6 +62,22 @@ FAULTS = (
         "a public row of another group",
         f"{JOINED}::test_random_schemas_join",
         (KEYS, "starts = [0, *accumulate(sizes[:-1])]", "starts = [0] * len(sizes)"),
+    ),
+    fault(
+        "groups of public rows are called by each other's names",
+        "tests/e2e/test_release_database.py"
+        "::test_a_reference_to_public_rows_has_their_groups_and_names_each_of_them",
+        ("sql/source/public_labels.sql", "ORDER BY code", "ORDER BY code DESC"),
+    ),
+    fault(
+        "a reference is labelled by its codes",
+        f"{CERTIFICATE}::test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer",
+        ("dpsyn_sql/report/labels.py", "attribute.named or attribute.labels", "attribute.labels"),
+    ),
+    fault(
+        "another name of a public row is another question",
+        f"{CERTIFICATE}::test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer",
+        ("dpsyn_sql/report/certificate.py", 'if what != "named"}', "if what}"),
     ),
     fault(
         "columns of one name that agree in two tables",

@@ -337,8 +337,23 @@ FAULTS = (
         ),
     ),
     fault(
+        "nulls of a column that has none are lost",
+        "tests/unit/test_one_look.py::test_nulls_of_a_column_that_has_none_are_in_the_code_of_its_least_value",
+        (
+            "dpsyn_sql/discovery/one_look.py",
+            "if not column.nullable and counts[-1] <= missed * sigma:",
+            "if not column.nullable:",
+        ),
+    ),
+    fault(
+        "dates of a text file that cannot be read are a column of NULL",
+        "tests/unit/report/test_report_verdict.py"
+        "::test_dates_of_a_text_file_that_cannot_be_read_are_the_cause[1.0]",
+        ("dpsyn_sql/report/verdict.py", "unread_text(column) if terms.csv else None", "None"),
+    ),
+    fault(
         "beginnings of rows beyond other labels are the same question",
-        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query7-other7]",
+        f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops[query8-other8]",
         (KEYS, "repr((known.labels, known.prefixes))", "repr(known.prefixes)"),
     ),
     fault(

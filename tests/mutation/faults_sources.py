@@ -24,6 +24,26 @@ UNIT = "tests/e2e/test_unit_stated.py"
 
 FAULTS = (
     fault(
+        "a connection without a table sees nothing",
+        "tests/sql/test_attach.py::test_a_file_is_released_where_there_is_no_table",
+        ("sql/attach/seen.sql", "coalesce(json_group_array", "nullif(json_group_array"),
+    ),
+    fault(
+        "conditions without columns are no mapping",
+        "tests/unit/domain/test_domain_roles.py::test_conditions_alone_are_told_to_stand_beside_columns",
+        ("dpsyn_sql/domain/document.py", '"never" in document and "columns" not in document', "False"),
+    ),
+    fault(
+        "a name that YAML changed is no text in a database's file",
+        "tests/unit/domain/test_database_file.py::test_each_fault_is_named",
+        ("dpsyn_sql/domain/database_file.py", 'hint = f": {word}" if word else ""', 'hint = ""'),
+    ),
+    fault(
+        "a name that YAML changed is no text in a schedule",
+        "tests/unit/schedule/test_schedule_file.py::test_a_column_that_is_called_no_is_to_be_quoted",
+        ("dpsyn_sql/schedule/reading.py", 'hint = f": {word}" if word else ""', 'hint = ""'),
+    ),
+    fault(
         "source left within reach",
         "tests/e2e/test_no_second_access.py::test_a_database_file_is_detached_before_anything_is_sampled",
         (RELEASE, "    job.session.release_source()", "    pass"),

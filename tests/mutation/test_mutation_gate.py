@@ -2,6 +2,7 @@
 
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 from chosen import DRAWN, VARIABLE, chosen
@@ -49,9 +50,22 @@ def test_a_run_plants_the_faults_of_changed_files_and_some_drawn_at_random():
     )
 
 
+def selected(items):
+    """What the tests of a run judge: names of faults, and None for no fault."""
+    ours = [item for item in items if "verdicts" in item.fixturenames]
+    return [item.callspec.params["name"] if hasattr(item, "callspec") else None for item in ours]
+
+
+def test_a_run_of_one_test_begins_with_its_fault_alone(request):
+    one = SimpleNamespace(fixturenames=["verdicts"], callspec=SimpleNamespace(params={"name": "no noise"}))
+    sound = SimpleNamespace(fixturenames=["verdicts"])
+    assert selected([one, sound, request.node]) == ["no noise", None]
+
+
 @pytest.fixture(scope="module")
-def verdicts():
-    """A future for each fault and, for None, for the first of these tests of each file without one; two at a time.
+def verdicts(request):
+    """A future for each selected fault and, for None, for the first of these tests of each file without one; two
+    at a time.
 
     A process of pytest-xdist, which is given some of the tests only, begins with each when it is asked for.
     """
@@ -61,9 +75,8 @@ def verdicts():
             tests = SOUND if name is None else [BY_NAME[name].killed_by]
             return workers.submit(verdict, tests, name)
 
-        early = (
-            {} if "PYTEST_XDIST_WORKER" in os.environ else {name: begun(name) for name in (None, *BY_NAME)}
-        )
+        names = () if "PYTEST_XDIST_WORKER" in os.environ else selected(request.session.items)
+        early = {name: begun(name) for name in names}
         yield lambda name: early.get(name) or begun(name)
         workers.shutdown(cancel_futures=True)
 

@@ -434,6 +434,18 @@ def test_a_closed_connection_lets_its_file_go_and_a_read_only_one_writes_files(c
         assert len(spent(reader)) == 2
 
 
+def test_a_file_is_released_where_there_is_no_table(tmp_path):
+    duckdb.sql(f"COPY (SELECT i % 2 = 0 AS a FROM range(500) AS r(i)) TO '{tmp_path}/f.csv'")
+    with duckdb.connect(str(tmp_path / "empty.duckdb")) as empty:
+        dpsyn_sql.attach(empty)
+        call = (
+            f"FROM dpsyn_release('{tmp_path}/f.csv', '{tmp_path}/o.csv', name := 'o', privacy_unit := 'row')"
+        )
+        first, again = rows(empty, call)[0], rows(empty, call)[0]
+        assert again["replayed"] and first["release_id"] == again["release_id"]
+        assert empty.execute(f"SELECT count(*) FROM '{tmp_path}/o.csv'").fetchone() == (first["rows"],)
+
+
 def test_an_interrupt_says_what_was_charged(con, monkeypatch):
     import dpsyn_sql.front.release as releasing
 

@@ -271,6 +271,20 @@ def test_values_of_which_nothing_is_found_are_no_nulls(sql_type, missing):
     assert table.values.sum() == pytest.approx(3_000, abs=found.size)
 
 
+@pytest.mark.parametrize("sql_type", ["INTEGER", "DATE", "DOUBLE"])
+def test_nulls_of_a_column_that_has_none_are_in_the_code_of_its_least_value(sql_type):
+    """As they are encoded; what is left of the noise would be scaled to all rows. A few are noise."""
+    fixed = column(sql_type, least=Fraction(18_000), most=Fraction(18_365), nullable=False)
+    cuts, random = mixed_cuts(fixed.type, fixed.least, fixed.most), np.random.default_rng(4)
+    for nulls in (2_000, 30):
+        noise = np.append(np.zeros(len(cuts) - 1), nulls) + random.normal(0, 11, len(cuts))
+        answer = NoisyMarginal(("x",), np.rint(noise).astype(int), 11.0)
+        found, table = attribute_of_one_look(fixed, cuts, answer, None, 2_000.0)
+        assert table.values.sum() == pytest.approx(2_000, abs=found.size)
+        if nulls == 2_000:
+            assert table.values[found.fallback_code] == pytest.approx(2_000, abs=12 * 11)
+
+
 def test_nulls_stay_as_they_were_counted_where_half_of_the_values_are_not_found():
     """300 of 3,000 rows are NULL, 1,000 are a found value, and the others lie far apart."""
     own, random = column("DOUBLE"), np.random.default_rng(3)

@@ -88,6 +88,13 @@ def test_files_that_it_names_lie_beside_it(tmp_path):
         ("{tables: {a: {most: 1.5}}}", "tables.a.most: must be a whole number, not 1.5"),
         ("{tables: {a: {most: true}}}", "tables.a.most: must be a whole number, not True"),
         ("{tables: {a: {order: 3}}}", "tables.a.order: must be text, not 3"),
+        (
+            "{tables: {a: {order: no}}}",
+            "tables.a.order: must be text, not False: YAML reads the words no, off, yes and on as false and true. "
+            "Write the name in quotes: order: 'no'",
+        ),
+        ("{tables: {a: {key: [b, on]}}}", "false and true. Write the name in quotes: 'yes'"),
+        ("{tables: {no: {}}}", "must be text, not False: YAML reads the words"),
         ("{tables: {a: {columns: [b]}}}", "'a': columns: must be a mapping of column names to declarations"),
         (
             "{tables: {a: {columns: {b: {references: 3}}}}}",

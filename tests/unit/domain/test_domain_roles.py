@@ -159,6 +159,15 @@ def test_conditions_are_listed_and_checked_for_form():
             read_domain({"columns": {}, "never": wrong}).to_shape((Column("flag", "BOOLEAN"),))
 
 
+def test_conditions_alone_are_told_to_stand_beside_columns():
+    with pytest.raises(DomainError) as caught:
+        read_domain({"never": ["a = 1"]}).to_shape((Column("a", "INTEGER"),))
+    assert str(caught.value) == (
+        "A domain has never: without columns:. Write columns: too, with an entry for each column that you know "
+        "something about; none yet is columns: {}."
+    )
+
+
 def test_something_must_be_measured():
     spec = {"columns": {"a": {"type": "key"}}}
     with pytest.raises(DomainError, match="at least one must be measured"):

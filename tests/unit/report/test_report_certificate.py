@@ -8,7 +8,10 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.account import reported_epsilon
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.report.certificate import Claim, claim_of
+from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.report.certificate import Claim, attribute_facts, claim_of, measured_facts
+from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.stored import attribute_of_facts
 
 DELTA = Fraction(1, 10**9)
 
@@ -49,3 +52,14 @@ def test_a_certificate_names_its_accounting_and_the_lattice_of_its_noise(delta, 
     assert guarantee["rho"] * 10**15 == pytest.approx(Budget.of_release(1, delta).rho * 10**15)
     assert 0 < budget["used_units_of_1e-15"] <= budget["reserved_units_of_1e-15"]
     assert {one.get("lattice") for one in facts["mechanisms"]} == {lattice}
+
+
+def test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer():
+    """The key of a stored release has it not, so that another name, or an older release, is no other question."""
+    named = Attribute(
+        "p", "BIGINT", "categorical", labels=(0, 1), named=("bread", "milk, 1 l"), nullable=True
+    )
+    bare = Attribute("p", "BIGINT", "categorical", labels=(0, 1), nullable=True)
+    assert attribute_of_facts(attribute_facts(named)) == named != bare
+    assert measured_facts(named) == measured_facts(bare) == attribute_facts(bare)
+    assert code_labels(named) == ["bread", "milk, 1 l", None] and code_labels(bare) == [0, 1, None]

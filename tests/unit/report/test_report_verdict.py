@@ -1,6 +1,7 @@
 """Verdicts: how far a column can be believed, what its losses say, dependences, the table."""
 
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
@@ -152,6 +153,24 @@ def test_one_value_and_no_value_are_named():
     assert own.why.startswith("Every row that has a value of 'married' is 0")
     own, *_ = verdict(replace(one, recoding=Recoding((0,), (1,))), [0.5, 0.5], 20.0, hidden=20.0)
     assert own.grade == "do not use" and "every row is NULL" in own.why
+
+
+DAYS = Attribute("d", "DATE", "temporal", edges=(date(2020, 1, 1), date(2020, 7, 1), date(2021, 1, 1)))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
+def test_dates_of_a_text_file_that_cannot_be_read_are_the_cause(epsilon):
+    """Of a database all of them are NULL, and are known to be."""
+    nulls = replace(DAYS, nullable=True)
+    told = "convert it in a query, try_strptime(x, '%d/%m/%Y')."
+    text, *_ = verdict(nulls, [0.0, 0.0, 1.0], 1.0, epsilon=epsilon, csv=True)
+    assert text.grade == "rough" and text.why.startswith("Hardly any row of 'd' has a value. Of a CSV file")
+    assert text.why.endswith(told) and "psilon" not in text.why
+    table, *_ = verdict(nulls, [0.0, 0.0, 1.0], 1.0, epsilon=epsilon)
+    assert table.grade == "good"
+    strict, *_ = verdict(DAYS, [1.0, 0.0], 1.0, epsilon=epsilon, csv=True)
+    assert strict.grade == "rough" and "NULL is counted there, too." in strict.why
+    assert strict.why.endswith(told) and "psilon" not in strict.why
 
 
 def test_what_is_known_to_be_constant_or_null_is_good():

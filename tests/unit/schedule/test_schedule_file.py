@@ -286,6 +286,18 @@ def test_values_that_yaml_changes_are_refused(read):
     )
 
 
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [("window: at", "window: no"), ("start: 2013-01-01", "start: 2013-01-01\n    order: no")],
+)
+def test_a_column_that_is_called_no_is_to_be_quoted(read, changed, name):
+    told = faults_of(read, GOOD.replace(changed, name))[0]
+    assert told.endswith(
+        "must be a valid string, not False: YAML reads the words no, off, yes and on as false and true. "
+        f"Write the name in quotes: {name.split()[-2]} 'no'"
+    )
+
+
 def test_numbers_are_those_that_are_written(read):
     """YAML 1.1 takes 010 for 8, 1:30 for 90 and 0x1F for 31."""
     text = GOOD.replace(

@@ -4,13 +4,13 @@
             'catalog', current_database(),
             'schema', current_schema(),
             'search_path', current_setting('search_path'),
-            'relations', json_group_array(json_object(
+            'relations', coalesce(json_group_array(json_object(
                 'catalog', seen.catalog,
                 'schema', seen.schema,
                 'name', seen.name,
                 'kind', seen.kind,
                 'temporary', seen.temporary
-            ))
+            )), json_array())
         ) AS VARCHAR)
     FROM (
         SELECT
