@@ -41,6 +41,8 @@ _LEAST, _TRACE = 1e-4, 1e-6
 _REFINED, _STEP = 20, 1.5
 # Rounds for the units that are drawn; how much of what one row needs a round goes.
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 _FEWEST = 64
 # Kinds of units that factors are fitted to, at least, if there are so many.
 
@@ -152,7 +154,7 @@ class Chain:
             drawn = np.empty(going)
             drawn[order] = places
             now = (drawn[:, None] * ends[:, -1:] >= ends).sum(axis=1)
-            now = np.minimum(now, _last(ends))
+            now = np.minimum(now, _last(np.where(ends[:, -1:] > 0, ends, np.cumsum(factors[own], axis=1))))
             found[starts[:going] + rank] = now
 
 
@@ -204,7 +206,7 @@ def fitted(
         factors *= _correction(goal, found, rows[starts])
         factors /= factors.max(axis=1, keepdims=True)
     far = (np.abs(pairs - wanted.table).sum() / 2, np.abs(found - goal).sum() / goal.sum() / 2)
-    if far[0] > MOST_FAR or far[1] > MOST_FAR:
+    if not max(far) <= MOST_FAR:
         return None
     return Chain(follow, rows[starts][::-1].copy(), factors[::-1].copy())
 
@@ -238,7 +240,7 @@ def _messages(factors: FloatArray, follow: FloatArray, most: int) -> FloatArray:
     found = np.ones((most, *factors.shape))
     for left in range(1, most):
         told = (factors * found[left - 1]) @ follow.T
-        found[left] = told / told.max(axis=1, keepdims=True)
+        found[left] = told / np.maximum(told.max(axis=1, keepdims=True), _TINY)
     return found
 
 
@@ -256,17 +258,17 @@ def _expected(
         going = int(np.searchsorted(-rows, -rank, side="left"))
         ahead, left = ahead[:going], rows[:going] - 1 - rank
         here = ahead * messages[left, np.arange(going)]
-        singles[:going] += weight[:going] * here / here.sum(axis=1, keepdims=True)
+        singles[:going] += weight[:going] * here / np.maximum(here.sum(axis=1, keepdims=True), _TINY)
         going = int(np.searchsorted(-rows, -rank - 1, side="left"))
         reached = ahead[:going] @ follow
         told = factors[:going] * messages[left[:going] - 1, np.arange(going)]
         both = (reached * told).sum(axis=1, keepdims=True)
-        pairs += (ahead[:going] * weight[:going] / both).T @ told
+        pairs += (ahead[:going] * weight[:going] / np.maximum(both, _TINY)).T @ told
         ahead = reached * factors[:going]
-        ahead /= ahead.max(axis=1, keepdims=True)
+        ahead /= np.maximum(ahead.max(axis=1, keepdims=True), _TINY)
     return pairs * follow, singles
 
 
 def _last(ends: FloatArray) -> IntArray:
-    """The last bin of each row that has a weight."""
+    """The last bin of each row that has a weight, of cumulative ones."""
     return np.asarray((ends >= ends[:, -1:]).argmax(axis=1))
