@@ -4,6 +4,7 @@ from planted import fault
 
 LEVELLED = "tests/unit/fit/test_fit_levelled.py"
 SAMPLED = "tests/unit/sample/test_sample_families.py"
+CHAINS = "tests/unit/sample/test_sample_chain.py"
 STAGED = "tests/sql/test_families.py"
 OUTPUT = "dpsyn_sql/rows/decode/output.py"
 TREE = "tests/unit/sample/test_sample_tree.py"
@@ -57,6 +58,52 @@ FAULTS = (
             "order = np.lexsort((moments[self._moment], people.owners(numbers)[0]))",
             "order = np.arange(numbers.size)",
         ),
+    ),
+    fault(
+        "moments sorted where they follow each other",
+        f"{SAMPLED}::test_moments_follow_the_moment_of_the_row_before_as_in_the_model",
+        (
+            "dpsyn_sql/methods/models/graphical.py",
+            "FamilySampler(self.network(), self.families, self._succession(self.families))",
+            "FamilySampler(self.network(), self.families)",
+        ),
+    ),
+    fault(
+        "moments drawn again that do not follow the row before",
+        f"{SAMPLED}::test_moments_that_are_drawn_again_follow_the_row_before",
+        (
+            "dpsyn_sql/rows/sample/linked.py",
+            "later = np.full(units.size, -1), np.flatnonzero(ranks > 0)",
+            "later = np.full(units.size, -1), np.zeros(0, np.int64)",
+        ),
+    ),
+    fault(
+        "a chain that does not know how many rows follow",
+        f"{CHAINS}::test_moments_have_the_product_of_their_factors[4194304-3--1]",
+        (
+            "dpsyn_sql/rows/sample/chain.py",
+            "told = (factors * found[left - 1]) @ follow.T",
+            "told = np.ones_like(factors)",
+        ),
+    ),
+    fault(
+        "a chain that units of some configurations are not fitted to",
+        f"{CHAINS}::test_a_fitted_chain_has_the_planted_steps_and_the_moments_of_every_kind_of_unit[1]",
+        ("dpsyn_sql/rows/sample/chain.py", "found *= _correction(goal, singles, rows)", "pass"),
+    ),
+    fault(
+        "a chain that follows a table of noise",
+        f"{CHAINS}::test_a_model_whose_rows_go_backwards_has_no_succession[0.15-False]",
+        (
+            "dpsyn_sql/rows/sample/chain.py",
+            "if not whole > 0 or back > MOST_BACK * (whole + back):",
+            "if not whole > 0:",
+        ),
+    ),
+    fault(
+        "a chain that is far from its model",
+        f"{CHAINS}::test_nothing_is_fitted_to_units_of_one_row_or_too_many_or_where_no_chain_comes_close",
+        ("dpsyn_sql/rows/sample/chain.py", "if not max(far) <= MOST_FAR:", "if False:"),
     ),
     fault(
         "moments drawn again that lie before those that stay",

@@ -19,6 +19,7 @@ from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.sample.chain import Succession, succession
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
 
@@ -121,8 +122,16 @@ class GraphicalModel(Answering):
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
         """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units."""
         if self.families is not None:
-            return FamilySampler(self.network(), self.families)
+            return FamilySampler(self.network(), self.families, self._succession(self.families))
         return self.row_sampler(deadline)
+
+    def _succession(self, families: Families) -> Succession | None:
+        """How the moments of rows follow each other; None if nothing orders rows, or none follows."""
+        hidden = next((name for name, of in families.previous if of == families.order), None)
+        if hidden is None:
+            return None
+        before, own = self.domain.index(hidden), self.domain.index(families.order)
+        return succession(self.joint((before, own)), self.bins[own], self.bins[before], self.within[before])
 
     def row_sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
         """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""

@@ -9,9 +9,11 @@ Rows of a table of a tree are families too, of the rows of the parent, which are
 may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
 family of its own.
 
-Where something orders the rows, the moments of all rows of a unit are drawn given the unit, and sorted: they
-have the distribution that the model gives them, whatever the number of rows. Where a row follows from the row
-before it, ranks are drawn one after another, all units at once, given the moment of the rank too.
+Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
+which each follows the one before it as in the model (``sample.chain``). Where the model's table of the two is
+too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
+model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn
+one after another, all units at once, given the moment of the rank too.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
+from dpsyn_sql.rows.sample.chain import Succession
 from dpsyn_sql.rows.sample.lines import Columns, Lines
+from dpsyn_sql.rows.sample.linked import LinkedMoments, linked
 from dpsyn_sql.rows.sample.people import Before, People
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
@@ -54,10 +58,11 @@ class FamilyRows(NamedTuple):
 @dataclass(frozen=True)
 class FamilySampler:
     """Draws units and their rows: ``network`` with levels and evidence (``fit.levelled``) over the domain of
-    ``families``."""
+    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
 
     network: Network
     families: Families
+    succession: Succession | None = None
     drawn: str = field(default=f"{LOW_VARIANCE}, rows given their unit", init=False)
 
     @cached_property
@@ -103,6 +108,14 @@ class FamilySampler:
             self._attribute(families.order), self._attribute(families.since) if families.since else None
         )
 
+    @cached_property
+    def _linked(self) -> LinkedMoments | None:
+        """What draws moments as a chain, None if they are sorted."""
+        if not self.families.order or self.families.kept:
+            return None
+        place = self._place(self.families.order)
+        return linked(self.succession, self._moments, place, self._moment, self.network.sizes)
+
     def people(self, units: int, seed: int, given: Given | None = None) -> People:
         """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
         none. Of a table below the root of a tree those that are ``given``.
@@ -118,7 +131,12 @@ class FamilySampler:
             people = self._drawn_units(units, seed)
         else:
             people = People(Columns(), np.ones(max(units, 0), np.int64), 1)
-        return replace(people, moments=self._all_moments(people, seed)) if self._moments else people
+        if not self._moments:
+            return people
+        if self._linked is not None:
+            shares = np.ones(people.rows.size) if given is None else given.weights
+            people = replace(people, chain=self._linked.chain(people, shares))
+        return replace(people, moments=self._all_moments(people, seed))
 
     def _parents(self, given: Given) -> People:
         columns, needed = Columns(), self._needed
@@ -191,10 +209,15 @@ class FamilySampler:
         return {v: np.concatenate([part[v] for part in parts]) for v in parts[0]}
 
     def _drawn_moments(self, people: People, numbers: IntArray, generator: np.random.Generator) -> Columns:
-        """Moments for the rows of these numbers, given their units, in no order."""
+        """Moments for the rows of these numbers, given their units: as a chain from that of the row before
+        on, or in no order. Of each unit the rows are consecutive, up to its last."""
         units, ranks = people.owners(numbers)
         columns = {v: own[units] for v, own in people.columns.items()}
-        for lines in self._moments:
+        left = self._moments
+        if self._linked is not None and people.chain is not None:
+            columns[self._linked.variable] = self._linked.bins(people, people.chain, numbers, generator)
+            left = self._linked.after
+        for lines in left:
             lines.draw(columns, people.in_unit(units, ranks), units.size, generator)
         code, recoding = self._moment, self._attribute(self.families.order).recoding
         if recoding is not None:  # NULL, where it is but noise
@@ -213,7 +236,7 @@ class FamilySampler:
     ) -> None:
         """Draw the moments of these rows, each of another unit, and of all after them in their units again,
         in place. A moment before that of the row before stays what it was: the others have the distribution
-        that the model gives them from there on."""
+        that the model gives them from there on. Those of a chain follow the row before."""
         if not people.moments:
             return
         numbers = people.until_end(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.network import Node
-from dpsyn_sql.rows.sample.systematic import grouped
+from dpsyn_sql.rows.sample.systematic import evenly
 
 _MOST_DENSE = 2**22
 # Configurations of parents that are looked up by their number.
@@ -70,12 +70,8 @@ class Lines:
         rank (None: all have one)."""
         groups = self.groups(columns, rows)
         keys = groups if ranks is None else groups * (int(ranks.max(initial=0)) + 1) + ranks
-        order = grouped(keys, generator)
-        keys, groups = keys[order], groups[order]
-        begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if rows else np.zeros(0, np.int64)
-        counts = np.diff(begins, append=rows)
-        jitter = np.repeat(generator.random(begins.size), counts)
-        places = (np.arange(rows) - np.repeat(begins, counts) + jitter) / np.repeat(counts, counts)
+        order, places = evenly(keys, generator)
+        groups = groups[order]
         lines = np.searchsorted(self.ends, groups + places, side="right")
         drawn = np.empty(rows, np.int64)
         drawn[order] = np.minimum(lines, self.last[groups])

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.rows.sample.chain import Chain
 from dpsyn_sql.rows.sample.lines import Columns
 
 
@@ -20,6 +21,7 @@ class People:
     Of a table of a tree "units" are the rows of the parent, in their order, perhaps without rows; ``before``
     (int64, parents) is how many rows the unit of each has in families before, None where it has one family.
     ``kept``: of variables of rows the values (parents,) that their rows have, -1 where they are drawn.
+    ``chain``: of their moments, None where these are sorted.
     """
 
     columns: Columns
@@ -28,6 +30,7 @@ class People:
     moments: Columns = field(default_factory=dict)
     before: IntArray | None = None
     kept: Columns = field(default_factory=dict)
+    chain: Chain | None = None
 
     @property
     def sizes(self) -> IntArray:

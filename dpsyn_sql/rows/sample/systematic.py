@@ -140,6 +140,18 @@ def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
     return np.asarray(order)
 
 
+def evenly(groups: Codes, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Rows by group (n,), in a random order within each, and a place in [0, 1] for each of these: those of a
+    group are evenly apart, with a common jitter."""
+    order = grouped(groups, generator)
+    sorted_groups = groups[order]
+    begins = np.flatnonzero(np.append(True, sorted_groups[1:] != sorted_groups[:-1])[: groups.size])
+    counts = np.diff(begins, append=groups.size)
+    jitter = np.repeat(generator.random(begins.size), counts)
+    places = (np.arange(groups.size) - np.repeat(begins, counts) + jitter) / np.repeat(counts, counts)
+    return order, places
+
+
 def cells(columns: Sequence[Codes] | Mapping[int, Codes], scope: Scope, sizes: Sequence[int]) -> Codes:
     """The number of each row's cell of the table over ``scope`` (not empty), in row-major order."""
     found = columns[scope[0]]

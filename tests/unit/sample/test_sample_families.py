@@ -145,10 +145,46 @@ def test_walks_follow_a_planted_chain(place):
     np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), CHAIN, atol=0.01)
 
 
+def pairs_of(codes, people, none):
+    """Shares of each code and the code of the row before, ``none`` before a first row; units weigh the same."""
+    before = np.roll(codes, 1)
+    before[people.starts[:-1]] = none
+    found = np.zeros((none + 1, codes.max() + 1))
+    np.add.at(found, (before, codes), np.repeat(1 / people.rows, people.rows))
+    return found / found.sum()
+
+
+def test_moments_follow_the_moment_of_the_row_before_as_in_the_model():
+    """Visits 1, 2, 3, 4, 5 of a unit, all but certain: no unit has two of one number."""
+    model = visits()
+    people, codes, _, _ = drawn(model, 4000)
+    number, day = codes.T
+    assert np.bincount(number) / number.size == pytest.approx(np.full(VISITS, 1 / VISITS), abs=0.005)
+    in_model = shares(model, ["nr before", "nr"])
+    assert np.abs(pairs_of(number, people, VISITS) - in_model).sum() / 2 < 0.01  # sorted: .46
+    assert (np.diff(number.reshape(-1, VISITS), axis=1) == 1).all(axis=1).mean() > 0.98
+    assert np.abs(pairs_of(day, people, VISITS) - shares(model, ["day before", "day"])).sum() / 2 < 0.02
+    assert (day == VISITS).mean() == pytest.approx(MISSED, abs=0.01)
+    assert (day == number).mean() == pytest.approx(1 - MISSED, abs=0.01)
+
+
+def test_moments_that_are_drawn_again_follow_the_row_before():
+    model = visits()
+    sampler = model.sampler()
+    people = sampler.people(4000, 1)
+    for rank in (3, 1, 0, 2):
+        rows, ranks = people.starts[:-1] + rank, np.full(4000, rank)
+        sampler.draw_moments_again(people, rows, ranks, sampler.generator_of_round(1, rank))
+    number = people.moments[0].astype(int)
+    assert np.abs(pairs_of(number, people, VISITS) - shares(model, ["nr before", "nr"])).sum() / 2 < 0.01
+
+
 def test_rows_that_meet_what_the_model_excludes_follow_their_own_moment():
     """Sorted moments repeat and leave gaps: of rows whose number is not one after the one before, the model all
-    but leaves NULL."""
-    _, codes, _, _ = drawn(visits(), 4000)
+    but leaves NULL. Such are those of SQL."""
+    model = visits()
+    sampler = replace(model.sampler(), succession=None)
+    codes = np.concatenate(list(sampler.batches(4000, 1))).astype(int)
     number, day = codes.T
     assert np.bincount(number) / number.size == pytest.approx(np.full(VISITS, 1 / VISITS), abs=0.02)
     assert (day == VISITS).mean() == pytest.approx(MISSED, abs=0.02)
