@@ -35,8 +35,8 @@ def lock_of(file: Path) -> Path:
 
 
 @contextmanager
-def alone(file: Path, seconds: float, *, reading: bool = False) -> Iterator[None]:
-    """Hold the lock of a ledger.
+def alone(file: Path, seconds: float, *, reading: bool = False) -> Iterator[bool]:
+    """Hold the lock of a ledger; False for a reader that goes on without it.
 
     Args:
         file: the ledger, links followed.
@@ -49,7 +49,7 @@ def alone(file: Path, seconds: float, *, reading: bool = False) -> Iterator[None
     """
     descriptor = None if fcntl is None else _waited(lock_of(file), seconds, reading=reading)
     try:
-        yield
+        yield descriptor is not None or fcntl is None
     finally:
         if descriptor is not None:
             _let_go(descriptor, lock_of(file))

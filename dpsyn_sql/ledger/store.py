@@ -146,7 +146,7 @@ class Store:
 
     @translate_errors
     def _open(self) -> None:
-        with self._alone():
+        with self._alone() as held:
             if self.place != IN_MEMORY:
                 if not self._read_only:
                     creation.make_ledger(self.place, _build)
@@ -154,7 +154,7 @@ class Store:
             self._connection = self._connected(read_only=self._read_only)
             try:
                 if self._read_only:
-                    self._undo_half_written()
+                    self._undo_half_written(held=held)
                     self._check_kind()
                 else:
                     self._prepare()
@@ -174,28 +174,30 @@ class Store:
             check_same_thread=self.place != IN_MEMORY,
         )
 
-    def _undo_half_written(self) -> None:
-        """What a killed process left behind is undone by the first who may write; this one only reads."""
+    def _undo_half_written(self, *, held: bool) -> None:
+        """What a killed process left behind is undone by the first who may write; this one only reads.
+        Without the lock (``held``) it may be what another process writes at this moment."""
         try:
             self._number("schema_version")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK" or not held:
                 raise
         with closing(self._connected(read_only=False)) as writer:
             writer.execute("PRAGMA schema_version").fetchall()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other connection to the file, of any process or thread, works in it."""
+    def _alone(self) -> Iterator[bool]:
+        """No other connection to the file, of any process or thread, works in it; False for a reader that
+        goes on without the lock."""
         with self._one_at_a_time:
             if self._is_alone or self._file is None:
-                yield
+                yield True
                 return
-            with alone(self._file, BUSY_SECONDS, reading=self._read_only):
+            with alone(self._file, BUSY_SECONDS, reading=self._read_only) as held:
                 self._is_alone = True
                 try:
-                    yield
+                    yield held
                 finally:
                     self._is_alone = False
 

@@ -106,7 +106,7 @@ def test_a_child_that_was_forked_meanwhile_does_not_keep_the_lock(path):
                 os.read(hears, 1)
             os._exit(0)
     os.waitpid(process, 0)
-    with alone(path, 0.0):
+    with alone(path, 5.0):  # the child of the child may still be on its way to closing it
         pass
     os.close(tells)
     os.close(hears)
@@ -157,6 +157,21 @@ def test_what_a_killed_process_left_half_written_is_undone(path, read_only):
     with closing(SqliteLedger(copy, read_only=read_only)) as ledger:
         assert ledger.verify() == head
     assert sorted(one.name for one in path.parent.iterdir()) == ["copy", path.name]
+
+
+def test_a_reader_without_the_lock_undoes_nothing(path, monkeypatch):
+    """What is half-written may belong to a process that is at work."""
+
+    def refused(*arguments):
+        raise PermissionError(13, "not here")
+
+    SqliteLedger(path).close()
+    copy = half_written(path)
+    before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    monkeypatch.setattr(side_lock, "_opened", refused)
+    with pytest.raises(LedgerError, match="half-written step cannot be undone from here"):
+        SqliteLedger(copy, read_only=True)
+    assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced"])
