@@ -53,9 +53,11 @@ def _end_words(column: ColumnLosses, named: Sequence[Share]) -> Iterator[str]:
     for place, side, beyond, limit in ((0, "lowest", "below", "least"), (-1, "highest", "above", "most")):
         share = column.ends[place]
         if several[place] and share not in named and _notable(share, _HEAVY_END):
+            null = ", and rows without a value," if place == 0 and column.attribute.fallback_code == 0 else ""
+            hint = " (if there are any, declare nullable: true)" if null else ""
             yield (
                 f"{_percent(share)} are in the {side} range, {share.words}: values "
-                f"{beyond} {values[place]} are written as at {limit} that"
+                f"{beyond} {values[place]}{null} are written as at {limit} that{hint}"
             )
 
 

@@ -82,6 +82,12 @@ AGES = Attribute("a", "INTEGER", "numeric", edges=(0, 10, 20, 24_575), nullable=
             "6.1 % ± 0.2 are in the lowest range, 0 to 9: values below 0 are written as at least that",
         ),
         (
+            replace(AGES, nullable=False),
+            [0.061, 0.939, 0],
+            "6.1 % ± 0.2 are in the lowest range, 0 to 9: values below 0, and rows without a value, are written as "
+            "at least that (if there are any, declare nullable: true)",
+        ),
+        (
             AGES,
             [0.03, 0.909, 0.061, 0],
             "6.1 % ± 0.2 are in the highest range, 20 to 24,574: values above 24,574 are written as at most that",
