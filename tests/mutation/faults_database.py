@@ -54,7 +54,11 @@ FAULTS = (
     fault(
         "a measured part of a key is not compared",
         "tests/e2e/test_measured_keys.py::test_the_comparison_has_the_measured_part",
-        ("dpsyn_sql/evaluation/database.py", " - {*map(fold, table.measured_key)}", ""),
+        (
+            "dpsyn_sql/evaluation/database.py",
+            "*map(fold, table.tied)} - {*map(fold, table.measured_key)}",
+            "*map(fold, (*table.tied, *table.key))}",
+        ),
     ),
     fault(
         "a row that names another parent",
