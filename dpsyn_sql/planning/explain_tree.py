@@ -77,10 +77,20 @@ def _protects(tree: Tree) -> Iterator[str]:
     yield "rows without a key, and rows that belong to no row, are left out"
     for table in tree:
         for reference in table.references:
+            if reference.kind == "other" and _may_lack_owner(table):
+                names = f"{', '.join(reference.columns)} names a row of {reference.table}"
+                lost = f"a row of {table.name} without {', '.join(table.foreign_key)} is left out"
+                yield f"{lost}, even if its {names}"
             if reference.kind != "public":
                 own = f"{table.name}.{', '.join(reference.columns)}"
                 whose = _owner(table)
                 yield f"whom {own} names is not protected by that: such a row belongs to {whose} alone"
+
+
+def _may_lack_owner(table: Table) -> bool:
+    """Whether the catalog lets rows be without the key that says whose they are."""
+    strict = {column.name for column in table.relation.columns if column.not_null}
+    return not strict.issuperset(table.foreign_key)
 
 
 def _owner(table: Table) -> str:

@@ -675,7 +675,10 @@ def likes(**reference):
             tables(orders={**UP, "columns": {"k": {"references": "customers", "by": "code"}}}),
         ),
         (
-            ["(a) refers to customers and to orders", "Say in the file"],
+            [
+                "(a) refers to customers and to orders. Say in the file",
+                "Rows that name no row of that table are left out",
+            ],
             CUSTOMERS
             + ORDERS
             + "CREATE TABLE two (a INT REFERENCES customers (id), FOREIGN KEY (a) REFERENCES orders (oid));",

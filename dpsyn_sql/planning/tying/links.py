@@ -60,7 +60,8 @@ def _check_one_each(name: str, links: Sequence[Link]) -> None:
         if columns in seen:
             raise InputError(
                 f"{name}: ({', '.join(link.columns)}) refers to {seen[columns]} and to {link.table}. Say in "
-                "the file of the database which of them is meant."
+                "the file of the database which of them is meant. Rows that name no row of that table "
+                "are left out: if each row names one of the two, make a view of the rows of each."
             )
         seen[columns] = link.table
 
@@ -202,7 +203,7 @@ def _owner(given: Given, name: str, links: list[Link]) -> Link:
         raise InputError(
             f"{name} belongs to units in several ways: {told}. Say in the file of the database which one "
             f"owns its rows, such as tables: {{{name}: {{parent: {links[0].table}, foreign_key: "
-            f"{links[0].columns[0]}}}}}."
+            f"{links[0].columns[0]}}}}}. Rows without that key are left out."
         )
     return links[0]
 

@@ -3,7 +3,7 @@
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.planning.explain_tree import explain_tree
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
-from dpsyn_sql.source.relation import Relation
+from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -48,5 +48,20 @@ def test_the_tree_says_what_belongs_to_what_and_whom_it_protects():
         "            further rows are left out by lot; each unit counts the same, however many rows it has",
         "            rows without a key, and rows that belong to no row, are left out",
         "            whom customers.boss names is not protected by that: such a row belongs to its own unit alone",
+        "            a row of orders without cid is left out, even if its payee names a row of customers",
         "            whom orders.payee names is not protected by that: such a row belongs to whom cid names alone",
     ]
+
+
+def test_rows_that_always_have_an_owner_are_not_told_to_be_left_out():
+    payee, columns = Reference(("payee",), "customers", "other"), (Column("cid", "INTEGER", not_null=True),)
+    orders = Relation("o", "table", Fragment("o"), columns)
+    tree = Tree(
+        (
+            Table("customers", relation("c"), ("id",)),
+            Table("orders", orders, ("oid",), "customers", ("cid",), 16, references=(payee,)),
+        )
+    )
+    told = list(explain_tree(tree, {table.name: Shape(()) for table in tree}))
+    assert any("whom orders.payee names" in line for line in told)
+    assert not any("without cid" in line for line in told)
