@@ -84,6 +84,53 @@ def advise(
     return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
 
 
+def advise_table(
+    name: str,
+    declared: Mapping[str, Any],
+    document: DomainFile,
+    relation: Relation | None,
+    *,
+    tied: Collection[str],
+    most_cells: int,
+) -> list[Finding]:
+    """Judge one table of a database's file by the same rules.
+
+    Args:
+        name: of the table; findings name ``table.column``.
+        declared: the entries under its ``columns:``, as the owner wrote them.
+        document: the same, read.
+        relation: the table as its catalog states it; None: the file alone.
+        tied: columns of its keys and references, which have no domain of their own.
+        most_cells: of a pair that is measured at all.
+    """
+    tied = {fold(column) for column in tied}
+    columns = {column: one for column, one in document.columns.items() if fold(column) not in tied}
+    document = replace(document, columns=columns)
+    here = () if relation is None else relation.columns
+    exclude = [column.name for column in here if fold(column.name) in tied]
+    spec = {"columns": declared}
+    table = _table(spec, document, relation, None, exclude, most_cells, by_row=False)
+    found = [_told(fault) for fault in document.faults] if relation is None else []
+    found += [finding for rule in RULES for finding in rule(table)]
+    return [
+        replace(one, column=name if one.column is None else f"{name}.{one.column}") for one in _once(found)
+    ]
+
+
+def refused_of_tables(fault: str, tables: Collection[str]) -> Finding:
+    """What a release of a database refuses, as a finding: of a column ``table.column``, or of a table."""
+    name = next((one for one in tables if fault.startswith(f"{one}: ")), None)
+    if name is None:
+        return Finding(None, fault, "correct the file of the database", "fault")
+    told = _told(fault.removeprefix(f"{name}: "))
+    return replace(told, column=name if told.column is None else f"{name}.{told.column}")
+
+
+def in_order(findings: Collection[Finding]) -> Advice:
+    """The findings on all tables of a database's file, the most important first."""
+    return Advice(tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])))
+
+
 def serious_findings(
     spec: DomainSpec,
     relation: Relation,

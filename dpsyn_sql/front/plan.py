@@ -30,6 +30,7 @@ from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
 from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.front.database_advice import advise_database, is_of_database
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
 from dpsyn_sql.front.prepare import at_period, con_and_source, prepared
@@ -309,7 +310,8 @@ def suggest(
 
     ``suggest(con, source, domain="people.yml")`` judges the file beside the catalog of the source,
     ``suggest(domain="people.yml")`` the file alone, and ``suggest(con, source)`` the catalog alone: then
-    ``Advice.domain`` is a mapping to begin with, which ``release`` takes as it is.
+    ``Advice.domain`` is a mapping to begin with, which ``release`` takes as it is. The file of a database
+    (with ``tables:``) is judged table by table, beside ``con`` or alone; ``privacy_unit`` is then its unit.
 
     Args:
         con: as for ``release``.
@@ -336,6 +338,16 @@ def suggest(
     """
     if con is None and source is None and domain is None:
         raise InputError("Nothing to judge: give a source, or domain=.")
+    if is_of_database(domain):
+        if con is not None and source is not None:
+            raise InputError("domain= is the file of a database: give the database alone, without a table.")
+        return advise_database(
+            cast("Connection", con if source is None else source),
+            domain,
+            unit=privacy_unit,
+            public_tables=public_tables,
+            exclude=exclude,
+        )
     request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
     request.check()
     unit, stated = request.unit(), privacy_unit is not None

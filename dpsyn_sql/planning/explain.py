@@ -119,6 +119,9 @@ def explain_details(
     ]
 
 
+_INFINITY = "infinity and -infinity count in the outer bins, and are written as finite numbers"
+
+
 def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str]:
     """Every written column: its codes and who declared them, or its role."""
     one_key = any(step.ask == "total" for step in plan.discovery)  # its leaves are its codes, all of them
@@ -150,14 +153,23 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
             what = what if item.hierarchy is None else "nodes of a hierarchy, to be discovered"
             most = "" if one_key else f", at most {item.max_codes} codes"
             yield f"  {_shortened(name)}: {what}{most}"
+            if _has_infinity(item):
+                yield f"    {_INFINITY}"
             yield from (f"    {words}" for words in found.get(item.name, ()))
             if item.type.family == "text" and item.typed and not item.prefixes and item.hierarchy is None:
                 yield "    values of few rows become __other__; type: string keeps how they begin"
         else:
             yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"
+            if _has_infinity(item):
+                yield f"    {_INFINITY}"
     if rows:
         yield f"  before these: {rows}"
         yield "    if they are few, a column of numbers or times is asked about once, with more of the budget"
+
+
+def _has_infinity(item: Attribute | Undiscovered) -> bool:
+    """Whether values of the column can be infinite: FLOAT and DOUBLE that are measured as numbers."""
+    return item.kind == "numeric" and item.type.family == "float"
 
 
 def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ import json
 
 import duckdb
 import pytest
+from support.released_shop import SHOP, TABLES, WORDS
 from test_no_second_access import Recorder
 from typer.testing import CliRunner
 
@@ -115,3 +116,50 @@ def test_the_command_prints_a_table_a_document_and_an_exit_code(folder):
     assert set(document["findings"][0]) == {"column", "what", "cure", "severity"}
     assert len(document["findings"]) == len(lines) - 1
     assert run("odd.yml").exit_code == 1 and run("fine.yml", "--quiet").output == ""
+
+
+def tables_of(**changed):
+    tables = {**TABLES, **changed}
+    return {"unit": "customers.customer_id", "public_tables": ["products"], "tables": tables}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_file_of_a_database_is_judged_table_by_table(beside, tmp_path):
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute(SHOP)
+    place = (None, str(path)) if beside else (None, None)
+    found = [(one.column, one.severity) for one in dpsyn_sql.suggest(*place, domain=tables_of())]
+    assert found == ([("orders.channel", "hint")] if beside else [])
+    wrong = {"type": "categorical", "categories": ["web", "Web "], "other": False}
+    text = tables_of(orders={"columns": {"channel": wrong}, "most": 4})
+    (first, *_) = dpsyn_sql.suggest(*place, domain=text)
+    assert (first.column, first.severity) == ("orders.channel", "serious")
+    assert "differ in case or spaces alone" in first.what
+    first = next(
+        iter(
+            dpsyn_sql.suggest(*place, domain=tables_of(orders={"columns": {"channel": {"type": "nothing"}}}))
+        )
+    )
+    assert (first.column, first.severity) == ("orders.channel", "fault") and "write type:" in first.what
+    if beside:
+        (first, *_) = dpsyn_sql.suggest(
+            *place, domain=tables_of(orders={"columns": {"chanel": WORDS["channel"]}})
+        )
+        assert (first.column, first.severity) == ("orders", "fault") and "'chanel'" in first.what
+        first = next(iter(dpsyn_sql.suggest(*place, domain={**tables_of(), "unit": "customers.nothing"})))
+        assert (first.column, first.severity) == (None, "fault") and "nothing" in first.what
+        with pytest.raises(InputError, match="give the database alone"):
+            dpsyn_sql.suggest(str(path), "orders", domain=tables_of())
+    assert not list(tmp_path.glob("*ledger*"))
+
+
+def test_the_command_judges_the_file_of_a_database(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("shop.duckdb") as con:
+        con.execute(SHOP)
+    (tmp_path / "shop.yml").write_text(json.dumps(tables_of()))
+    for words in (["shop.yml", "shop.duckdb"], ["shop.yml", "--database", "shop.duckdb"]):
+        done = CliRunner().invoke(app, ["check", *words, "--json"])
+        assert done.exit_code == 1 and '"orders.channel"' in done.stdout, done.output
+    assert CliRunner().invoke(app, ["check", "shop.yml"]).exit_code == 0

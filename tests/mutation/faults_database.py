@@ -83,6 +83,16 @@ FAULTS = (
         ("sql/source/public_labels.sql", "ORDER BY code", "ORDER BY code DESC"),
     ),
     fault(
+        "the file of a database is refused as that of a table",
+        "tests/e2e/test_suggest.py::test_the_file_of_a_database_is_judged_table_by_table[False]",
+        ("dpsyn_sql/front/plan.py", "if is_of_database(domain):", "if False:"),
+    ),
+    fault(
+        "what a release of a database refuses is not told beside its catalog",
+        "tests/e2e/test_suggest.py::test_the_file_of_a_database_is_judged_table_by_table[True]",
+        ("dpsyn_sql/front/database_advice.py", "refused = error.faults or (str(error),)", "refused = ()"),
+    ),
+    fault(
         "a reference is labelled by its codes",
         f"{CERTIFICATE}::test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer",
         ("dpsyn_sql/report/labels.py", "attribute.named or attribute.labels", "attribute.labels"),

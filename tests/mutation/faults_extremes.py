@@ -15,6 +15,16 @@ ORDERED = (
 
 FAULTS = (
     fault(
+        "a plan says nothing of infinity",
+        "tests/unit/planning/test_plan_explain.py::test_a_plan_says_what_becomes_of_infinity[True]",
+        ("dpsyn_sql/planning/explain.py", 'item.type.family == "float"', "False"),
+    ),
+    fault(
+        "infinite values of an outer range are not named",
+        "tests/unit/report/test_report_losses.py::test_losses_in_words_for_people",
+        ("dpsyn_sql/report/loss_words.py", '", also infinite ones,"', '""'),
+    ),
+    fault(
         "rows that meet a condition are replaced as a whole",
         f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
         (REDRAWING, "for rest in (others, []):", "for rest in ():"),

@@ -111,3 +111,13 @@ def test_an_epsilon_that_hardly_protects_is_called_so(con):
     with pytest.warns(UserWarning, match="protects hardly anybody"):
         made = dpsyn_sql.release(con, "t", epsilon="20.5", method="independent")
     assert any("protects hardly anybody" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_plan_says_what_becomes_of_infinity(con, declared):
+    con.execute("CREATE TABLE n AS SELECT 1.5::DOUBLE AS f, 2::INTEGER AS i, 'a'::letter AS x")
+    domain = {"columns": {"f": {"type": "numeric", "edges": [0, 1, 10]}}} if declared else None
+    lines = dpsyn_sql.plan(con, "n", domain=domain).verbose().splitlines()
+    told = "    infinity and -infinity count in the outer bins, and are written as finite numbers"
+    assert lines.count(told) == 1
+    assert lines[lines.index(told) - 1].startswith("  f: ")

@@ -92,6 +92,12 @@ AGES = Attribute("a", "INTEGER", "numeric", edges=(0, 10, 20, 24_575), nullable=
             [0.03, 0.909, 0.061, 0],
             "6.1 % ± 0.2 are in the highest range, 20 to 24,574: values above 24,574 are written as at most that",
         ),
+        (
+            Attribute("a", "DOUBLE", "numeric", edges=(0.0, 10.0, 20.0, 30.0)),
+            [0.03, 0.909, 0.061],
+            "6.1 % ± 0.2 are in the highest range, 20 up to 30: values above 30, also infinite ones, are written "
+            "as at most that",
+        ),
         (AGES, [0, 0, 1.007, 0], "100.0 % ± 0.2 share the wide range 20 to 24,574: where in it is lost"),
         (
             Attribute("a", "DOUBLE", "numeric", edges=(0.0, 1.0000000000000002, 2.0, 3.0)),
