@@ -146,7 +146,7 @@ def _node(
 ) -> Node:
     """Variables given others of one clique. ``met``: how often rows have values of the row before.
 
-    Rows meet the row before otherwise than in the model, since moments are sorted, not walked. Where the
+    Rows meet the row before otherwise than in the model where moments are sorted, as in SQL. Where the
     model all but excludes what they meet, its factors leave what goes with everything, such as NULL. There a
     row does not follow what is known of the row before: first not what depends most on its other parents, in
     the end nothing of it. A configuration that the model excludes all the same gets the variables' own

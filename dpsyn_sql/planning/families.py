@@ -2,7 +2,7 @@
 
 Each attribute of a family's rows has a level: those of a unit come first, then the moment that orders its
 rows, then the row before and the place in the family, then the row itself. A unit is drawn first. The
-moments of its rows are drawn given the unit, and sorted. Then each row is drawn given the unit, its own
+moments of its rows are drawn given the unit, in order. Then each row is drawn given the unit, its own
 moment and the row before.
 
 What the rows of a unit decide together stands in hidden attributes after those of the table: they are
