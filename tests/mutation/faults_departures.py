@@ -58,9 +58,9 @@ FAULTS = (
         ("dpsyn_sql/front/release.py", "        looks=found.looks,\n", ""),
     ),
     fault(
-        "one row of a unit that told its value is no sample",
+        "noise of one cell stands for that of all cells of a code",
         f"{UNIT}::test_rows_are_compared_with_what_one_look_counted",
-        (CHECK, "grain=drawn.grain + (made.weight > 1)", "grain=drawn.grain"),
+        (CHECK, "look.sigma * np.sqrt(look.cells)", "np.full(look.cells.size, look.sigma)"),
     ),
     fault(
         "a curve is blamed for what it smooths",

@@ -181,14 +181,14 @@ def looked(counts, groups=(0, 1, 1, 2), cells=(1, 4, 1)):
 
 @pytest.mark.parametrize("weight", [1, 6])
 def test_rows_are_compared_with_what_one_look_counted(weight):
-    """Of the units one row each told the value, where rows of a unit weigh less than one."""
+    """Discovery counts each unit once, whatever its weight in other answers."""
     right = made(looks=(looked([2_500, 5_000, 2_500]),), weight=weight)
     assert departures(right, rows(EVEN), pairs=False) == ()
     wrong = made(looks=(looked([1_000, 6_500, 2_500]),), weight=weight)
     (found,) = departures(wrong, rows(EVEN), pairs=False)
     x, y = np.array([2_500, 5_000, 2_500]), np.array([1_000, 6_500, 2_500])
     noise = SIGMA * np.sqrt([1, 4, 1])
-    sd = np.sqrt(noise**2 + (EVENLY + (weight > 1)) * np.maximum(x, y) + 1 / 12)
+    sd = np.sqrt(noise**2 + EVENLY * np.maximum(x, y) + 1 / 12)
     part = (np.abs(x - y).sum() - sqrt(2 / pi) * sd.sum()) / (2 * ROWS)
     cell = ((np.abs(x - y) - (sqrt(2 * log(6)) + 1) * sd) / ROWS).max()
     assert found.moved == pytest.approx(max(part, cell), rel=1e-9) and not found.gross
