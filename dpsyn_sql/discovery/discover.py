@@ -54,7 +54,14 @@ from dpsyn_sql.discovery.labels import (
     with_stems,
 )
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.discovery.one_look import LEAST_ROWS, attribute_of_one_look, likely_steps, other_part
+from dpsyn_sql.discovery.looked import Looked, looked_at
+from dpsyn_sql.discovery.one_look import (
+    LEAST_ROWS,
+    attribute_of_one_look,
+    first_values,
+    likely_steps,
+    other_part,
+)
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, special_cuts
@@ -112,7 +119,7 @@ class Discovered:
     noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
     the one-way tables of its columns of numbers and times; ``seen`` the noisy counts of the labels of its
     columns of text. ``beyond``: of such columns of numbers and times of one value or none the part of the
-    units that may have another one.
+    units that may have another one. ``looks``: what was counted of all of them.
     """
 
     shape: Shape
@@ -125,6 +132,7 @@ class Discovered:
     tables: tuple[NoisyMarginal, ...] = ()
     seen: tuple[NoisyMarginal, ...] = ()
     beyond: Mapping[str, float] = field(default_factory=dict)
+    looks: tuple[Looked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +240,7 @@ def _once(
         hidden = {name: keys.threshold for name, keys in looks.items() if not keys.keys}
         chooser.review(Learnt(rows, len(shape.measured), hidden))
     found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
-    beyond = dict[str, float]()
+    beyond, looked = dict[str, float](), list[Looked]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
             if column.name in looks:
@@ -241,8 +249,9 @@ def _once(
                 counts = np.array(list(labels.values()), np.int64)
                 seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table, other = _of_one_look(column, asking, believed, total)
+                found[column.name], table, other, look = _of_one_look(column, asking, believed, total)
                 tables.append(table)
+                looked.append(look)
                 if found[column.name].regular == 1:
                     several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
                     beyond[column.name] = 1.0 if several else other
@@ -262,6 +271,7 @@ def _once(
         tables=tuple(tables),
         seen=tuple(seen),
         beyond=beyond,
+        looks=tuple(looked),
     )
 
 
@@ -273,8 +283,9 @@ def _rows(asking: _Asking) -> NoisyMarginal:
 
 def _of_one_look(
     column: Undiscovered, asking: _Asking, rows: float, total: NoisyMarginal
-) -> tuple[Attribute, NoisyMarginal, float]:
-    """The attribute, its one-way table, and the part of the units that may have another value than one."""
+) -> tuple[Attribute, NoisyMarginal, float, Looked]:
+    """The attribute, its one-way table, the part of the units that may have another value than one, and what
+    was counted."""
     budget = asking.budget("mixed", column.name)
     cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(budget))
     grid = replace(grid_attribute(column.name, column.sql_type, cuts), source=column.source)
@@ -285,7 +296,9 @@ def _of_one_look(
         steps = asking.door.ask(query, asking.budget("steps", column.name))
     missed = STANDS_OUT if budget.gaussian else LAPLACE_STANDS_OUT
     attribute, table = attribute_of_one_look(column, cuts, noisy, steps, rows, owners, missed)
-    return attribute, table, other_part(column, cuts, attribute, noisy, total, owners)
+    other = other_part(column, cuts, attribute, noisy, total, owners)
+    starts = first_values(column.type, cuts, attribute.granularity)
+    return attribute, table, other, looked_at(attribute, starts, noisy, owners)
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:

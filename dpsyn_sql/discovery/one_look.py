@@ -354,6 +354,12 @@ def _up(cut: Fraction, step: Fraction) -> Fraction:
     return math.ceil(cut / step) * step if step else cut
 
 
+def first_values(kind: SqlType, cuts: Cuts, granularity: Granularity | None) -> Cuts:
+    """The cuts, each moved to the first multiple of a granularity that is not below it."""
+    step = _step(kind, granularity)
+    return tuple(rounded(kind, _up(cut, step)) for cut in cuts)
+
+
 def _before(cut: Fraction, step: Fraction) -> Fraction:
     """Half a step before the first multiple that is not below a cut."""
     return (math.ceil(cut / step) - Fraction(1, 2)) * step if step else cut

@@ -219,6 +219,7 @@ class _Measuring:
             answers=own,
             weight=WEIGHT,
             beyond=found.beyond,
+            looks=found.looks,
         )
         self.fitted[leg.name] = FittedTable(leg, fitted, tuple(self._events[leg.name]))
         if families.below:

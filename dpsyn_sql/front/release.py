@@ -155,6 +155,7 @@ def measured_and_fitted(job: Job, entry: SqliteEntry) -> FittedRelease:
         answers=(*(() if plan.counted is None else plan.counted.tables), *door.measurements),
         weight=unit.weight,
         beyond=found.beyond,
+        looks=found.looks,
     )
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpsyn_sql.discovery.looked import Looked
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.residuals import deviation, interaction, projected
@@ -33,6 +34,9 @@ CELL, MOVED, CLEAR = 0.003, 0.01, 6.0
 
 PAIR_CELL, PAIR_MOVED = 0.02, 0.06
 """The same of larger tables, where the method draws the rows that were counted together."""
+
+LOOK_CELL, LOOK_MOVED = 0.02, 0.05
+"""The same of counts of discovery: a curve through them smooths what noise hides, and more."""
 
 GROSS = 0.08
 """E or M from which on a column that is written is wrong, and not written."""
@@ -87,12 +91,13 @@ def departures(
     total, weight = float(made.model.total), float(drawn.weights.sum())
     if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(made.measurements)):
         return ()
-    compared = [one for one in made.answers if one.attrs and drawn.columns.keys() >= set(one.attrs)]
+    counts = [*(_in_units(one, made.weight) for one in made.answers if one.attrs), *map(_of_look, made.looks)]
+    compared = [one for one in counts if drawn.columns.keys() >= set(one.attrs)]
     cells = sum(answer.values.size for answer in compared)
     bound = math.sqrt(2 * math.log(2 * max(cells, 1)))
     found = dict[tuple[str, ...], Departure]()
     for answer in compared:
-        one = _departure(_in_units(answer, made.weight), drawn, made.model.domain, total, bound + 1)
+        one = _departure(answer, drawn, made.model.domain, total, bound + 1)
         if one is not None and (len(one.attrs) == 1 or pairs):
             found[one.attrs] = max(one, found.get(one.attrs, one), key=lambda same: same.moved)
     blamed = (
@@ -105,20 +110,36 @@ def departures(
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """An answer in units: ``values`` of a table, or of its residual, with noise of deviation ``sigma``."""
+    """An answer in units: ``values`` of a table, or of its ``residual``, with noise of deviation ``sigma`` in
+    each cell. ``look``: discovery counted it, and the rows are of a curve through it."""
 
     attrs: tuple[str, ...]
     maps: tuple[Map | None, ...]
     values: FloatArray
-    sigma: float
-    residual: bool
+    sigma: FloatArray
+    residual: bool = False
+    look: bool = False
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """M and E from which on rows depart from it."""
+        if self.look:
+            return LOOK_CELL, LOOK_MOVED
+        return (CELL, MOVED) if len(self.attrs) == 1 else (PAIR_CELL, PAIR_MOVED)
 
 
 def _in_units(answer: NoisyMarginal | NoisyResidual, weight: int) -> _Counts:
     maps = answer.maps or (None,) * len(answer.attrs)
     if isinstance(answer, NoisyResidual):
-        return _Counts(answer.attrs, maps, interaction(answer) / weight, deviation(answer) / weight, True)
-    return _Counts(answer.attrs, maps, answer.values / weight, answer.sigma / weight, False)
+        sigma = np.full(answer.values.shape, deviation(answer) / weight)
+        return _Counts(answer.attrs, maps, interaction(answer) / weight, sigma, residual=True)
+    sigma = np.full(answer.values.shape, answer.sigma / weight)
+    return _Counts(answer.attrs, maps, answer.values / weight, sigma)
+
+
+def _of_look(look: Looked) -> _Counts:
+    sigma = look.sigma * np.sqrt(look.cells)
+    return _Counts((look.attr,), (look.groups,), look.values.astype(np.float64), sigma, look=True)
 
 
 def _departure(
@@ -135,8 +156,8 @@ def _departure(
     clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
     moved = beyond / (2 * total) if clear > CLEAR else 0.0
     single = (off - bound * deviations) / total
-    cell, alone = float(single.max()), len(answer.attrs) == 1
-    if cell <= (CELL if alone else PAIR_CELL) and moved <= (MOVED if alone else PAIR_MOVED):
+    cell, alone, (most_cell, most_moved) = float(single.max()), len(answer.attrs) == 1, answer.limits
+    if cell <= most_cell and moved <= most_moved:
         return None
     worst = int(np.argmax(single))
     even = total / answer.values.size if answer.residual else 0.0  # what a residual lacks of a table
@@ -146,8 +167,8 @@ def _departure(
         _words(domain[answer.attrs[0]], answer.maps[0], worst) if alone else "",
         float(rows.flat[worst]) / total,
         max(float(answer.values.flat[worst]) + even, 0.0) / total,
-        answer.sigma / total,
-        alone and max(moved, cell) > GROSS,
+        float(answer.sigma.flat[worst]) / total,
+        alone and not answer.look and max(moved, cell) > GROSS,
     )
 
 

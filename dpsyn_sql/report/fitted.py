@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.discovery.filling import filled
+from dpsyn_sql.discovery.looked import Looked
 from dpsyn_sql.discovery.octave_fills import spread_along_tails
 from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.domain.shape import Shape
@@ -30,7 +31,7 @@ class FittedRelease:
     stay together; the model has their domain, and its total are units. ``answers``: those that
     ``measurements`` show, as the door gave them; a unit counts ``weight`` in them.
     ``beyond``: of columns of one value or none the part of the units that may have another one, where
-    discovery counted them."""
+    discovery counted them. ``looks``: what discovery counted of columns that it looked at once, in units."""
 
     shape: Shape
     plan: Plan
@@ -43,6 +44,7 @@ class FittedRelease:
     answers: tuple[NoisyMarginal | NoisyResidual, ...] = ()
     weight: int = 1
     beyond: Mapping[str, float] = field(default_factory=dict)
+    looks: tuple[Looked, ...] = ()
 
     @property
     def with_values(self) -> FittedRelease:
