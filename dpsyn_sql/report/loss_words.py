@@ -50,15 +50,15 @@ def _end_words(column: ColumnLosses, named: Sequence[Share]) -> Iterator[str]:
     if not column.ends:
         return
     several, values = several_values(column.attribute), outer_values(column.attribute)
-    infinite = ", also infinite ones," if column.attribute.type.family == "float" else ""
+    infinite = ", also infinite ones" if column.attribute.type.family == "float" else ""
     for place, side, beyond, limit in ((0, "lowest", "below", "least"), (-1, "highest", "above", "most")):
         share = column.ends[place]
         if several[place] and share not in named and _notable(share, _HEAVY_END):
-            null = ", and rows without a value," if place == 0 and column.attribute.fallback_code == 0 else ""
-            hint = " (if there are any, declare nullable: true)" if null else ""
+            null = ", and rows without a value" if place == 0 and column.attribute.fallback_code == 0 else ""
+            more, hint = infinite + null, " (if there are any, declare nullable: true)" if null else ""
             yield (
                 f"{_percent(share)} are in the {side} range, {share.words}: values "
-                f"{beyond} {values[place]}{infinite}{null} are written as at {limit} that{hint}"
+                f"{beyond} {values[place]}{more}{',' * bool(more)} are written as at {limit} that{hint}"
             )
 
 
