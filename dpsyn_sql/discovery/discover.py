@@ -119,7 +119,7 @@ class Discovered:
     noisy number of units, and what is left of the budget for the method; ``tables`` are its noisy total, and
     the one-way tables of its columns of numbers and times; ``seen`` the noisy counts of the labels of its
     columns of text. ``beyond``: of such columns of numbers and times of one value or none the part of the
-    units that may have another one. ``looks``: what was counted of all of them, if each unit has one value.
+    units that may have another one. ``looks``: what was counted of all of them.
     """
 
     shape: Shape
@@ -240,8 +240,7 @@ def _once(
         hidden = {name: keys.threshold for name, keys in looks.items() if not keys.keys}
         chooser.review(Learnt(rows, len(shape.measured), hidden))
     found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
-    beyond, looks_once = dict[str, float](), list[Looked]()
-    several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
+    beyond, looked = dict[str, float](), list[Looked]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
             if column.name in looks:
@@ -252,9 +251,9 @@ def _once(
             elif asking.planned("mixed", column.name):
                 found[column.name], table, other, look = _of_one_look(column, asking, believed, total)
                 tables.append(table)
-                if not several:
-                    looks_once.append(look)
+                looked.append(look)
                 if found[column.name].regular == 1:
+                    several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
                     beyond[column.name] = 1.0 if several else other
             else:
                 found[column.name] = _attribute(column, asking)
@@ -272,7 +271,7 @@ def _once(
         tables=tuple(tables),
         seen=tuple(seen),
         beyond=beyond,
-        looks=tuple(looks_once),
+        looks=tuple(looked),
     )
 
 

@@ -48,10 +48,10 @@ def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[D
 
 
 def lost_of(
-    design: Design, fitted: FittedRelease, found: tuple[Departure, ...]
+    design: Design, fitted: FittedRelease, found: tuple[Departure, ...], replaced: float = 0.0
 ) -> tuple[dict[str, Any], Doubts]:
     """The losses and verdicts for the certificate, and the doubts that follow from them; ``found``: where the
-    rows depart from the answers."""
+    rows depart from the answers; ``replaced``: the part of the rows that conditions gave other codes."""
     needed = _rows_needed(fitted.plan)
     losses = losses_of(fitted, needed, design.shape)
     weighted = design.terms.workload.weighted
@@ -72,7 +72,7 @@ def lost_of(
         seen=design.method.visible(fitted.plan),
     )
     verdicts = judged(fitted, losses, terms)
-    told = doubts(fitted, verdicts, larger=terms.larger)
+    told = doubts(fitted, verdicts, larger=terms.larger, replaced=replaced)
     return facts_of_losses(losses, verdicts, told.warnings), told
 
 

@@ -68,6 +68,7 @@ from dpsyn_sql.rows.write.panel import (
     staged_numbers,
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
+from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -344,7 +345,11 @@ def _finished(
         staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
         with phase("trust"):
-            lost, doubts = lost_of(job, fitted, departed(job.method, fitted, drawn) if written else ())
+            found = departed(job.method, fitted, drawn) if written else ()
+            replaced = 0
+            if following is None and output.shape.never:
+                replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
+            lost, doubts = lost_of(job, fitted, found, replaced / max(written, 1))
         output.check_room(so_far)
         table = temporary("persons")
         number_rows(engine, table, staged_numbers(engine, staged), numbered)
@@ -354,6 +359,8 @@ def _finished(
         rows, told = digest(engine, Fragment(f"({query})"))
         panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}
         facts |= {"losses": lost, "panel": panel_facts}
+        if replaced:
+            facts["sampling"]["replaced"] = replaced
         network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
         kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
         with phase("write"), entry.publishing(job.target_name):

@@ -34,6 +34,7 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.quotas import unit_sizes
+from dpsyn_sql.rows.sample.rounds import PART_ROWS
 from dpsyn_sql.rows.sample.sql_sampler import (
     INDEPENDENTLY,
     alias_lists,
@@ -46,6 +47,7 @@ from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
+from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
@@ -82,10 +84,13 @@ def write_rows(
         plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
         written = plan.kept
         with phase("trust"):
-            lost, doubts = lost_of(job, fitted, _compared(job, engine, fitted, plan, how, sizes, seed))
+            found = _compared(job, engine, fitted, plan, how, sizes, seed)
+            lost, doubts = lost_of(job, fitted, found, plan.replaced / max(written, 1))
         if sizes is None and fitted.contributions is not None:
             sizes = unit_sizes(fitted.contributions.values, written)
         facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
+        if plan.replaced:
+            facts["sampling"]["replaced"] = plan.replaced
         kept = kept_of(job, entry, fitted, drawn, facts)
         try:
             with phase("write"), entry.publishing(job.target_name):
@@ -203,6 +208,8 @@ def _drawn(
         in_parts = network is not None
         written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)
     plan = part_rows(fitted.shape, written, seed, staged=staged)
+    if fitted.shape.never:
+        plan = replace(plan, replaced=replaced_rows(engine, staged, rows, PART_ROWS if in_parts else rows))
     return plan, sampler.drawn if network is None else INDEPENDENTLY, None
 
 

@@ -95,11 +95,9 @@ def departures(
     compared = [one for one in counts if drawn.columns.keys() >= set(one.attrs)]
     cells = sum(answer.values.size for answer in compared)
     bound = math.sqrt(2 * math.log(2 * max(cells, 1)))
-    lot = replace(drawn, grain=drawn.grain + (made.weight > 1))  # one row of a unit told its values
     found = dict[tuple[str, ...], Departure]()
     for answer in compared:
-        rows = lot if answer.look else drawn
-        one = _departure(answer, rows, made.model.domain, total, bound + 1)
+        one = _departure(answer, drawn, made.model.domain, total, bound + 1)
         if one is not None and (len(one.attrs) == 1 or pairs):
             found[one.attrs] = max(one, found.get(one.attrs, one), key=lambda same: same.moved)
     blamed = (

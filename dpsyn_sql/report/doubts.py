@@ -29,6 +29,9 @@ _UNCERTAIN = 0.1
 _CLEAR = 4.0
 # Standard errors above which a number of units is no mere noise.
 
+_REPLACED = 0.02
+# The part of the rows that conditions gave other codes above which a release says so.
+
 _SINGLE = 0.95
 # The part of units of one row from which on a release says that nothing is kept together.
 
@@ -63,9 +66,9 @@ class Doubts:
         return (*self.notes, *self.warnings)
 
 
-def doubts(made: FittedRelease, found: Judged, *, larger: bool = True) -> Doubts:
+def doubts(made: FittedRelease, found: Judged, *, larger: bool = True, replaced: float = 0.0) -> Doubts:
     """Doubts about the output, from the answers and the verdicts on them; ``larger``: a larger epsilon can be
-    advised."""
+    advised; ``replaced``: the part of the rows that conditions gave other codes."""
     remark, large = none_asked(made.plan), _too_large(made.plan)
     paired = any(len(table.attrs) > 1 for table in made.measurements)
     dependences = None if remark or (large and not paired) else found.dependences.why
@@ -73,6 +76,7 @@ def doubts(made: FittedRelease, found: Judged, *, larger: bool = True) -> Doubts
         _uncertain_total(made, larger),
         _single_rows(made),
         _differing_units(made),
+        _replaced(replaced),
         _unread_texts(made),
         _unknown_types(made.types, larger),
         _odd_texts(made.types),
@@ -119,6 +123,17 @@ def _single_rows(made: FittedRelease) -> str | None:
     return (
         f"About {numbers[0] / numbers.sum():.0%} of the units have one row: without together=, the same "
         "epsilon tells more of the other columns."
+    )
+
+
+def _replaced(part: float) -> str | None:
+    """Conditions changed many rows."""
+    if part <= _REPLACED:
+        return None
+    return (
+        f"{part:.0%} of the rows met a condition of never: or CHECK whatever their values within the codes "
+        "that were drawn, and have those of other rows in its columns. So figures of these columns differ "
+        "from what the model says: declare finer bins, or compute one of them from the others (derived:)."
     )
 
 

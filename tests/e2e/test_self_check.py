@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.rows.sample.families import FamilySampler
@@ -129,6 +130,32 @@ def test_rows_of_persons_are_compared_with_persons(con, monkeypatch, most):
     changed_families(monkeypatch, to_first(0.3))
     with pytest.raises(InternalError, match="another value of 'x'"):
         of_persons(con, into="other")
+
+
+def test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted(con, monkeypatch):
+    """The one-way table of a learnt number is a curve through the answers: here it has NULL in all rows."""
+    con.execute("CREATE TABLE ages AS SELECT x, (person % 7)::INTEGER AS n FROM t")
+    domain = {"columns": {"x": LIST, "n": {"type": "discover"}}}
+    options = {"domain": domain, "epsilon": 0.5, "ledger": MemoryLedger()}
+
+    def why(into):
+        made = dpsyn_sql.release(con, "ages", into=into, privacy_unit="row", new_debit=True, **options)
+        return {one["name"]: one.get("why", "") for one in losses(made)["columns"]}
+
+    assert "was counted" not in str(why("good"))
+    monkeypatch.setattr(one_look, "_null", lambda count, sigma, total: total)
+    assert "another value of 'n' than was counted: (no value) has 9" in why("bad")["n"]
+
+
+def test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary(con):
+    """x is a in a quarter of the rows, and then z is b, c or d in three of four."""
+    domain = {"columns": COLUMNS, "never": ["x = 'a' AND z <> 'a'"]}
+    made = released(con, domain=domain)
+    part = made.certificate()["sampling"]["replaced"] / made.rows
+    assert part == pytest.approx(3 / 16, abs=0.03)
+    note = f"{part:.0%} of the rows met a condition of never: or CHECK"
+    assert note in made.summary() and any(note in text for text in losses(made)["warnings"])
+    assert "replaced" not in released(con, into="other").certificate()["sampling"]
 
 
 def test_a_column_of_persons_that_moved_is_told(con, monkeypatch):

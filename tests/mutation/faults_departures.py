@@ -53,6 +53,31 @@ FAULTS = (
         (CHECK, "np.bincount(flat, drawn.weights, minlength", "np.bincount(flat, None, minlength"),
     ),
     fault(
+        "columns that were looked at once are not compared",
+        f"{WHOLE}::test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted",
+        ("dpsyn_sql/front/release.py", "        looks=found.looks,\n", ""),
+    ),
+    fault(
+        "noise of one cell stands for that of all cells of a code",
+        f"{UNIT}::test_rows_are_compared_with_what_one_look_counted",
+        (CHECK, "look.sigma * np.sqrt(look.cells)", "np.full(look.cells.size, look.sigma)"),
+    ),
+    fault(
+        "a curve is blamed for what it smooths",
+        f"{UNIT}::test_a_curve_may_smooth_what_one_look_counted",
+        (CHECK, "            return LOOK_CELL, LOOK_MOVED\n", "            return CELL, MOVED\n"),
+    ),
+    fault(
+        "codes that share a cell are each blamed for it",
+        "tests/unit/test_looked.py::test_codes_that_share_a_cell_are_judged_together",
+        ("dpsyn_sql/discovery/looked.py", "first = [least if own == most else own for own in first]", "pass"),
+    ),
+    fault(
+        "rows that conditions replaced are not told",
+        f"{WHOLE}::test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary",
+        ("dpsyn_sql/front/publish.py", "found, plan.replaced / max(written, 1))", "found)"),
+    ),
+    fault(
         "sampling is no reason to depart",
         FIGURES,
         (

@@ -45,6 +45,7 @@ class PartRows:
         slots: table of the alias tables in the session that writes; None if codes are brought.
         staged: table of the codes there; None if tasks draw them.
         left: rows of each part that are left by conditions; None if there are none.
+        replaced: of the staged rows those that conditions gave other codes.
     """
 
     statements: PartStatements
@@ -54,6 +55,7 @@ class PartRows:
     slots: Fragment | None = None
     staged: Fragment | None = None
     left: tuple[int, ...] | None = None
+    replaced: int = 0
 
     @property
     def kept(self) -> int:

@@ -11,7 +11,6 @@ Random bits of a row come from its number. So other values are another number: `
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 from dpsyn_sql.domain.attributes import Attribute
@@ -34,9 +33,6 @@ AFTER = 3
 
 _MOST_ALONE = 4
 # Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
-
-_TOLD = 0.02
-# The part of the rows that are replaced above which it is said.
 
 
 def again_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
@@ -113,9 +109,8 @@ def _names(text: str, column: str) -> bool:
     return ident(column).lower() in text.lower() or column.lower() in text.lower()
 
 
-def warn_of_replaced(engine: Engine, staged: Fragment, rows: int, part: int) -> None:
-    """Warn if conditions gave many of the staged rows other codes; ``rows`` were drawn first, a ``part`` at a
-    time."""
+def replaced_rows(engine: Engine, staged: Fragment, rows: int, part: int) -> int:
+    """How many staged rows conditions gave other codes; ``rows`` were drawn first, a ``part`` at a time."""
     sql = render(
         "write/replaced",
         staged=staged,
@@ -124,13 +119,4 @@ def warn_of_replaced(engine: Engine, staged: Fragment, rows: int, part: int) -> 
         within=WITHIN,
         drawn=min(rows, part),
     )
-    found = engine.fetch(sql, step="counting sampled rows")
-    replaced, staged_rows = int(found["replaced"][0]), int(found["staged_rows"][0])
-    if replaced > _TOLD * staged_rows:
-        warnings.warn(
-            f"{100 * replaced / staged_rows:.0f} % of the rows met a condition of never: or CHECK whatever "
-            "their values within the codes that were drawn, and have those of other rows in its columns. So "
-            "figures of these columns differ from what the model says: declare finer bins, or compute one of "
-            "the columns from the others (derived:).",
-            stacklevel=2,
-        )
+    return int(engine.fetch(sql, step="counting sampled rows")["replaced"][0])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.sample.rounds import PART_ROWS, parts, rows_left
-from dpsyn_sql.rows.write.redrawing import possible_statements, warn_of_replaced
+from dpsyn_sql.rows.sample.rounds import parts, rows_left
+from dpsyn_sql.rows.write.redrawing import possible_statements
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -113,7 +113,7 @@ def stage_rows(
 
     Rows that do are changed as little as possible (``write.redrawing``). Those that are impossible all the
     same are deleted, and others are sampled in their place, until enough are left (``sample.rounds``). If too
-    few are left, or many have other codes than were drawn, a warning says so.
+    few are left, a warning says so.
 
     Args:
         engine: the session that writes.
@@ -135,7 +135,6 @@ def stage_rows(
     for first, wanted in parts(rows, gaps=True) if in_parts else [(0, rows)]:
         kept += _stage_possible(engine, shape, draw, wanted, table, seed, first)
     warn_of_few_rows(kept, rows)
-    warn_of_replaced(engine, table, rows, PART_ROWS if in_parts else rows)
     return kept
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.domains import attribute
 
+from dpsyn_sql.discovery.looked import Looked
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.residuals import projected
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
@@ -30,12 +31,13 @@ def rows(counts, grain=EVENLY):
     return DrawnRows({"a": a, "b": b}, np.ones(a.size), grain)
 
 
-def made(*answers, never=(), measured=None, written=("a", "b"), weight=1):
+def made(*answers, never=(), measured=None, written=("a", "b"), weight=1, looks=()):
     domain = Domain((A, B))
     return SimpleNamespace(
         answers=(TOTAL, *answers),
         measurements=(TOTAL, *(answers if measured is None else measured)),
         weight=weight,
+        looks=looks,
         model=SimpleNamespace(total=float(ROWS), domain=domain),
         shape=SimpleNamespace(never=never, domain=Domain(tuple(domain[name] for name in written))),
     )
@@ -170,3 +172,31 @@ def test_a_departure_is_a_verdict_on_its_column_or_on_the_dependences():
     verdicts = judged(given, losses, Terms(1.0, departures=(pair, pair)))
     assert verdicts.columns["a"].grade == "good" and verdicts.dependences.grade == "rough"
     assert verdicts.dependences.why == f"{pair.text} So it is with 1 more table."
+
+
+def looked(counts, groups=(0, 1, 1, 2), cells=(1, 4, 1)):
+    """Discovery counted a: codes 1 and 2 share cells, of which there are four."""
+    return Looked("a", groups, np.array(counts), np.array(cells), SIGMA)
+
+
+@pytest.mark.parametrize("weight", [1, 6])
+def test_rows_are_compared_with_what_one_look_counted(weight):
+    """Discovery counts each unit once, whatever its weight in other answers."""
+    right = made(looks=(looked([2_500, 5_000, 2_500]),), weight=weight)
+    assert departures(right, rows(EVEN), pairs=False) == ()
+    wrong = made(looks=(looked([1_000, 6_500, 2_500]),), weight=weight)
+    (found,) = departures(wrong, rows(EVEN), pairs=False)
+    x, y = np.array([2_500, 5_000, 2_500]), np.array([1_000, 6_500, 2_500])
+    noise = SIGMA * np.sqrt([1, 4, 1])
+    sd = np.sqrt(noise**2 + EVENLY * np.maximum(x, y) + 1 / 12)
+    part = (np.abs(x - y).sum() - sqrt(2 / pi) * sd.sum()) / (2 * ROWS)
+    cell = ((np.abs(x - y) - (sqrt(2 * log(6)) + 1) * sd) / ROWS).max()
+    assert found.moved == pytest.approx(max(part, cell), rel=1e-9) and not found.gross
+    assert found.rows == pytest.approx(0.25)
+
+
+def test_a_curve_may_smooth_what_one_look_counted():
+    """What is told of a measured table is none of a curve: 1 % of the rows in the next code."""
+    near = [2_350, 5_150, 2_500]
+    assert departures(made(looks=(looked(near),)), rows(EVEN), pairs=False) == ()
+    assert departures(made(table("a", values=[2_350, 2_650, 2_500, 2_500])), rows(EVEN), pairs=False)
