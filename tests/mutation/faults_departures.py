@@ -68,6 +68,15 @@ FAULTS = (
         (CHECK, "            return LOOK_CELL, LOOK_MOVED\n", "            return CELL, MOVED\n"),
     ),
     fault(
+        "rows of a period are compared by what is known of the period before",
+        "tests/unit/test_drawn.py::test_what_a_row_keeps_of_the_rows_above_is_its_own_code",
+        (
+            "dpsyn_sql/rows/write/drawn.py",
+            "found = {name: codes[rows.parent] for name, codes in above.items()} | found",
+            "found |= {name: codes[rows.parent] for name, codes in above.items()}",
+        ),
+    ),
+    fault(
         "codes that share a cell are each blamed for it",
         "tests/unit/test_looked.py::test_codes_that_share_a_cell_are_judged_together",
         ("dpsyn_sql/discovery/looked.py", "first = [least if own == most else own for own in first]", "pass"),

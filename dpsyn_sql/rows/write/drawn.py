@@ -87,14 +87,15 @@ def staged_families(
 
 def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = None) -> DrawnRows:
     """Rows of a table of a tree, with the attributes of the rows above them; ``above``: these, by their
-    names, where the rows above have them not."""
+    names, where the rows above have them not. What rows keep of those above is their own: a row that has none
+    above has its code too."""
     families = rows.families
     names = families.domain.names[: families.drawn]
     own = {name: np.asarray(rows.codes[:, place]) for place, name in enumerate(names)}
     owners = np.arange(rows.total) if rows.above is None else rows.parent
     found, _ = with_hidden(families, own, owners)
     if above is not None:
-        found |= {name: codes[rows.parent] for name, codes in above.items()}
+        found = {name: codes[rows.parent] for name, codes in above.items()} | found
     elif rows.above is not None:
         found |= {one.name: rows.column(one.name) for one in families.above}
     drawn = DrawnRows(found, rows.weights, _grain(rows.weights))
