@@ -1,5 +1,6 @@
 """A release compares its rows with what was counted: of one table, of rows of persons, of tables, of a panel."""
 
+import re
 import warnings
 from importlib import import_module
 
@@ -144,7 +145,8 @@ def test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted(con,
 
     assert "was counted" not in str(why("good"))
     monkeypatch.setattr(one_look, "_null", lambda count, sigma, total: total)
-    assert "another value of 'n' than was counted: (no value) has 9" in why("bad")["n"]
+    told = re.search(r"another value of 'n' than was counted: \(no value\) has ([\d.]+)%", why("bad")["n"])
+    assert told is not None and float(told[1]) > 90
 
 
 def test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary(con):
