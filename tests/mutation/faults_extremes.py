@@ -22,7 +22,7 @@ FAULTS = (
     fault(
         "infinite values of an outer range are not named",
         "tests/unit/report/test_report_losses.py::test_losses_in_words_for_people",
-        ("dpsyn_sql/report/loss_words.py", '", also infinite ones,"', '""'),
+        ("dpsyn_sql/report/loss_words.py", '", also infinite ones"', '""'),
     ),
     fault(
         "rows that meet a condition are replaced as a whole",
