@@ -44,7 +44,7 @@ def looked_at(attribute: Attribute, cuts: Cuts, noisy: NoisyMarginal, owners: Se
     Args:
         attribute: of the column, as it was found.
         cuts: of the grid, each moved to the first value that the column can have.
-        noisy: the counts of its cells, then of NULL.
+        noisy: the counts of its cells, then of NULL, which has a code in every column.
         owners: of the cells; empty if each is counted as itself.
     """
     counted = tuple(owners) or tuple(range(len(cuts) - 1))
@@ -61,10 +61,12 @@ def looked_at(attribute: Attribute, cuts: Cuts, noisy: NoisyMarginal, owners: Se
     places = {code: place for place, code in enumerate(sorted(set(first)))}
     groups, cells = [places[code] for code in first], list(code_of)
     of_cell = [groups[code] for code in code_of.values()]
+    cells.append(len(noisy.values) - 1)
     if attribute.nullable:
-        cells.append(len(noisy.values) - 1)
         of_cell.append(len(places))
         groups.append(len(places))
+    else:  # NULL counts as the value that stands for it
+        of_cell.append(groups[attribute.fallback_code])
     values = np.zeros(max(groups) + 1, np.int64)
     np.add.at(values, of_cell, noisy.values[cells])
     return Looked(attribute.name, tuple(groups), values, np.bincount(of_cell), noisy.sigma)

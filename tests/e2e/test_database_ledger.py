@@ -66,7 +66,11 @@ def test_one_entry_and_one_debit_as_of_a_single_release(path):
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE alone AS FROM customers")
     dpsyn_sql.release(
-        path, "alone", domain={"columns": TABLES["customers"]["columns"]}, exclude=["customer_id"]
+        path,
+        "alone",
+        domain={"columns": TABLES["customers"]["columns"]},
+        privacy_unit="row",
+        exclude=["customer_id"],
     )
     alone = next(one for one in shown(path).releases if one.release_id != first.id)
     assert alone.cost.amount == entry.cost.amount == first.facts["budget"]["reserved_units_of_1e-15"]
@@ -157,7 +161,7 @@ def test_another_unit_of_a_table_is_refused(path, table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         options = {"orders": ["order_id", "customer_id"], "items": ["order_id", "line"]}
-        dpsyn_sql.release(path, table, exclude=options[table])
+        dpsyn_sql.release(path, table, privacy_unit="row", exclude=options[table])
     with pytest.raises(dpsyn_sql.InputError, match="unit"):
         released(path)
     assert len(shown(path).releases) == 1

@@ -197,7 +197,6 @@ def test_a_table_of_no_row_and_of_one(rows, domains, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.required
 @pytest.mark.parametrize(("domains", "epsilon"), [("discovered", 0.1), ("bounds", 10.0)])
 def test_three_hundred_columns(domains, epsilon, tmp_path):
     with duckdb.connect() as con:

@@ -11,8 +11,7 @@ DRAWN = 20
 def chosen(faults, words):
     """The faults of changed files, and ``DRAWN`` of the others, in the order of ``faults``.
 
-    A file changed if the fault edits it, or if it holds the test that kills the fault. Every process of
-    pytest-xdist chooses the same.
+    Every process of pytest-xdist chooses the same.
     """
     if not words.strip():
         return list(faults)
@@ -20,7 +19,7 @@ def chosen(faults, words):
     changed = set(files)
 
     def touched(fault):
-        return bool(changed & {fault.killed_by.partition("::")[0], *(file for file, _, _ in fault.edits)})
+        return any(file in changed for file, _, _ in fault.edits)
 
     others = [fault.name for fault in faults if not touched(fault)]
     drawn = set(random.Random(seed).sample(others, min(DRAWN, len(others))))

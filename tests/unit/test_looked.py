@@ -26,7 +26,11 @@ def test_a_code_has_the_cells_in_which_its_values_lie():
         assert found.groups == (0, 1, 2, 3)
         assert found.values.tolist() == [11, 1_000, 100_000, 7] and found.cells.tolist() == [2, 1, 1, 1]
         assert (found.attr, found.sigma) == ("x", 5.0)
-    assert looked_at(numbers((0, 2), (3, 8), nullable=False), CUTS, NOISY).values.tolist() == [11, 1_000]
+
+
+def test_null_of_a_column_that_has_none_is_counted_with_its_first_code():
+    found = looked_at(numbers((0, 2), (3, 8), nullable=False), CUTS, NOISY)
+    assert found.values.tolist() == [11 + 7, 1_000] and found.cells.tolist() == [3, 1]
 
 
 def test_codes_that_share_a_cell_are_judged_together():
