@@ -38,6 +38,9 @@ PAIR_CELL, PAIR_MOVED = 0.02, 0.06
 LOOK_CELL, LOOK_MOVED = 0.02, 0.05
 """The same of counts of discovery: a curve through them smooths what noise hides, and more."""
 
+_LEAST_ROWS = 100
+# Of fewer rows (of equal weight) chance alone moves a column.
+
 GROSS = 0.08
 """E or M from which on a column that is written is wrong, and not written."""
 
@@ -89,6 +92,8 @@ def departures(
         pairs: whether rows of the method follow the larger tables that it asks for.
     """
     total, weight = float(made.model.total), float(drawn.weights.sum())
+    if weight**2 < _LEAST_ROWS * float(drawn.weights @ drawn.weights):
+        return ()
     if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(made.measurements)):
         return ()
     counts = [*(_in_units(one, made.weight) for one in made.answers if one.attrs), *map(_of_look, made.looks)]

@@ -150,6 +150,7 @@ class _Pairs(_Facts):
     measured: _Count
     modelled: _Count
     independent: _Count
+    seen_from: _Figure = 0.0
 
 
 class _Losses(_Facts):

@@ -131,7 +131,7 @@ def read_quote(name: str, value: object) -> str:
     Raises:
         InputError: it is neither.
     """
-    if value == "":
+    if isinstance(value, str) and not value:
         return ""
     if not isinstance(value, str) or len(value) != 1 or not value.isascii() or not value.isprintable():
         raise InputError(f"{name}={said(value)}: give one character, or '' if no field is quoted")
@@ -146,9 +146,9 @@ def read_decimal(name: str, value: object) -> str:
     Raises:
         InputError: it is neither.
     """
-    if value not in (".", ","):
+    if not isinstance(value, str) or value not in (".", ","):
         raise InputError(f"{name}={said(value)}: give '.' or ','")
-    return str(value)
+    return value
 
 
 def check_apart(form: CsvForm) -> None:

@@ -69,6 +69,7 @@ class Chain(Independent):
     name = "chain"
 
     model = NetworkModel
+    keeps_columns = False  # it has its own, whatever was counted
 
     def run(self, plan, curator, terms=NO_TERMS):
         total, sizes = super().run(plan, curator).total, plan.domain.shape()

@@ -379,8 +379,11 @@ def test_a_points_columns_stand_in_source_order_and_conditions_use_them(con):
     assert [name for name, *_ in con.description] == list(TABLE.order) and 0 < len(kept) < 500
     for statement, _ in possible_statements(TABLE, Fragment("staged"), 0, 3):
         con.execute(statement)
-    after = output_statement(TABLE, Fragment("staged"), len(kept), units_of(None, len(kept)), 3)
-    assert con.execute(after).fetchall() == kept
+    (left,) = con.execute("SELECT count(*) FROM staged").fetchone()
+    after = output_statement(TABLE, Fragment("staged"), left, units_of(None, left), 3)
+    written = con.execute(after).fetchall()
+    assert len(kept) < len(written) <= 500 and set(kept) <= set(written)
+    assert not [row for row in written if row[0] < 20 or (row[3] and row[4] > 0.5)]
     assert all(row[3] == (row[0] >= 50) and row[1] == "x" for row in kept)
 
 

@@ -6,4 +6,6 @@ SELECT
             AND a1 IS NOT NULL
     ) AS complete
 FROM staged
-WHERE "row" >= 5
+WHERE
+    "row" >= 5
+    AND "row" < 5 + 8589934592
