@@ -22,6 +22,7 @@ from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample import rounds
 from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
+from dpsyn_sql.rows.write import redrawing
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
@@ -154,6 +155,8 @@ def test_conditions_that_leave_too_little_give_fewer_rows_and_keys_without_gaps(
     monkeypatch.setattr(rounds, "PART_ROWS", 100)
     monkeypatch.setattr(rounds, "_SMALL", 50)
     monkeypatch.setattr(rounds, "_ROUNDS", 4)
+    monkeypatch.setattr(redrawing, "WITHIN", 1)  # few rows become possible, and none by codes of others
+    monkeypatch.setattr(redrawing, "_donors", lambda shape: ())
     net, shape = network("product"), shape_of(engine, never=("age >= 3", "age IS NULL"))
     with pytest.warns(UserWarning, match="exclude too many rows"):
         alone = of_one_database(engine, shape, net, 250, 7)
