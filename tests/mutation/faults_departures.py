@@ -153,4 +153,18 @@ FAULTS = (
         f"{VERDICTS}::test_no_epsilon_above_ten_is_advised",
         ("dpsyn_sql/report/verdict.py", "return self.epsilon < MOST_ADVISED", "return True"),
     ),
+    fault(
+        "NULL of a column that has none is compared with no code",
+        "tests/unit/test_looked.py::test_null_of_a_column_that_has_none_is_counted_with_its_first_code",
+        (
+            "dpsyn_sql/discovery/looked.py",
+            "        of_cell.append(groups[attribute.fallback_code])",
+            "        cells.pop()",
+        ),
+    ),
+    fault(
+        "a few rows are judged",
+        "tests/e2e/test_database_written.py::test_units_of_the_root_are_written",
+        ("dpsyn_sql/report/departures.py", "_LEAST_ROWS = 100", "_LEAST_ROWS = 0"),
+    ),
 )
