@@ -61,10 +61,10 @@ def test_a_release_stops_and_nothing_is_written(spark, table, db, tmp_path, monk
     for method in ("sums", "gather", "keep"):
         monkeypatch.setattr(SparkEngine, method, changing(getattr(SparkEngine, method)))
     into = f"{db}.o_{change}"
-    with pytest.raises((dpsyn_sql.SourceError, dpsyn_sql.EngineFailure)) as caught:
+    with pytest.raises((dpsyn_sql.ReleaseUnfinished, dpsyn_sql.EngineFailure)) as caught:
         dpsyn_sql.release(spark, name, domain=SPEC, into=into, ledger=tmp_path / "l")
     if change != "removed":  # a file that is gone fails the task that reads it
-        assert isinstance(caught.value, dpsyn_sql.SourceError) and "changed" in str(caught.value)
+        assert isinstance(caught.value, dpsyn_sql.ReleaseUnfinished) and "changed" in str(caught.value)
     assert changed and "canary" not in str(caught.value) + "".join(capfd.readouterr())
     assert not spark.catalog.tableExists(into)
 
