@@ -253,8 +253,7 @@ def _once(
                 tables.append(table)
                 looked.append(look)
                 if found[column.name].regular == 1:
-                    several = chooser.unit.in_discovery.max_rows > 1  # values of a unit
-                    beyond[column.name] = 1.0 if several else other
+                    beyond[column.name] = other
             else:
                 found[column.name] = _attribute(column, asking)
             advance(1)

@@ -27,6 +27,7 @@ from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.render import templates_folder
 
 pytestmark = pytest.mark.slow
 
@@ -149,6 +150,11 @@ def test_drawn_rows_are_those_of_one_database(engine, monkeypatch, kind, never, 
     assert [by_unit[size] for size in (1, 2, 3)] == halves(rows).tolist()
     if never:
         assert all(paid >= 5 for paid in found["paid"])
+
+
+def test_a_check_of_drawn_rows_ends_before_the_numbers_of_rows_that_conditions_changed():
+    text = (templates_folder() / "sample" / "check.sql").read_text(encoding="utf-8")
+    assert f"{{{{ first }}}} + {redrawing.STEP // 2}" in text
 
 
 def test_conditions_that_leave_too_little_give_fewer_rows_and_keys_without_gaps(engine, monkeypatch):
