@@ -15,7 +15,6 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.report.complaints import NEARLY_ALL, unread
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.marginals import marginal_table, total_error
 from dpsyn_sql.report.verdict import Judged
@@ -78,7 +77,6 @@ def doubts(made: FittedRelease, found: Judged, *, larger: bool = True, replaced:
         _single_rows(made),
         _differing_units(made),
         _replaced(replaced),
-        _unread_texts(made),
         _unknown_types(made.types, larger),
         _odd_texts(made.types),
         found.table.why,
@@ -161,19 +159,6 @@ def _differing_units(made: FittedRelease) -> str | None:
         f"+-{error:,.0f}), though per_unit: true says one: the most frequent was taken for all rows of each. "
         "If rows may differ there, take per_unit away."
     )
-
-
-def _unread_texts(made: FittedRelease) -> str | None:
-    """Columns of a text file that are NULL in nearly all rows, though their type was stated."""
-    if not made.plan.source.relation.read_as_text or made.model.total <= 0:
-        return None
-    told = [
-        f"Hardly any row has a value of {item.name!r}.{unread(item)}"
-        for item in made.shape.domain.attributes
-        if item.leaves is None and item.type.family != "text" and item.null_code is not None
-        if made.model.project([item.name])[item.null_code] > NEARLY_ALL * made.model.total
-    ]
-    return " ".join(told) or None
 
 
 def _of_several(attribute: Attribute) -> bool:

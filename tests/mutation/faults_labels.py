@@ -80,6 +80,10 @@ FAULTS = (
     fault(
         "a declared date that no text is is not told",
         "tests/e2e/test_csv_types.py::test_a_declared_date_that_no_text_is_names_the_cause",
-        ("dpsyn_sql/report/doubts.py", "        _unread_texts(made),\n", ""),
+        (
+            "dpsyn_sql/report/complaints.py",
+            '(unread(attribute) if null else "")',
+            '""',
+        ),
     ),
 )
