@@ -28,8 +28,10 @@ LARGEST_EPSILON = 1000
 """Policy, and what keeps sums within the integers of a ledger."""
 
 WEAK_EPSILON = 20
-MOST_ADVISED = 10
 """Above it a release warns: e^20 is half a billion."""
+
+MOST_ADVISED = 10
+"""No advice names a larger epsilon."""
 
 LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""

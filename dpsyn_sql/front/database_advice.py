@@ -29,7 +29,8 @@ def is_of_database(domain: DomainSpec) -> bool:
     Raises:
         DomainError: it cannot be read, or is no YAML.
     """
-    return domain is not None and isinstance(_document(domain), Mapping) and "tables" in _document(domain)
+    document = _document(domain)
+    return isinstance(document, Mapping) and "tables" in document
 
 
 def advise_database(

@@ -1,11 +1,14 @@
 """Where drawn rows depart from the noisy answers by more than noise and sampling explain; public.
 
-Rows are scaled to the noisy total N of the model. In a cell with x of them, d = x - answer has the variance
-sd^2 of the noise, of sampling, and of rounding. Over a table, with a = sqrt(2 / pi) and b = sqrt(1 - 2 / pi):
+Rows are scaled to the noisy total N of the model, where each stands for w units. In a cell with x of them,
+d = x - answer has the variance sd^2 of the noise, of sampling, and of rounding. Over a table, with
+a = sqrt(2 / pi), b = sqrt(1 - 2 / pi), and C the number of all cells that are compared:
 
     moved      E = (sum |d| - a sum sd) / 2 N: the part of the rows that lie in other cells than counted
     clearness  Z = (sum |d| - a sum sd) / (b sqrt(sum sd^2))
-    cell       M = max (|d| - (sqrt(2 ln 2 C) + 1) sd) / N, C the number of all cells that are compared
+    cell       M = max (|d| - (sqrt(2 ln 2 C) + 1) sd - w ln(2 C) / 3) / N
+
+The last part of M is that of Bernstein's inequality for few rows in a cell.
 
 Answers that disagree with each other by more than their noise blame nobody: of such a release nothing is
 gross. docs/decisions/0077 has the limits and what they were chosen from.
@@ -43,6 +46,10 @@ _LEAST_ROWS = 100
 
 GROSS = 0.08
 """E or M from which on a column that is written is wrong, and not written."""
+
+_EVENLY, _FEW = 0.25, 5.0
+# The variance of a number of rows that are laid out evenly, in parts of that of independent rows. Up to the
+# second number of rows it is no less.
 
 _MEAN, _SPREAD = math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi)
 _ROUNDING = 1 / 12
@@ -155,12 +162,13 @@ def _departure(
     rows = _counted(answer, drawn, answer.values.shape) * scale
     found = projected(rows) if answer.residual else rows
     expected = np.maximum(rows, 0.0 if answer.residual else answer.values)
-    deviations = np.sqrt(answer.sigma**2 + drawn.grain * scale * expected + _ROUNDING)
+    row = drawn.row * scale
+    deviations = np.sqrt(answer.sigma**2 + row**2 * _sampled(expected / row, drawn) + _ROUNDING)
     off = np.abs(found - answer.values)
     beyond = float(off.sum() - _MEAN * deviations.sum())
     clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
     moved = beyond / (2 * total) if clear > CLEAR else 0.0
-    single = (off - bound * deviations) / total
+    single = (off - bound * deviations - row * (bound - 1) ** 2 / 6) / total
     cell, alone, (most_cell, most_moved) = float(single.max()), len(answer.attrs) == 1, answer.limits
     if cell <= most_cell and moved <= most_moved:
         return None
@@ -175,6 +183,13 @@ def _departure(
         float(answer.sigma.flat[worst]) / total,
         alone and not answer.look and max(moved, cell) > GROSS,
     )
+
+
+def _sampled(number: FloatArray, drawn: DrawnRows) -> FloatArray:
+    """The variance of numbers of rows, in cells where so many are expected."""
+    if not drawn.evenly:
+        return number
+    return np.asarray(np.maximum(_EVENLY * number, np.minimum(number, _FEW)))
 
 
 def _counted(answer: _Counts, drawn: DrawnRows, shape: tuple[int, ...]) -> FloatArray:

@@ -812,8 +812,12 @@ EXAMPLES = {
         }
     },
     "write/drawn": {
-        "": {"staged": STAGED, "listed": None, "columns": [F("a0"), F("a1")], "ordered": False},
-        "some": {"staged": STAGED, "listed": F("listed"), "columns": [F("a0"), F("a1")], "ordered": True},
+        name: {"staged": STAGED, "columns": [F("a0"), F("a1")], "listed": None, "condition": None, **options}
+        for name, options in {
+            "": {"ordered": False},
+            "some": {"listed": F("listed"), "ordered": True},
+            "part": {"condition": F("s.a0 < 5"), "ordered": False},
+        }.items()
     },
     "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
     "write/trim": {"": {"staged": STAGED, "first": 0, "rows": 5}},

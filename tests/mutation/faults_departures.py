@@ -91,9 +91,29 @@ FAULTS = (
         FIGURES,
         (
             CHECK,
-            "answer.sigma**2 + drawn.grain * scale * expected + _ROUNDING",
+            "answer.sigma**2 + row**2 * _sampled(expected / row, drawn) + _ROUNDING",
             "answer.sigma**2 + _ROUNDING",
         ),
+    ),
+    fault(
+        "few rows are taken to be laid out as evenly as many",
+        f"{UNIT}::test_chance_moves_few_rows_of_many_codes_and_nobody_is_blamed[400-200-True]",
+        (CHECK, "np.minimum(number, _FEW)", "0.0"),
+    ),
+    fault(
+        "rows that conditions changed are not compared",
+        "tests/unit/test_drawn.py::test_rows_that_were_changed_are_chosen_as_often_as_others",
+        (
+            "dpsyn_sql/rows/write/drawn.py",
+            "bits = f\"hash(xor(CAST(s.{ident('row')} AS UBIGINT), "
+            "hash({string_literal(f'compared|{seed}')}))) >> 32\"",
+            "bits = f\"s.{ident('row')} * {2**32 // 10_000}\"",
+        ),
+    ),
+    fault(
+        "rows of a unit that is gone are those of the next one",
+        "tests/unit/test_drawn.py::test_units_are_not_compared_where_their_rows_cannot_be_told",
+        ("dpsyn_sql/rows/write/drawn.py", "any(codes.size for codes in", "any(codes.size < 0 for codes in"),
     ),
     fault(
         "rows are blamed for answers that contradict each other",

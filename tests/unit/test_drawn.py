@@ -2,9 +2,54 @@
 
 from types import SimpleNamespace
 
+import duckdb
 import numpy as np
+import pytest
 
-from dpsyn_sql.rows.write.drawn import table_codes
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.rows.write import drawn
+from dpsyn_sql.rows.write.drawn import staged_codes, staged_families, table_codes
+from dpsyn_sql.sqltext.fragments import Fragment
+
+
+@pytest.fixture
+def staged():
+    """Ten thousand staged rows; a third of them was changed, and has other numbers."""
+    con = duckdb.connect()
+    con.execute(
+        "CREATE TABLE staged AS SELECT CASE WHEN i % 3 = 0 THEN i + 2::BIGINT ** 34 ELSE i END::BIGINT AS row, "
+        "(i % 3)::UTINYINT AS a0 FROM range(10000) AS t(i)"
+    )
+    yield DuckDBEngine(con)
+    con.close()
+
+
+def test_rows_that_were_changed_are_chosen_as_often_as_others(staged, monkeypatch):
+    whole = staged_codes(staged, Fragment("staged"), ["a"], 10_000, 1, laid_out=True)
+    assert whole.evenly and np.bincount(whole.columns["a"]).tolist() == [3334, 3333, 3333]
+    monkeypatch.setattr(drawn, "MOST_ROWS", 4_000)
+    part = staged_codes(staged, Fragment("staged"), ["a"], 10_000, 1, laid_out=True)
+    counts = np.bincount(part.columns["a"])
+    assert not part.evenly and part.weights.size == pytest.approx(4_000, abs=250)
+    assert counts / counts.sum() == pytest.approx([1 / 3] * 3, abs=0.04)
+
+
+def test_units_are_not_compared_where_their_rows_cannot_be_told(staged, monkeypatch):
+    """Conditions have left out units of a large table: numbers of rows do not tell where the next one begins."""
+    families = SimpleNamespace(
+        domain=SimpleNamespace(names=("a",)),
+        written=1,
+        size="",
+        table="",
+        previous=(),
+        place="",
+        differing="",
+    )
+    monkeypatch.setattr(drawn, "MOST_ROWS", 4_000)
+    assert staged_families(staged, Fragment("staged"), families, np.array([0, 5_000]), 1) is None
+    staged.execute(Fragment("UPDATE staged SET row = row % (2::BIGINT ** 34)::BIGINT"), step="renumbering")
+    found = staged_families(staged, Fragment("staged"), families, np.array([0, 5_000]), 1)
+    assert found is not None and found.columns["a"].size == 4_000
 
 
 def test_what_a_row_keeps_of_the_rows_above_is_its_own_code():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -14,14 +15,11 @@ from dpsyn_sql.rows.sample.hidden import with_hidden
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.render import render
 
 MOST_ROWS, _MOST_CODES = 1_000_000, 60_000_000
 """Rows that are compared at most; of wide tables so many codes."""
-
-_LOW_VARIANCE = 0.25
-# The variance of a count of rows that are laid out evenly, in parts of that of independent rows.
 
 _CHOSEN = 2**42
 # The stream of random numbers that chooses rows; those of rows are below.
@@ -31,12 +29,14 @@ _STEP = "comparing sampled rows with the answers"
 
 @dataclass(frozen=True, slots=True)
 class DrawnRows:
-    """``columns``: codes (n,) by attribute. ``weights`` (float64, n): of each row, in units. ``grain``: the
-    variance of the weight in a cell is so many times that weight, because rows are a sample."""
+    """``columns``: codes (n,) by attribute. ``weights`` (float64, n): of each row, in units. ``row``: the
+    units of one row, for the variance of the weight in a cell. ``evenly``: rows are laid out with low
+    variance, not drawn one by one."""
 
     columns: Mapping[str, Codes]
     weights: FloatArray
-    grain: float
+    row: float = 1.0
+    evenly: bool = False
 
 
 def staged_codes(
@@ -52,12 +52,17 @@ def staged_codes(
         seed: not negative; chooses rows of a table of more than are compared.
         laid_out: the rows have low variance, and are not independent.
     """
-    most, chosen = _most(names), None
-    if rows > most:
-        chosen = np.unique(generator_of(seed, _CHOSEN).integers(0, rows, most))
-    columns = _fetched(engine, staged, names, chosen, ordered=False)
+    part = min(1.0, _most(names) / max(rows, 1))
+    columns = _fetched(engine, staged, names, condition=None if part == 1 else _chosen(part, seed))
     number = len(next(iter(columns.values()))) if columns else 0
-    return DrawnRows(columns, np.ones(number), _LOW_VARIANCE if laid_out and chosen is None else 1.0)
+    return DrawnRows(columns, np.ones(number), evenly=laid_out and part == 1)
+
+
+def _chosen(part: float, seed: int) -> Fragment:
+    """Whether a row is one of those that are compared. Its number alone does not tell: conditions give rows
+    that they change other numbers, and parts of a large table begin anew."""
+    bits = f"hash(xor(CAST(s.{ident('row')} AS UBIGINT), hash({string_literal(f'compared|{seed}')}))) >> 32"
+    return Fragment(f"{bits} < {math.ceil(part * 2**32)}")
 
 
 def staged_families(
@@ -77,12 +82,13 @@ def staged_families(
         units = np.sort(order[np.cumsum(rows[order]) <= _most(names)])
         rows = rows[units]
         chosen = np.repeat(starts[units] - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
+        beyond = Fragment(f"s.{ident('row')} >= {int(sizes @ np.arange(1, sizes.size + 1))}")
+        if any(codes.size for codes in _fetched(engine, staged, names[:1], condition=beyond).values()):
+            return None
     columns = _fetched(engine, staged, names, chosen, ordered=True)
     owners = np.repeat(np.arange(rows.size), rows)
-    if any(codes.size != owners.size for codes in columns.values()):
-        return None
     found, weights = with_hidden(families, columns, owners)
-    return DrawnRows(found, weights, 1.0 if part else _grain(weights))
+    return DrawnRows(found, weights, 1.0 if part else _row(weights), evenly=not part)
 
 
 def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = None) -> DrawnRows:
@@ -98,7 +104,7 @@ def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = 
         found = {name: codes[rows.parent] for name, codes in above.items()} | found
     elif rows.above is not None:
         found |= {one.name: rows.column(one.name) for one in families.above}
-    drawn = DrawnRows(found, rows.weights, _grain(rows.weights))
+    drawn = DrawnRows(found, rows.weights, _row(rows.weights), evenly=True)
     most = _most(tuple(found))
     if rows.total <= most:
         return drawn
@@ -111,14 +117,20 @@ def _most(names: Sequence[str]) -> int:
     return min(MOST_ROWS, max(_MOST_CODES // max(len(names), 1), 1))
 
 
-def _grain(weights: FloatArray) -> float:
-    return _LOW_VARIANCE * float(weights @ weights) / max(float(weights.sum()), 1e-9)
+def _row(weights: FloatArray) -> float:
+    return float(weights @ weights) / max(float(weights.sum()), 1e-9)
 
 
 def _fetched(
-    engine: Engine, staged: Fragment, names: Sequence[str], chosen: IntArray | None, *, ordered: bool
+    engine: Engine,
+    staged: Fragment,
+    names: Sequence[str],
+    chosen: IntArray | None = None,
+    condition: Fragment | None = None,
+    *,
+    ordered: bool = False,
 ) -> dict[str, Codes]:
-    """Codes of all rows, or of those of the chosen numbers, by attribute."""
+    """Codes of all rows, of those of the chosen numbers, or of those that meet a condition, by attribute."""
     if not names:
         return {}
     columns, listed = [Fragment(f"a{place}") for place in range(len(names))], None
@@ -126,7 +138,9 @@ def _fetched(
         listed = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
         engine.execute(render("write/listed", table=listed), step=_STEP)
         engine.load(listed, {"row": chosen, "donor": chosen}, step=_STEP)
-    query = render("write/drawn", staged=staged, listed=listed, columns=columns, ordered=ordered)
+    query = render(
+        "write/drawn", staged=staged, listed=listed, condition=condition, columns=columns, ordered=ordered
+    )
     found = engine.fetch(query, step=_STEP)
     if listed is not None:
         engine.execute(render("sample/drop", table=listed), step=_STEP)

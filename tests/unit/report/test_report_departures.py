@@ -25,10 +25,10 @@ def table(*attrs, values, **options):
     return NoisyMarginal(attrs, np.array(values), SIGMA, **options)
 
 
-def rows(counts, grain=EVENLY):
+def rows(counts):
     """Rows with these counts of (a, b)."""
     a, b = (np.repeat(one.ravel(), np.ravel(counts)).astype(np.uint8) for one in np.indices((4, 2)))
-    return DrawnRows({"a": a, "b": b}, np.ones(a.size), grain)
+    return DrawnRows({"a": a, "b": b}, np.ones(a.size), evenly=True)
 
 
 def made(*answers, never=(), measured=None, written=("a", "b"), weight=1, looks=()):
@@ -65,7 +65,7 @@ def test_the_figures_are_those_of_the_formulas():
     x, y = np.array([2_000, 3_000, 2_500, 2_500]), 2_500
     sd = np.sqrt(SIGMA**2 + EVENLY * np.maximum(x, y) + 1 / 12)
     part = (np.abs(x - y).sum() - sqrt(2 / pi) * sd.sum()) / (2 * ROWS)
-    cell = ((np.abs(x - y) - (sqrt(2 * log(8)) + 1) * sd) / ROWS).max()
+    cell = ((np.abs(x - y) - (sqrt(2 * log(8)) + 1) * sd - log(8) / 3) / ROWS).max()
     assert found.moved == pytest.approx(max(part, cell), rel=1e-9) and not found.gross
     assert (found.rows, found.counted, found.error) == (pytest.approx(0.2), 0.25, SIGMA / ROWS)
     assert found.text.startswith(
@@ -85,14 +85,41 @@ def test_many_small_differences_are_told_if_they_are_clear():
     """Cells of sd 25 that are off by 75 each do not stand out alone, and 16 of them together do."""
     wide = attribute("a", 16)
     counts = np.full(16, 600)
-    drawn = DrawnRows({"a": np.repeat(np.arange(16), counts + np.tile([75, -75], 8))}, np.ones(9_600), EVENLY)
+    drawn = DrawnRows(
+        {"a": np.repeat(np.arange(16), counts + np.tile([75, -75], 8))}, np.ones(9_600), evenly=True
+    )
     given = made(table("a", values=counts))
     given.model = SimpleNamespace(total=9_600.0, domain=Domain((wide, B)))
     (found,) = departures(given, drawn, pairs=False)
     sd = np.sqrt(SIGMA**2 + EVENLY * np.maximum(counts, counts + np.tile([75, -75], 8)) + 1 / 12)
     assert found.moved == pytest.approx((16 * 75 - sqrt(2 / pi) * sd.sum()) / 19_200)
-    few = replace(drawn, grain=16.0)  # as if of few rows: sampling explains it
+    few = replace(drawn, row=64.0)  # as if of few rows: sampling explains it
     assert departures(given, few, pairs=False) == ()
+
+
+@pytest.mark.parametrize("evenly", [True, False])
+@pytest.mark.parametrize(("codes", "number"), [(400, 200), (300, 150), (1_000, 500), (400, 1_000), (30, 120)])
+def test_chance_moves_few_rows_of_many_codes_and_nobody_is_blamed(codes, number, evenly):
+    """A hundred outputs of few rows, drawn one by one from a model of many: no column of them departs."""
+    many = given_of(codes, 100_000)
+    generator = np.random.default_rng(number)
+    for _ in range(100):
+        drawn = DrawnRows({"a": generator.integers(0, codes, number)}, np.ones(number), evenly=evenly)
+        assert departures(many, drawn, pairs=False) == ()
+
+
+def test_few_rows_of_another_column_are_told():
+    """Of 1,000 rows half have one of 100 codes that a hundredth of the rows was counted to have."""
+    drawn = DrawnRows({"a": np.repeat([0, *range(100)], [500, *[5] * 100])}, np.ones(1_000), evenly=True)
+    (found,) = departures(given_of(100, ROWS), drawn, pairs=False)
+    assert found.gross and found.moved == pytest.approx(0.45, abs=0.05)
+
+
+def given_of(codes, total):
+    """A release of one column of so many codes, all of which were counted alike often."""
+    given = made(table("a", values=np.full(codes, total // codes)))
+    given.model = SimpleNamespace(total=float(total), domain=Domain((attribute("a", codes), B)))
+    return given
 
 
 def test_a_pair_that_was_ignored_is_told_of_methods_that_keep_pairs():
