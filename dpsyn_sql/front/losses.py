@@ -47,6 +47,13 @@ def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[D
     return found
 
 
+def _stated_of_text(design: Design, fitted: FittedRelease) -> frozenset[str]:
+    """The columns of a text file whose types are not learnt."""
+    if not design.source.relation.read_as_text:
+        return frozenset()
+    return frozenset(fitted.shape.domain.names).difference(fitted.types)
+
+
 def lost_of(
     design: Design, fitted: FittedRelease, found: tuple[Departure, ...], replaced: float = 0.0
 ) -> tuple[dict[str, Any], Doubts]:
@@ -70,7 +77,7 @@ def lost_of(
         departures=found,
         beyond=fitted.beyond,
         seen=design.method.visible(fitted.plan),
-        csv=design.source.relation.kind == "csv",
+        texts=_stated_of_text(design, fitted),
     )
     verdicts = judged(fitted, losses, terms)
     told = doubts(fitted, verdicts, larger=terms.larger, replaced=replaced)

@@ -52,7 +52,13 @@ class Complaint:
 
 
 def complaint_of(
-    column: ColumnLosses, *, named: bool, units: str, total: float, larger: bool = True
+    column: ColumnLosses,
+    *,
+    named: bool,
+    units: str,
+    total: float,
+    larger: bool = True,
+    text: bool = False,
 ) -> Complaint | None:
     """The worst of a column: what else there is has the same cause.
 
@@ -62,14 +68,15 @@ def complaint_of(
         units: what a threshold counts, in words: ``"rows"``, or the values of the privacy unit's column.
         total: noisy number of rows.
         larger: whether a larger epsilon can be advised.
+        text: whether it is text of a file that is read as the type that its owner stated.
     """
     found = [
         _nothing_found(column, units),
         _outside(column, units, larger),
         _one_category(column, total, larger),
-        *_clipped(column),
+        *_clipped(column, text=text),
         _cut_short(column, larger),
-        _crowded(column, larger),
+        _crowded(column, larger, text=text),
         _faint(column, named, total, larger),
     ]
     return next((one for one in found if one), None)
@@ -177,14 +184,14 @@ def _one_category(column: ColumnLosses, total: float, larger: bool = True) -> Co
     )
 
 
-def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
+def _clipped(column: ColumnLosses, *, text: bool) -> Iterator[Complaint]:
     """End bins that hold far more than those near them: values beyond the bounds are in them.
 
     Zero is a bound of its own accord, where many rows can lie.
     """
     attribute = column.attribute
     if attribute.regular == 1 and attribute.fill:
-        yield from _all_at_a_bound(column)
+        yield from _all_at_a_bound(column, text=text)
         return
     several = several_values(attribute) if column.ends else []
     if len(several) < _FEW:
@@ -217,11 +224,11 @@ def _clipped(column: ColumnLosses) -> Iterator[Complaint]:
                 if several[end]
                 else f"If so many are not {value} in the source, declare {wider}."
             )
-            + (unread(attribute) if null else ""),
+            + (unread(attribute) if null and text else ""),
         )
 
 
-def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
+def _all_at_a_bound(column: ColumnLosses, *, text: bool) -> Iterator[Complaint]:
     """The one value that was learnt is a stated bound: rows beyond it count there."""
     cuts, attribute = column.attribute.fill[0], column.attribute
     if column.null is not None and _exceeds(column.null, NEARLY_ALL):
@@ -233,12 +240,12 @@ def _all_at_a_bound(column: ColumnLosses) -> Iterator[Complaint]:
             1.0,
             f"Every row of {column.name!r} is at its {side} bound {edge_words(cuts[0])}, where every value "
             f"{beyond} it is counted. If that is not so in the source, the bounds do not fit: declare wider "
-            f"bounds.{unread(attribute) if attribute.fallback_code == 0 else ''}",
+            f"bounds.{unread(attribute) if text and attribute.fallback_code == 0 else ''}",
         )
 
 
 def unread_text(column: ColumnLosses) -> Complaint | None:
-    """Of a text file whose owner says that a column holds numbers or times: hardly one can be read."""
+    """Of a text file whose owner says that this column holds numbers or times: hardly one can be read."""
     null = column.null
     if column.attribute.kind == "categorical" or null is None or null.share <= NEARLY_ALL:
         return None
@@ -277,7 +284,7 @@ def _alone(column: ColumnLosses, code: int) -> bool:
     return all(share.share <= CLEAR * share.error for share in others)
 
 
-def _crowded(column: ColumnLosses, larger: bool) -> Complaint | None:
+def _crowded(column: ColumnLosses, larger: bool, *, text: bool) -> Complaint | None:
     """One bin of several values that holds most rows, unless an end bin of clipped values is told."""
     attribute = column.attribute
     if attribute.kind == "categorical" or not column.shares:
@@ -289,7 +296,7 @@ def _crowded(column: ColumnLosses, larger: bool) -> Complaint | None:
             first = place == 0 == attribute.fallback_code and attribute.regular > 1 and column.clips[0]
             cure = (
                 f"NULL is counted there, too.{unread(attribute)}"
-                if first and share.share > NEARLY_ALL
+                if text and first and share.share > NEARLY_ALL
                 else _cure_of_crowds(column, larger)
             )
             return Complaint(

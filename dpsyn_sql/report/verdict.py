@@ -71,7 +71,7 @@ class Terms:
     asks for no pairs, as its user chose. ``departures``: of the rows from the answers, the worst first.
     ``beyond``: of columns of one value or none the part of the units that may have another one, where
     discovery counted them. ``seen``: the rows that a dependence must move to be seen, where all pairs were
-    looked at. ``csv``: the source is text, of which what cannot be read is NULL.
+    looked at. ``texts``: columns of text whose owner stated another type; what cannot be read is NULL.
     """
 
     epsilon: float
@@ -82,7 +82,7 @@ class Terms:
     departures: Sequence[Departure] = ()
     beyond: Mapping[str, float] = field(default_factory=dict)
     seen: float | None = None
-    csv: bool = False
+    texts: Collection[str] = ()
 
     @property
     def larger(self) -> bool:
@@ -125,11 +125,11 @@ def _unknown(column: ColumnLosses) -> Verdict:
 
 
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
-    named = column.name in terms.named
-    complaint = unread_text(column) if terms.csv else None
+    named, text = column.name in terms.named, column.name in terms.texts
+    complaint = unread_text(column) if text else None
     constant = complaint is None and _is_constant(column, terms)
     complaint = complaint or complaint_of(
-        column, named=named, units=terms.units, total=losses.total, larger=terms.larger
+        column, named=named, units=terms.units, total=losses.total, larger=terms.larger, text=text
     )
     if constant:
         found = Verdict()

@@ -152,3 +152,14 @@ def test_a_declared_date_that_no_text_is_names_the_cause(tmp_path, stated):
     )
     assert told in made.summary()
     assert any(told in note for note in made.notes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_learnt_type_is_not_to_blame_for_missing_values(tmp_path):
+    source = tmp_path / "sums.csv"
+    source.write_text(
+        "amount,n\n" + "".join(f"{i % 90 if i % 40 == 0 else ''},{i % 5}\n" for i in range(4000))
+    )
+    made = dpsyn_sql.release(None, str(source), into=str(tmp_path / "copy.parquet"), epsilon=10)
+    (own,) = (one for one in made.facts["losses"]["columns"] if one["name"] == "amount")
+    assert own["verdict"] == "good" and "CSV" not in made.summary()

@@ -349,7 +349,7 @@ FAULTS = (
         "dates of a text file that cannot be read are a column of NULL",
         "tests/unit/report/test_report_verdict.py"
         "::test_dates_of_a_text_file_that_cannot_be_read_are_the_cause[1.0]",
-        ("dpsyn_sql/report/verdict.py", "unread_text(column) if terms.csv else None", "None"),
+        ("dpsyn_sql/report/verdict.py", "unread_text(column) if text else None", "None"),
     ),
     fault(
         "beginnings of rows beyond other labels are the same question",

@@ -163,14 +163,16 @@ def test_dates_of_a_text_file_that_cannot_be_read_are_the_cause(epsilon):
     """Of a database all of them are NULL, and are known to be."""
     nulls = replace(DAYS, nullable=True)
     told = "convert it in a query, try_strptime(x, '%d/%m/%Y')."
-    text, *_ = verdict(nulls, [0.0, 0.0, 1.0], 1.0, epsilon=epsilon, csv=True)
+    text, *_ = verdict(nulls, [0.0, 0.0, 1.0], 1.0, epsilon=epsilon, texts=["d"])
     assert text.grade == "rough" and text.why.startswith("Hardly any row of 'd' has a value. Of a CSV file")
     assert text.why.endswith(told) and "psilon" not in text.why
     table, *_ = verdict(nulls, [0.0, 0.0, 1.0], 1.0, epsilon=epsilon)
     assert table.grade == "good"
-    strict, *_ = verdict(DAYS, [1.0, 0.0], 1.0, epsilon=epsilon, csv=True)
+    strict, *_ = verdict(DAYS, [1.0, 0.0], 1.0, epsilon=epsilon, texts=["d"])
     assert strict.grade == "rough" and "NULL is counted there, too." in strict.why
     assert strict.why.endswith(told) and "psilon" not in strict.why
+    other, *_ = verdict(DAYS, [1.0, 0.0], 1.0, epsilon=epsilon)
+    assert other.grade == "rough" and "CSV" not in other.why
 
 
 def test_what_is_known_to_be_constant_or_null_is_good():
