@@ -293,17 +293,15 @@ def _crowded(column: ColumnLosses, larger: bool, *, text: bool) -> Complaint | N
     for place, several in enumerate(several_values(attribute)):
         share = column.shares[place]
         if several and _exceeds(share, MOST_OF_ALL if share.label in wide else _CROWDED):
-            first = place == 0 == attribute.fallback_code and attribute.regular > 1 and column.clips[0]
-            cure = (
-                f"NULL is counted there, too.{unread(attribute)}"
-                if text and first and share.share > NEARLY_ALL
-                else _cure_of_crowds(column, larger)
-            )
+            cures = [_cure_of_crowds(column, larger)]
+            if text and place == 0 == attribute.fallback_code and share.share > NEARLY_ALL:
+                known = attribute.regular > 1 and column.clips[0]  # noise does not hide the other ranges
+                cures = [*cures[known:], f"NULL is counted there, too.{unread(attribute)}"]
             return Complaint(
                 2,
                 share.share,
                 f"{_share(share)} of the rows are in the one range {share.words} of "
-                f"{column.name!r}: where in it they lie is lost. {cure}",
+                f"{column.name!r}: where in it they lie is lost. {' '.join(cures)}",
             )
     return None
 

@@ -9,7 +9,8 @@ DRAWN = 20
 
 
 def chosen(faults, words):
-    """The faults of changed files, and ``DRAWN`` of the others, in the order of ``faults``.
+    """The faults of changed files and those that a changed test kills, and ``DRAWN`` of the others, in the
+    order of ``faults``.
 
     Every process of pytest-xdist chooses the same.
     """
@@ -19,7 +20,8 @@ def chosen(faults, words):
     changed = set(files)
 
     def touched(fault):
-        return any(file in changed for file, _, _ in fault.edits)
+        files = (fault.killed_by.partition("::")[0], *(file for file, _, _ in fault.edits))
+        return not changed.isdisjoint(files)
 
     others = [fault.name for fault in faults if not touched(fault)]
     drawn = set(random.Random(seed).sample(others, min(DRAWN, len(others))))

@@ -44,6 +44,10 @@ def test_a_run_plants_the_faults_of_changed_files_and_some_drawn_at_random():
     assert all(one in taken for one in touched)
     assert len(taken) == len(touched) + DRAWN
     assert taken == chosen(FAULTS, f"7 {changed}") != chosen(FAULTS, f"8 {changed}")
+    test = fault.killed_by.partition("::")[0]
+    killed = [one for one in FAULTS if one.killed_by.startswith(f"{test}::")]
+    taken = chosen(FAULTS, f"7 {test}")
+    assert len(taken) == len(killed) + DRAWN and all(one in taken for one in killed)
 
 
 def selected(items):
