@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Derived, Shape
-from dpsyn_sql.rows.decode.output import impossible_rows, number_column
+from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
 from dpsyn_sql.rows.sample.rounds import APART
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -35,10 +35,12 @@ _MOST_ALONE = 4
 # Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
 
 
-def again_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
-    """Give the staged rows that meet a condition other values within their codes; ``first`` as of
-    ``impossible_rows``."""
-    _, impossible = impossible_rows(shape, staged, first, seed)
+def again_statement(
+    shape: Shape, staged: Fragment, first: int | Fragment, seed: int, kept: Kept | None = None
+) -> Fragment:
+    """Give the staged rows that meet a condition other values within their codes; ``first`` and ``kept`` as
+    of ``impossible_rows``."""
+    _, impossible = impossible_rows(shape, staged, first, seed, kept)
     number = number_column(shape)
     return render("write/again", staged=staged, number=number, step=STEP, impossible=impossible)
 
