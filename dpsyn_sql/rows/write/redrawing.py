@@ -11,6 +11,7 @@ Random bits of a row come from its number. So other values are another number: `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dpsyn_sql.domain.attributes import Attribute
@@ -30,6 +31,9 @@ probability .992."""
 
 AFTER = 3
 """The same for codes of another row, whose own values are possible."""
+
+_WORD = re.compile(r"""'(?:[^']|'')*'|"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^\W\d][\w$]*)""")
+# A text, which names nothing, or an identifier.
 
 _MOST_ALONE = 4
 # Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
@@ -107,8 +111,12 @@ def _named(shape: Shape, attribute: Attribute) -> bool:
 
 
 def _names(text: str, column: str) -> bool:
-    """Whether the text, as it was printed, may name a column: more than it names is no harm."""
-    return ident(column).lower() in text.lower() or column.lower() in text.lower()
+    """Whether an identifier of the text, as it was printed, is that of a column; a function or a type that is
+    called so is no harm."""
+    return any(
+        (found["plain"] or (found["quoted"] or "").replace('""', '"')).lower() == column.lower()
+        for found in _WORD.finditer(text)
+    )
 
 
 def replaced_rows(engine: Engine, staged: Fragment, rows: int, part: int) -> int:
