@@ -410,9 +410,17 @@ def _staged(
         np.zeros(given.rows.size, np.int64),
         np.arange(given.rows.size),
     )
+    known, kept = len(persons.numbers), None
+    if output.shape.never:
+        parents = np.flatnonzero(given.rows)  # of the rows as they are staged
+        rows_kept, staying = np.flatnonzero(parents < known), temporary("staying")
+        number_rows(engine, staying, rows_kept, persons.numbers[parents[rows_kept]])
+        past = _output_before(job, job.shape).constant
+        kept = output.kept(engine, table, staying, past, job.shape.per_unit)
     with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
-        made = stage_table(engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above)
-    known = len(persons.numbers)
+        made = stage_table(
+            engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above, kept=kept
+        )
     new = made.parent >= known
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]

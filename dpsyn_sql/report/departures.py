@@ -61,7 +61,8 @@ _DISAGREE = 3.0  # deviations beyond the largest that many cells have
 class Departure:
     """Of a table of answers over ``attrs``. ``moved``: the part of the rows that are not where they were
     counted. ``place``: the code or cell that is off most, in words, with its shares in the ``rows`` and as
-    ``counted``, and the ``error`` of the latter. ``gross``: no such rows should be written."""
+    ``counted``, and the ``error`` of the latter. ``gross``: no such rows should be written.
+    ``conditions``: there are some, which move rows on purpose."""
 
     attrs: tuple[str, ...]
     moved: float
@@ -70,20 +71,24 @@ class Departure:
     counted: float
     error: float
     gross: bool
+    conditions: bool = False
 
     @property
     def text(self) -> str:
         """What is wrong, in a sentence or two."""
         names = " and ".join(map(repr, self.attrs))
+        cause = "Neither noise nor sampling explains it."
+        if self.conditions:
+            cause = "Conditions of never: or CHECK may be why."
         if len(self.attrs) > 1:
             return (
                 f"{self.moved:.0%} of the rows have other values of {names} together than was counted. "
-                "Neither noise nor sampling explains it."
+                f"{cause}"
             )
         return (
             f"{self.moved:.1%} of the rows have another value of {names} than was counted: {self.place} has "
             f"{self.rows:.1%} of them, and was counted as {self.counted:.1%} ± {100 * self.error:.1f}. "
-            "Neither noise nor sampling explains it."
+            f"{cause}"
         )
 
 
@@ -116,7 +121,11 @@ def departures(
         columns and not made.shape.never and any(one.gross for one in found.values()) and agree(made, bound)
     )
     written = made.shape.domain.names
-    told = (replace(one, gross=blamed and one.gross and one.attrs[0] in written) for one in found.values())
+    moving = bool(made.shape.never)
+    told = (
+        replace(one, gross=blamed and one.gross and one.attrs[0] in written, conditions=moving)
+        for one in found.values()
+    )
     return tuple(sorted(told, key=lambda one: -one.moved))
 
 

@@ -144,6 +144,31 @@ def test_who_stays_keeps_what_is_of_one_value_per_person(path):
     assert follows > 0.95 and derived and 0.05 < known < 0.15 and years > 40
 
 
+def test_no_row_meets_a_condition_of_what_its_person_keeps(path):
+    """Years of one bin, of whom one is kept: without a look at it, one person in ten is hired as a child. Few
+    persons leave for it."""
+    with duckdb.connect(path) as con:
+        con.execute(
+            "CREATE TABLE born AS SELECT who, day, (1940 + hash(who, 7) % 60)::INTEGER AS born, "
+            "(born + 20 + (month(day) + hash(who, 9) % 9) % 10)::INTEGER AS hired, "
+            "hired - born AS age FROM t"
+        )
+    years = {"type": "numeric", "lower": 1940, "upper": 1999, "bins": 6, "per_unit": True}
+    hired = {"type": "numeric", "lower": 1960, "upper": 2030, "bins": 7}
+    age = {"derived": "hired - born"}
+    domain = {"columns": {"born": years, "hired": hired, "age": age}, "never": ["age < 20"]}
+    for period in (1, 2, 3):
+        panel(path, replace(asked(period, domain=domain), source="born"))
+    with duckdb.connect(path) as con:
+        for month in MONTHS[:3]:
+            number, children = con.execute(
+                f"SELECT count(*), count(*) FILTER (hired < born + 20) FROM out WHERE day = '{month}'"
+            ).fetchone()
+            assert number > 650 and children == 0
+        births = con.execute("SELECT max(n) FROM (SELECT count(DISTINCT born) AS n FROM out GROUP BY who)")
+        assert births.fetchone()[0] == 1
+
+
 def test_all_periods_cost_the_budget_and_no_more(path):
     whole = Budget.of_release(30.0, 1e-9)
     for period in (1, 2, 3):

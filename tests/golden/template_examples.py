@@ -793,6 +793,17 @@ EXAMPLES = {
     "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": [*possible_statements(NEVER, STAGED, 7, 9)][-1][0]},
+    "write/panel_kept": {
+        "": {
+            "table": F("kept"),
+            "numbered": F("numbered"),
+            "past": F("(SELECT * FROM d.t WHERE day = 1)"),
+            "own": F("encode(CAST(n.person + 1 AS VARCHAR))"),
+            "id": F("encode(CAST(earlier.who AS VARCHAR))"),
+            "kept": [F("earlier.born AS kept0"), F("earlier.sex AS kept1")],
+        }
+    },
+    "write/panel_looked": {"": {"staged": STAGED, "table": F("kept"), "kept": [F("kept0"), F("kept1")]}},
     "write/again": {"": next(possible_statements(NEVER, STAGED, 7, 9))[0]},
     "write/instead": {"": [*possible_statements(NEVER, STAGED, 7, 9)][12][0]},
     "write/replaced": {"": {"staged": STAGED, "apart": 64, "step": 8, "within": 3, "drawn": 5}},

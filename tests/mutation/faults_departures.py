@@ -82,6 +82,11 @@ FAULTS = (
         ("dpsyn_sql/discovery/looked.py", "first = [least if own == most else own for own in first]", "pass"),
     ),
     fault(
+        "nothing explains what conditions move",
+        f"{UNIT}::test_conditions_may_be_why_columns_go_together_otherwise",
+        (CHECK, "        if self.conditions:", "        if False:"),
+    ),
+    fault(
         "rows that conditions replaced are not told",
         f"{WHOLE}::test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary",
         ("dpsyn_sql/front/publish.py", "found, plan.replaced / max(written, 1))", "found)"),

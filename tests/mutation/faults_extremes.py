@@ -36,6 +36,15 @@ FAULTS = (
         (REDRAWING, "for place in places if attributes[place].nullable]", "for place in places if False]"),
     ),
     fault(
+        "a condition names every column whose name is in its text",
+        f"{OUTPUT}::test_columns_that_a_condition_names_are_whole_identifiers",
+        (
+            REDRAWING,
+            "    return any(\n        (found",
+            "    return column.lower() in text.lower() or any(\n        (found",
+        ),
+    ),
+    fault(
         "rows that meet a condition have no other values within their codes",
         f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
         (REDRAWING, "WITHIN = 12", "WITHIN = 0"),

@@ -13,6 +13,7 @@ RUNNING = "tests/e2e/test_panel_schedules.py"
 
 SAMPLED = "tests/unit/sample/test_sample_families.py::test_what_a_person_keeps_decides_what_follows_from_it"
 KEEPS = "tests/e2e/test_panels.py::test_who_stays_keeps_what_is_of_one_value_per_person"
+NEVER = "tests/e2e/test_panels.py::test_no_row_meets_a_condition_of_what_its_person_keeps"
 
 FAULTS = (
     fault(
@@ -20,9 +21,23 @@ FAULTS = (
         KEEPS,
         (
             "dpsyn_sql/rows/decode/output.py",
-            "            if name in kept:",
-            "            if name not in shape.order:",
+            "CASE WHEN stays THEN {kept[name]}",
+            "CASE WHEN FALSE THEN {kept[name]}",
         ),
+    ),
+    fault(
+        "conditions are checked without what a person keeps",
+        NEVER,
+        (
+            "dpsyn_sql/front/panels.py",
+            "    if output.shape.never:\n        parents",
+            "    if False:\n        parents",
+        ),
+    ),
+    fault(
+        "rows of persons who stay get other values until their codes alone meet no condition",
+        NEVER,
+        ("dpsyn_sql/rows/decode/output.py", "first, bits, kept.columns)", "first, bits)"),
     ),
     fault(
         "what a person keeps is drawn all the same",

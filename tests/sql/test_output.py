@@ -1,5 +1,6 @@
 """What the output's other columns are: keys, unit ids, constants, computed ones; and what no row may be."""
 
+import re
 from decimal import Decimal
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, 
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.publish import publish
-from dpsyn_sql.rows.write.redrawing import replaced_rows
+from dpsyn_sql.rows.write.redrawing import possible_statements, replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
@@ -209,6 +210,28 @@ def with_an_end(engine, never, rows=4000):
     publish(engine, Table(), shape, STAGED, 3)
     engine._connection.execute(f"DROP TABLE {STAGED}")
     return engine._connection.execute("SELECT a, b, c FROM result").df(), replaced
+
+
+NAMED = ("a", "e", "if", "amount", 'say "a"', "Größe")
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ("amount < 1", ["amount"]),
+        ("e < AMOUNT", ["e", "amount"]),
+        ('"say ""a""" = 2 OR größe = length(\'e a "if" it\'\'s a\')', ['say "a"', "Größe"]),
+        ('"if" = 1 AND CASE WHEN made > 1 THEN TRUE ELSE FALSE END', ["if", "amount"]),
+    ],
+)
+def test_columns_that_a_condition_names_are_whole_identifiers(engine, condition, named):
+    """Only these take codes of other rows; ``made`` is computed from amount."""
+    columns = [Attribute(name, "INTEGER", "categorical", labels=(0, 1, 2)) for name in NAMED]
+    made = Derived("made", "INTEGER", "amount + 1")
+    shape = checked(engine, roles=(made,), never=[condition], measured=columns)
+    texts = "".join(text for text, _ in possible_statements(shape, STAGED, 0, 3))
+    found = {int(place) for place in re.findall(r"\ba(\d+) = taken", texts)}
+    assert [NAMED[place] for place in sorted(found)] == sorted(named, key=NAMED.index)
 
 
 def test_rows_that_meet_a_condition_are_changed_as_little_as_possible(engine):

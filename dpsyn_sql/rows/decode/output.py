@@ -53,6 +53,20 @@ class Units:
         return sum(self.sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Values that some rows have in place of those of their codes. ``rows``: staged rows, to put after FROM,
+    with the column ``stays``, which says where; ``columns``: the value of each such column of the output."""
+
+    rows: Fragment
+    columns: Mapping[str, Fragment]
+
+
+def _in_place(name: str, value: Fragment, kept: Mapping[str, Fragment]) -> Fragment:
+    """The value of a column, where ``stays`` is true the one that is kept."""
+    return Fragment(f"CASE WHEN stays THEN {kept[name]} ELSE {value} END") if name in kept else value
+
+
 def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
     """The wanted numbers of units; by default every row is its own unit.
 
@@ -130,9 +144,7 @@ def output_statement(
         elif role is not None:
             value = Fragment(f"CAST({tied.values[name]} AS {written_type(role.type)})")
         else:
-            value = measured[name]
-            if name in kept:
-                value = Fragment(f"CASE WHEN stays THEN {kept[name]} ELSE {value} END")
+            value = _in_place(name, measured[name], kept)
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     derived = [role for role in shape.roles if isinstance(role, Derived)]
     computed = {role.name: _derived_column(role) for role in derived}
@@ -151,12 +163,18 @@ def output_statement(
     )
 
 
-def impossible_rows(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> tuple[str, Fragment]:
+def impossible_rows(
+    shape: Shape, staged: Fragment, first: int | Fragment, seed: int, kept: Kept | None = None
+) -> tuple[str, Fragment]:
     """The query of the numbers of staged rows that meet one of ``shape.never``, and the name of its column.
 
     ``first``: only rows from this number on are looked at; of a shape whose rows go together, from this draw.
+    ``kept``: values that are written in place of those of the codes; of the same staged rows.
     """
-    return impossible_query(shape, staged, number_column(shape), first, _bits(shape, seed))
+    looked, bits = number_column(shape), _bits(shape, seed)
+    if kept is None:
+        return impossible_query(shape, staged, looked, first, bits)
+    return impossible_query(shape, kept.rows, looked, first, bits, kept.columns)
 
 
 def impossible_query(
@@ -165,11 +183,14 @@ def impossible_query(
     looked: Fragment,
     first: int | Fragment,
     bits: Callable[[Attribute], Fragment],
+    kept: Mapping[str, Fragment] = MappingProxyType({}),
 ) -> tuple[str, Fragment]:
     """As ``impossible_rows``: only rows are looked at whose column ``looked`` is ``first`` or more; ``bits``
-    are the random bits of a row."""
+    are the random bits of a row, ``kept`` as of ``output_statement``."""
     measured = measured_columns(shape.domain, bits, shape.ticks)
-    columns = [Fragment(f"{value} AS {ident(name)}") for name, value in measured.items()]
+    columns = [
+        Fragment(f"{_in_place(name, value, kept)} AS {ident(name)}") for name, value in measured.items()
+    ]
     constants = [role for role in shape.roles if isinstance(role, Constant)]
     columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
     derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]

@@ -24,7 +24,7 @@ from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.decode.output import beside_codes, impossible_rows
+from dpsyn_sql.rows.decode.output import Kept, beside_codes, impossible_rows
 from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
 from dpsyn_sql.rows.sample.people import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
@@ -103,6 +103,7 @@ def stage_table(
     advance: Callable[[int], None] = lambda rows: None,
     *,
     above: TableRows | None = None,
+    kept: Kept | None = None,
 ) -> TableRows:
     """Load the rows of a table of a tree, of which none meets a condition.
 
@@ -120,6 +121,7 @@ def stage_table(
         seed: of the table (``rows.sample.tree.table_seed``): of its rows and of positions in bins.
         advance: is told the number of rows after each batch.
         above: the rows of the parent table, in the order of ``given``; None for the root.
+        kept: values that will be written in place of those of the codes; conditions are checked with them.
 
     Raises:
         InternalError: the model is of no table of a tree; parents are missing, or the root has some.
@@ -132,7 +134,7 @@ def stage_table(
     people = sampler.people(units, seed, given)
     own = sampler.families.domain.attributes[: sampler.families.drawn]
     codes = np.zeros((people.total, len(own)), code_type(max((one.size for one in own), default=1)))
-    staged = _StagedTable(engine, shape, sampler, people, table, seed, codes, root=above is None)
+    staged = _StagedTable(engine, shape, sampler, people, table, seed, kept, codes=codes, root=above is None)
     lost = staged.all(advance)
     parent, _ = people.owners(np.arange(people.total))
     left = ~np.isin(parent, lost)
@@ -171,6 +173,7 @@ class _Staged:
     people: People
     table: Fragment
     seed: int
+    kept: Kept | None = None
 
     def all(self, advance: Callable[[int], None]) -> IntArray:
         """Stage all rows; the units that are left out."""
@@ -213,7 +216,7 @@ class _Staged:
         for turn in range(WITHIN):
             if not bad.size:
                 break
-            sql = again_statement(self.shape, self.table, turn * STEP, self.seed)
+            sql = again_statement(self.shape, self.table, turn * STEP, self.seed, self.kept)
             self.engine.execute(sql, step=_STEP)
             bad = self._impossible((turn + 1) * STEP)
         for attempt in range(1, ROUNDS + 1):
@@ -230,7 +233,7 @@ class _Staged:
 
     def _impossible(self, first: int) -> IntArray:
         """The numbers of rows, of those from a draw on, that meet a condition; ascending."""
-        name, query = impossible_rows(self.shape, self.table, first, self.seed)
+        name, query = impossible_rows(self.shape, self.table, first, self.seed, self.kept)
         return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
 
     def _again(self, bad: IntArray, attempt: int) -> tuple[IntArray, FamilyRows]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from uuid import uuid4
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dpsyn_sql.domain.shape import Constant, Shape, UnitId
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.rows.decode.output import (
+    Kept,
     capacity,
     constant_expression,
     output_statement,
@@ -27,7 +29,7 @@ from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.words import comment_statements
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
 _MOST = 10**9  # ids of so many persons, in text, have the same number of digits
@@ -141,17 +143,48 @@ class PanelOutput:
             past=None if past is None or not kept else self.rows(past),
             own=self._bytes(self.id("n.person")),
             id=self._bytes(f"earlier.{ident(self.unit.name)}"),
-            kept=[Fragment(f"earlier.{ident(name)} AS kept{place}") for place, name in enumerate(kept)],
+            kept=_earlier(kept),
         )
-        found = {name: Fragment(f"kept{place}") for place, name in enumerate(kept)}
+        found = _places(kept)
         return output_statement(
             self.shape, joined, rows, units_of(None, rows), seed, ids=self.id("person"), kept=found
         )
+
+    def kept(
+        self, engine: Engine, staged: Fragment, numbered: Fragment, past: Constant, shared: Collection[str]
+    ) -> Kept | None:
+        """What persons of the period before, ``past``, keep in the staged rows that ``numbered`` names, as of
+        ``query``; None if they keep nothing. Staged rows keep their numbers as long as it is used."""
+        columns, table = self._columns(shared), qualified("temp", "main", f"dpsyn_kept_{uuid4().hex}")
+        if not columns:
+            return None
+        made = render(
+            "write/panel_kept",
+            table=table,
+            numbered=numbered,
+            past=self.rows(past),
+            own=self._bytes(self.id("n.person")),
+            id=self._bytes(f"earlier.{ident(self.unit.name)}"),
+            kept=_earlier(columns),
+        )
+        engine.execute(made, step=_READING)
+        names = list(_places(columns).values())
+        return Kept(render("write/panel_looked", staged=staged, table=table, kept=names), _places(columns))
 
     def _columns(self, shared: Collection[str]) -> list[str]:
         """The columns that attributes are written to."""
         own = [one for one in self.shape.domain.attributes if one.name in shared]
         return [column.name for one in own for column in one.columns]
+
+
+def _earlier(kept: list[str]) -> list[Fragment]:
+    """Columns of the period before, under the names of ``_places``."""
+    return [Fragment(f"earlier.{ident(name)} AS kept{place}") for place, name in enumerate(kept)]
+
+
+def _places(kept: list[str]) -> dict[str, Fragment]:
+    """The column of staged rows that holds what is kept of each column."""
+    return {name: Fragment(f"kept{place}") for place, name in enumerate(kept)}
 
 
 def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:

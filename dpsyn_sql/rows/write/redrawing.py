@@ -11,11 +11,12 @@ Random bits of a row come from its number. So other values are another number: `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Derived, Shape
-from dpsyn_sql.rows.decode.output import impossible_rows, number_column
+from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
 from dpsyn_sql.rows.sample.rounds import APART
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -31,14 +32,19 @@ probability .992."""
 AFTER = 3
 """The same for codes of another row, whose own values are possible."""
 
+_WORD = re.compile(r"""'(?:[^']|'')*'|"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^\W\d][\w$]*)""")
+# A text, which names nothing, or an identifier.
+
 _MOST_ALONE = 4
 # Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
 
 
-def again_statement(shape: Shape, staged: Fragment, first: int | Fragment, seed: int) -> Fragment:
-    """Give the staged rows that meet a condition other values within their codes; ``first`` as of
-    ``impossible_rows``."""
-    _, impossible = impossible_rows(shape, staged, first, seed)
+def again_statement(
+    shape: Shape, staged: Fragment, first: int | Fragment, seed: int, kept: Kept | None = None
+) -> Fragment:
+    """Give the staged rows that meet a condition other values within their codes; ``first`` and ``kept`` as
+    of ``impossible_rows``."""
+    _, impossible = impossible_rows(shape, staged, first, seed, kept)
     number = number_column(shape)
     return render("write/again", staged=staged, number=number, step=STEP, impossible=impossible)
 
@@ -105,8 +111,12 @@ def _named(shape: Shape, attribute: Attribute) -> bool:
 
 
 def _names(text: str, column: str) -> bool:
-    """Whether the text, as it was printed, may name a column: more than it names is no harm."""
-    return ident(column).lower() in text.lower() or column.lower() in text.lower()
+    """Whether an identifier of the text, as it was printed, is that of a column; a function or a type that is
+    called so is no harm."""
+    return any(
+        (found["plain"] or (found["quoted"] or "").replace('""', '"')).lower() == column.lower()
+        for found in _WORD.finditer(text)
+    )
 
 
 def replaced_rows(engine: Engine, staged: Fragment, rows: int, part: int) -> int:

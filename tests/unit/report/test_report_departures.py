@@ -162,8 +162,18 @@ def test_answers_that_contradict_each_other_blame_nobody():
 
 def test_conditions_and_columns_that_are_not_written_blame_nobody():
     counted = table("a", values=[4_000, 1_000, 2_500, 2_500])
-    assert not departures(made(counted, never=("a = 1",)), rows(EVEN), pairs=False)[0].gross
+    on_purpose = departures(made(counted, never=("a = 1",)), rows(EVEN), pairs=False)[0]
+    assert not on_purpose.gross and on_purpose.text.endswith("Conditions of never: or CHECK may be why.")
     assert not departures(made(counted, written=("b",)), rows(EVEN), pairs=False)[0].gross
+
+
+def test_conditions_may_be_why_columns_go_together_otherwise():
+    counted = table("a", "b", values=np.array([[2_500, 0]] * 2 + [[0, 2_500]] * 2))
+    plain, on_purpose = (
+        departures(made(counted, never=never), rows(EVEN), pairs=True)[0].text for never in ((), ("a = 1",))
+    )
+    assert plain.endswith("counted. Neither noise nor sampling explains it.")
+    assert on_purpose.endswith("counted. Conditions of never: or CHECK may be why.")
 
 
 def test_a_method_that_cannot_follow_its_tables_is_told_of_them_alone():
