@@ -70,6 +70,7 @@ def lost_of(
         departures=found,
         beyond=fitted.beyond,
         seen=design.method.visible(fitted.plan),
+        clear=design.method.clear(fitted.model),
         csv=design.source.relation.kind == "csv",
     )
     verdicts = judged(fitted, losses, terms)
