@@ -278,11 +278,13 @@ class Distance:
 class Dispersions:
     """k of each pair, 0 or more; ``other``: of a pair without a distance, as a typical one has it.
 
-    ``within``: of pairs with a coarse twin what the twin does not tell (``within_twin``)."""
+    ``within``: of pairs with a coarse twin what the twin does not tell (``within_twin``). ``clear``: of pairs
+    whose distance is clear of noise the rows that their dependence moves."""
 
     pairs: Mapping[Scope, float]
     other: float
     within: Mapping[Scope, float] = field(default_factory=dict)
+    clear: Mapping[Scope, float] = field(default_factory=dict)
 
 
 def within_twin(fine: float, coarse: float, sampling: float, twin_sampling: float) -> float:

@@ -77,6 +77,7 @@ def lost_of(
         departures=found,
         beyond=fitted.beyond,
         seen=design.method.visible(fitted.plan),
+        clear=design.method.clear(fitted.model),
         texts=_stated_of_text(design, fitted),
     )
     verdicts = judged(fitted, losses, terms)

@@ -164,6 +164,11 @@ class Recipe(ABC):
         for; None: not all of them are looked at. By the plan alone."""
         return None
 
+    def clear(self, model: Model) -> Mapping[tuple[str, str], float]:
+        """Of columns that noisy answers show to go together how many rows this moves, whether the model has
+        it or not; post-processing."""
+        return {}
+
     def planned(
         self,
         source: Source,

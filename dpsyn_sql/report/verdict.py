@@ -23,7 +23,7 @@ from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent, unread
 from dpsyn_sql.report.departures import Departure
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
-from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
+from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, joined_columns, several_values
 from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.trust import MISSING, MOVED, SPREAD, Trust, trust_of
 
@@ -66,12 +66,13 @@ class Verdict:
 class Terms:
     """What verdicts depend on beside the answers.
 
-    ``epsilon``: of the release. ``hidden``: rows that noise hides in a cell beyond a learnt range.
-    ``named``: columns that matter most. ``units``: what a threshold counts, in words. ``chosen``: the method
-    asks for no pairs, as its user chose. ``departures``: of the rows from the answers, the worst first.
-    ``beyond``: of columns of one value or none the part of the units that may have another one, where
-    discovery counted them. ``seen``: the rows that a dependence must move to be seen, where all pairs were
-    looked at. ``texts``: columns of text whose owner stated another type; what cannot be read is NULL.
+    ``epsilon``: of the release. ``hidden``: rows that noise hides in a cell beyond a learnt range. ``named``:
+    columns that matter most. ``units``: what a threshold counts, in words. ``chosen``: the method asks for no
+    pairs, as its user chose. ``departures``: of the rows from the answers, the worst first. ``beyond``: of
+    columns of one value or none the part of the units that may have another one, where discovery counted
+    them. ``seen``: the rows that a dependence must move to be seen, where all pairs were looked at.
+    ``clear``: of columns that were seen to go together the rows that this moves. ``texts``: columns of
+    text whose owner stated another type; what cannot be read is NULL.
     """
 
     epsilon: float
@@ -82,6 +83,7 @@ class Terms:
     departures: Sequence[Departure] = ()
     beyond: Mapping[str, float] = field(default_factory=dict)
     seen: float | None = None
+    clear: Mapping[tuple[str, str], float] = field(default_factory=dict)
     texts: Collection[str] = ()
 
     @property
@@ -90,7 +92,8 @@ class Terms:
         return self.epsilon < MOST_ADVISED
 
     def looked(self, total: float) -> bool:
-        """Whether no pair has a dependence that matters and was not seen, in so many rows (noisy)."""
+        """Whether no pair has a dependence that matters and was not seen, in so many rows (noisy). One that
+        was seen can still be lost: ``_given_up``."""
         return self.seen is not None and 0 < self.seen <= OFF * total
 
 
@@ -321,7 +324,10 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
     looked = terms.looked(losses.total)
     below = made.families is not None and bool(made.families.table)  # columns go together through rows above
     tied = below and any(len(table.attrs) > 1 for table in made.measurements)
+    given_up = "" if tied else _given_up(made, losses, terms)
     if not pairs.measured and not pairs.modelled and not tied:
+        if given_up:
+            return Verdict("do not use", f"{given_up} No pair was measured. {more}", 1.0)
         if looked:
             return Verdict()
         if terms.chosen:
@@ -335,9 +341,9 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
     off = _SIGMAS * correlation_error(made.measurements, losses.total)
     alone = "" if looked else independent(losses, terms.named, larger=terms.larger)
     lost = 0.0 if below or looked else pairs.independent / possible
-    if off <= OFF and lost <= 0.5 and not alone:
+    if off <= OFF and lost <= 0.5 and not alone and not given_up:
         return Verdict()
-    told = []
+    told = [given_up] if given_up else []
     if off > OFF:
         more_off = "; other pairs may be much weaker than in the source" if pairs.modelled else ""
         told.append(f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured{more_off}.")
@@ -345,9 +351,30 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
         told.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
     if alone:
         told.append(alone)
-    elif off > OFF or lost > 0.5:
+    else:
         told.append(more)
     return Verdict("do not use" if off > FAR_OFF else "rough", " ".join(told), min(1.0, max(off, lost)))
+
+
+def _given_up(made: FittedRelease, losses: Losses, terms: Terms) -> str:
+    """The strongest pair that was seen to go together, and that no measured table joins."""
+    written = {column.name for column in losses.columns}
+    names = written.union(*(table.attrs for table in made.measurements))
+    group = joined_columns(sorted(names), made.measurements)
+    apart = {
+        pair: rows / losses.total
+        for pair, rows in terms.clear.items()
+        if rows > OFF * losses.total and written.issuperset(pair) and group[pair[0]] != group[pair[1]]
+    }
+    if not apart:
+        return ""
+    (first, second), others = max(apart, key=lambda pair: (apart[pair], pair)), len(apart) - 1
+    more = f" So it is with {counted(others, 'more pair')}." if others else ""
+    return (
+        f"{first!r} and {second!r} go together, which moves about {min(apart[first, second], 1):.0%} of the "
+        f"{terms.units}, but are independent in the output: the release saw it, and it was not worth its "
+        f"noise at this epsilon.{more}"
+    )
 
 
 def correlation_error(tables: Collection[NoisyMarginal], total: float) -> float:

@@ -174,6 +174,27 @@ FAULTS = (
         ("dpsyn_sql/report/verdict.py", "self.seen <= OFF * total", "self.seen <= total"),
     ),
     fault(
+        "a pair that was seen to go together and not measured counts as harmless",
+        f"{VERDICTS}::test_a_pair_that_was_seen_and_is_independent_all_the_same_is_named",
+        ("dpsyn_sql/report/verdict.py", 'given_up = "" if tied else', 'given_up = "" if tied or looked else'),
+    ),
+    fault(
+        "pairs that stand out and are not measured are forgotten",
+        "tests/unit/methods/test_methods_adaptive.py"
+        "::test_pairs_that_stand_out_are_told_whether_they_are_worth_their_budget_or_not",
+        ("dpsyn_sql/methods/adaptive/measure.py", "told.other, within, clear)", "told.other, within)"),
+    ),
+    fault(
+        "luck makes a pair stand out",
+        "tests/unit/methods/test_methods_adaptive_select.py"
+        "::test_noise_alone_makes_a_pair_clear_once_in_a_thousand_times",
+        (
+            "dpsyn_sql/methods/adaptive/select.py",
+            "part = _LUCK / max(1, len(self.distances))",
+            "part = _LUCK",
+        ),
+    ),
+    fault(
         "an epsilon that hardly protects is advised",
         f"{VERDICTS}::test_no_epsilon_above_ten_is_advised",
         ("dpsyn_sql/report/verdict.py", "return self.epsilon < MOST_ADVISED", "return True"),

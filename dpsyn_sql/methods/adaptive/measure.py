@@ -346,7 +346,11 @@ def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
         if twin != pair and pair in told.pairs:
             one, other = scores.distances[pair], scores.distances[twin]
             within[pair] = within_twin(told.pairs[pair], dispersion, one.sampling, other.sampling)
-    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within)))
+    clear = dict[Scope, float]()
+    for pair, rows in scores.clear().items():
+        attributes = _attributes(task, pair)
+        clear[attributes] = max(rows, clear.get(attributes, 0.0))
+    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within, clear)))
 
 
 def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, Observation]) -> Known:

@@ -242,6 +242,13 @@ class Adaptive(Recipe):
         unit = plan.source.unit
         return 1.5 * cell_deviation(scores, twice, unit.sensitivity) / unit.weight
 
+    def clear(self, model: Model) -> Mapping[tuple[str, str], float]:
+        """By the distances to the model before the last pairs were measured."""
+        if not isinstance(model, GraphicalModel):
+            return {}  # a target's pairs come first
+        names = model.domain.names
+        return {(names[first], names[second]): rows for (first, second), rows in model.clear.items()}
+
     def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates and of the junction tree."""
         candidates = limits.candidate_cells(MAX_CANDIDATE_CELLS)
@@ -280,9 +287,11 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     bins = tuple(variable.bins for variable in attributes)
     beside = model.targets(task, known)
     told = measure.components(task, known)
+    clear = known.dispersions[-1].clear if known.dispersions and not known.grouped else {}
+    weight = task.plan.source.unit.weight
     return GraphicalModel(
         task.plan.domain,
-        total / task.plan.source.unit.weight,
+        total / weight,
         known.beliefs,
         bins,
         task.working.within,
@@ -291,6 +300,7 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
         known.sets,
         balance=not known.grouped,
         families=task.terms.families,
+        clear={pair: rows / weight for pair, rows in clear.items()},
     )
 
 

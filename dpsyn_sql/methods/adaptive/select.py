@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from dpsyn_sql.planning.workload import Workload
 _SURE = 2.0
 """Standard errors that mean and spread are lowered by, so that pairs of pure luck are not measured
 (docs/results_details.md)."""
+
+_LUCK = 1e-3
+"""Among pairs without any dependence noise alone makes one clear with this probability."""
 
 _STEP = 0.25
 _GRID = np.arange(-6.0, 12.0 + _STEP, _STEP)
@@ -86,6 +90,16 @@ class Scores:
         means = _posterior_means(np.bincount(cells, minlength=len(_GRID)), self.kind)
         found = np.where(apart < _GRID[-1], middle + unit * means[cells], rows)
         return _whole(dict(zip(self.rows, found.tolist(), strict=True)))
+
+    def clear(self) -> dict[Scope, float]:
+        """Of pairs whose distance is clear of noise the rows that their dependence moves: half of what the
+        distance has beyond sampling and the noise of the margins."""
+        part = _LUCK / max(1, len(self.distances))
+        highest = -math.log(2 * part) / math.sqrt(2) if self.kind == "pure" else -NormalDist().inv_cdf(part)
+        beyond = {
+            pair: one.rows - math.hypot(one.sampling, one.margins) for pair, one in self.distances.items()
+        }
+        return {pair: rows / 2 for pair, rows in beyond.items() if rows > highest * self.deviation}
 
     def pooled(self, later: Scores) -> Scores:
         """Inverse-variance means of two measurements of the same pairs; for other pairs the later one."""

@@ -36,8 +36,9 @@ class GraphicalModel(Answering):
     tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
     ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
 
-    ``components``: of the errors of pairs, by positions of attributes. ``sets``: attributes within one clique
-    whose dependence no pairs show; rows keep their joint table.
+    ``components``: of the errors of pairs, by positions of attributes. ``clear``: of pairs, likewise, that
+    were seen to go together the rows that this moves, whether they were measured then or not. ``sets``:
+    attributes within one clique whose dependence no pairs show; rows keep their joint table.
     ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
     ``families``: how rows of a unit go together; the tree then has their levels, ``total`` is of units, and
     rows are drawn unit by unit, never moved. Of a table of a tree the attributes above it are evidence.
@@ -53,6 +54,7 @@ class GraphicalModel(Answering):
     sets: tuple[Scope, ...] = ()
     balance: bool = True
     families: Families | None = None
+    clear: Mapping[Scope, float] = field(default_factory=dict)
 
     def _answers(self, places: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""

@@ -202,6 +202,22 @@ def test_pairs_that_weigh_nothing_much_are_not_worth_the_one_way_tables_of_those
     assert 2 not in attributes_of(asked_of(monkeypatch, (4,) * 8, units=units, workload=heavy))
 
 
+def test_pairs_that_stand_out_are_told_whether_they_are_worth_their_budget_or_not():
+    """Two columns are equal in 0.7 of the rows and in a quarter of the others: 0.7 * 3 / 4 of the rows move."""
+    domain, codes = domain_of((4,) * 8, False), in_pairs((4,) * 8, np.random.default_rng(1))
+    heavy = Workload(((("x0", "x2", "x4", "x6"), Fraction(500)),))
+    for workload, measured in ((UNWEIGHTED, True), (heavy, False)):
+        terms, door = Terms(workload=workload), door_to(domain, codes)
+        door.sigma = 100.0
+        plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 10**11), terms)
+        model = Adaptive().run(plan, door, terms)
+        assert (2 in attributes_of(door.asked)) == measured
+        told = Adaptive().clear(model)
+        if not measured:
+            assert told.keys() == {(f"x{place}", f"x{place + 1}") for place in (0, 2, 4, 6)}
+            assert list(told.values()) == pytest.approx([0.525 * ROWS] * 4, rel=0.05)
+
+
 def test_a_rest_too_small_to_be_divided_is_not_spent(monkeypatch):
     """Below it a band of one small attribute can get a share of nothing, and a question without budget is an error."""
     asked = asked_of(monkeypatch, (90,) * 9 + (2,), units=10**5)

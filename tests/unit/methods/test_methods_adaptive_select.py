@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.stats import laplace, norm
 from support.domains import SOURCE, attribute, domain_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Triangulation, junction_tree
+from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import OTHER_CELLS, NoiseLaw, Settings
 from dpsyn_sql.methods.adaptive.model import working_domain
@@ -55,6 +57,19 @@ def test_luck_beyond_what_is_tolerated_comes_off_every_score(kind, highest):
 
 def test_one_score_has_no_luck_in_it():
     assert scored([5.0], 3.0).beyond_luck(0.0) == {(0, 1): 5.0}
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_noise_alone_makes_a_pair_clear_once_in_a_thousand_times(kind):
+    """Sampling of 30 and margins of 40 are 50 together; of what is beyond, half is rows that moved."""
+    random, number, law = np.random.default_rng(3), 300, {"gdp": norm, "pure": laplace}[kind]
+    scale = 7.0 if kind == "gdp" else 7.0 / math.sqrt(2)
+    most = scale * law.isf(1e-3 / number)
+    for beyond, there in ((0.999 * most, False), (1.001 * most, True)):
+        rows = [50 + beyond, *(50 + random.uniform(-1, 1, number - 1))]
+        distances = {(0, place + 1): Distance(float(row), 30.0, 40.0) for place, row in enumerate(rows)}
+        told = Scores({}, 7.0, kind, distances).clear()
+        assert told == (pytest.approx({(0, 1): beyond / 2}) if there else {})
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -238,6 +238,36 @@ def test_pairs_that_were_looked_at_are_not_scolded():
     assert told in summary_of_losses(facts)
 
 
+@pytest.mark.parametrize("pairs", [PairLosses(0, 0, 10), PairLosses(8, 0, 2)])
+def test_a_pair_that_was_seen_and_is_independent_all_the_same_is_named(pairs):
+    """It moves more than a tenth of the rows, and no table joins it; a smaller one, or a joined one, is no harm."""
+    losses = verdict(YES_NO, [0.7, 0.3], 0.5, pairs=pairs)[2]
+    (column,) = losses.columns
+    several = [replace(column, attribute=replace(YES_NO, name=name)) for name in "abcd"]
+    losses = replace(losses, columns=tuple(several))
+
+    def found(clear, *joined):
+        tables = [NoisyMarginal(names, np.full((2, 2), ROWS // 4), 0.5) for names in joined]
+        made = SimpleNamespace(
+            measurements=[NoisyMarginal((), np.array([ROWS]), 1.0), *tables], families=None
+        )
+        rows = {pair: share * ROWS for pair, share in clear.items()}
+        return judged(made, losses, Terms(epsilon=1.0, seen=0.05 * ROWS, clear=rows)).dependences
+
+    for harmless in ({}, {("a", "b"): 0.1}):
+        assert (found(harmless).grade, found(harmless).why) == ("good", "")
+    assert found({("a", "b"): 0.5}, ("a", "c"), ("b", "c")).grade == "good"
+    told = found({("a", "b"): 0.11, ("c", "d"): 0.53})
+    assert told.grade == ("rough" if pairs.measured else "do not use")
+    assert told.why.startswith(
+        "'c' and 'd' go together, which moves about 53% of the rows, but are independent in the output: the "
+        "release saw it, and it was not worth its noise at this epsilon. So it is with 1 more pair."
+    )
+    assert ("No pair was measured." in told.why) == (not pairs.measured)
+    assert told.why.endswith("Spend a larger epsilon, or name fewer columns.")
+    assert found({("a", "b"): 0.11, ("c", "d"): 0.53}, ("d", "c")).why.startswith("'a' and 'b' go together")
+
+
 @pytest.mark.parametrize(("attribute", "shares", "sigma"), [
     (YES_NO, [0.92, 0.08], 150.0),
     (replace(YES_NO, edges=(0.0, 0.5), fill=((0.0,),), nullable=True), [1.0, 0.0], 40.0),
