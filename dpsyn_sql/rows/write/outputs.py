@@ -118,8 +118,8 @@ def write_tables(
                 "written. Choose another into=, or add replace=True for a table."
             )
         raise PublishError(
-            f"The {what} cannot be created: its schema was removed meanwhile, or something that is no table "
-            "has this name. Nothing was written. Choose another into=."
+            f"The {what} cannot be created: its schema was removed meanwhile, something that is no table has "
+            "this name, or another table refers to it. Nothing was written. Choose another into=."
         )
     if failure.kind == "ConstraintException" and any(table.definitions for table in tables):
         raise PublishError(
