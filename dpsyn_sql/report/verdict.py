@@ -327,7 +327,7 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
     given_up = "" if tied else _given_up(made, losses, terms)
     if not pairs.measured and not pairs.modelled and not tied:
         if given_up:
-            return Verdict("do not use", f"{given_up} No pair was measured. {more}", 1.0)
+            return Verdict("do not use", f"No pair of columns is measured. {given_up}", 1.0)
         if looked:
             return Verdict()
         if terms.chosen:
@@ -351,29 +351,30 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
         told.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
     if alone:
         told.append(alone)
-    else:
+    elif off > OFF or lost > 0.5:
         told.append(more)
     return Verdict("do not use" if off > FAR_OFF else "rough", " ".join(told), min(1.0, max(off, lost)))
 
 
 def _given_up(made: FittedRelease, losses: Losses, terms: Terms) -> str:
-    """The strongest pair that was seen to go together, and that no measured table joins."""
+    """The strongest pair that was seen to go together, and that no measured table joins; what helps."""
     written = {column.name for column in losses.columns}
     names = written.union(*(table.attrs for table in made.measurements))
     group = joined_columns(sorted(names), made.measurements)
     apart = {
         pair: rows / losses.total
         for pair, rows in terms.clear.items()
-        if rows > OFF * losses.total and written.issuperset(pair) and group[pair[0]] != group[pair[1]]
+        if rows > OFF * losses.total > 0 and written.issuperset(pair) and group[pair[0]] != group[pair[1]]
     }
     if not apart:
         return ""
     (first, second), others = max(apart, key=lambda pair: (apart[pair], pair)), len(apart) - 1
     more = f" So it is with {counted(others, 'more pair')}." if others else ""
+    helps = "Spend a larger epsilon, or give" if terms.larger else "Give"
     return (
         f"{first!r} and {second!r} go together, which moves about {min(apart[first, second], 1):.0%} of the "
         f"{terms.units}, but are independent in the output: the release saw it, and it was not worth its "
-        f"noise at this epsilon.{more}"
+        f"noise at this epsilon.{more} {helps} weight to what matters: workload={{{(first, second)!r}: 10}}."
     )
 
 
