@@ -42,7 +42,7 @@ LOOK_CELL, LOOK_MOVED = 0.02, 0.05
 """The same of counts of discovery: a curve through them smooths what noise hides, and more."""
 
 _LEAST_ROWS = 100
-# Of fewer rows (of equal weight) chance alone moves a column.
+# Fewer rows (of equal weight) are not judged: nobody draws conclusions from them.
 
 GROSS = 0.08
 """E or M from which on a column that is written is wrong, and not written."""

@@ -210,7 +210,7 @@ FAULTS = (
     ),
     fault(
         "a few rows are judged",
-        "tests/e2e/test_database_written.py::test_units_of_the_root_are_written",
-        ("dpsyn_sql/report/departures.py", "_LEAST_ROWS = 100", "_LEAST_ROWS = 0"),
+        f"{UNIT}::test_fewer_than_a_hundred_rows_are_not_judged[99-False]",
+        (CHECK, "_LEAST_ROWS = 100", "_LEAST_ROWS = 0"),
     ),
 )

@@ -115,6 +115,13 @@ def test_few_rows_of_another_column_are_told():
     assert found.gross and found.moved == pytest.approx(0.45, abs=0.05)
 
 
+@pytest.mark.parametrize(("number", "departs"), [(99, False), (100, True)])
+def test_fewer_than_a_hundred_rows_are_not_judged(number, departs):
+    """Nobody draws conclusions from them: here all have one of four codes that were counted alike often."""
+    drawn = DrawnRows({"a": np.zeros(number, np.int64)}, np.ones(number), evenly=True)
+    assert bool(departures(given_of(4, ROWS), drawn, pairs=False)) is departs
+
+
 def given_of(codes, total):
     """A release of one column of so many codes, all of which were counted alike often."""
     given = made(table("a", values=np.full(codes, total // codes)))
