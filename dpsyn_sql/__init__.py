@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.evaluation.database import evaluate_database
     from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.front.attach import attach
     from dpsyn_sql.front.database import release_database
@@ -84,7 +83,6 @@ __all__ = [
     "audit",
     "errors",
     "evaluate",
-    "evaluate_database",
     "init",
     "load",
     "methods",
@@ -108,7 +106,6 @@ _HOMES = {
     "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
-    "evaluate_database": "evaluation.database",
     "init": "front.plan",
     "load": "front.load",
     "panel": "front.panels",
