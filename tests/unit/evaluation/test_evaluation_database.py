@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpsyn_sql
@@ -300,6 +301,104 @@ def test_the_floor_is_of_two_halves_of_the_units(shop):
     )
     assert first.equals(again) and not np.allclose(first, other)
     assert 0.01 < first[1] < 0.06  # 16 cells of customers x orders
+
+
+# -- the same figures of one table and of several ----------------------------------------------------
+
+
+def test_rows_of_units_are_rows_below_a_table_of_keys_alone():
+    """What ``unit=`` says is what a table of persons without columns says, to the halves."""
+    file = {"tables": {"people": {"key": "person"}, "visits": {"parent": "people", "foreign_key": "person"}}}
+    with duckdb.connect() as con:
+        for schema, seed in (("main", 4), ("made", 5)):
+            write(con, schema, {"visits": [row for row in drawn(seed)["visits"] if row[0] != 999]})
+            con.execute(f"DELETE FROM {schema}.people; ALTER TABLE {schema}.people DROP town")
+            con.execute(
+                f"INSERT INTO {schema}.people SELECT DISTINCT person FROM {schema}.visits WHERE person IS NOT NULL"
+            )
+        several = evaluate(con, ["people", "visits"], "made", domain=file, order="visits.day").tables
+        one = evaluate(con, "visits", "made.visits", unit="person", order="day").tables
+    for name in ("links", "relatives", "relative_columns", "sequences", "joined"):
+        wanted = several[name].replace("people", "person")
+        pd.testing.assert_frame_equal(one[name].reset_index(drop=True), wanted.reset_index(drop=True))
+    (line,) = one["keys"].to_dict("records")
+    assert (line["key"], line["names"], line["missing_real"], line["broken_real"]) == (
+        "person",
+        "person",
+        1,
+        0,
+    )
+
+
+def test_each_table_has_the_figures_of_one():
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        write(con, "held", drawn(3))
+        several = evaluate(
+            con, TABLES, "made", "held", domain=FILE, places=["visits.ward", "visits.day"],
+            never={"TESTS": ["high AND kind = 'k0'"], "calls": ["kind = 'c1'"]},
+        )  # fmt: skip
+        keys = {"people": "person", "visits": "person, visit", "tests": "person, visit", "calls": "who"}
+        for table in TABLES:
+            sides = [
+                f"SELECT * EXCLUDE ({keys[table]}) FROM {side}.{table}" for side in ("main", "made", "held")
+            ]
+            never = {"tests": ["high AND kind = 'k0'"], "calls": ["kind = 'c1'"]}.get(table, [])
+            places = ["ward", "day"] if table == "visits" else None
+            alone = evaluate(con, *sides, never=never, places=places).tables
+            for name, frame in alone.items():
+                own = several.tables[name].query("table == @table").drop(columns="table")
+                pd.testing.assert_frame_equal(
+                    own[[*frame]].reset_index(drop=True), frame, check_dtype=False, obj=f"{table} {name}"
+                )
+    assert {"visits"} == {*several.tables["clusters"]["table"]}
+    assert "No membership test: it is of one table, and several are compared." in several.notes
+
+
+def test_a_column_of_a_table_is_learnt():
+    pytest.importorskip("sklearn")
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        found = evaluate(con, TABLES, "made", domain=FILE, target="tests.high")
+    frame = found.tables["efficacy"]
+    assert {*frame["table"]} == {"tests"} and {*frame["target"]} == {"high"}
+    assert any(note.startswith("tests: Efficacy is judged on a seeded fifth") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"target": "high"}, "target='high': of several tables give a table and its column, such as 'people.person'"),
+        ({"target": "tests.none"}, "target='none' is no column"),
+        ({"places": ["visits.ward", "tests.high"]}, "give columns of one table"),
+        ({"places": "visits.ward"}, "places='visits.ward': give the names of columns"),
+        ({"places": ["visits.none"]}, "'none' is no column of numbers"),
+        ({"never": ["high"]}, "of several tables give a mapping"),
+        ({"never": {"nothing": ["high"]}}, "never= names 'nothing', which is no table"),
+        ({"never": {"tests": ["highest"]}}, "'highest'"),
+        ({"order": "day"}, "order='day': of several tables"),
+        ({"order": "people.town"}, "order='town' is no column of numbers"),
+        ({"unit": "nobody.person"}, "unit='nobody.person' names no table"),
+        ({"holdout": 3}, "holdout=3: give a schema"),
+    ],
+)  # fmt: skip
+def test_options_of_several_tables_name_a_table(given, said):
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        with pytest.raises(InputError, match=said):
+            evaluate(con, TABLES, "made", domain=FILE, **given)
+
+
+def test_a_holdout_that_is_a_database_file_is_refused(tmp_path):
+    file, made = tmp_path / "real.duckdb", tmp_path / "made.duckdb"
+    for path in (file, made):
+        with duckdb.connect(str(path)) as con:
+            write(con, "main", drawn(1))
+    with pytest.raises(InputError, match="holdout=.* is a database file: give a folder"):
+        evaluate(file, TABLES, made, made, domain=FILE)
 
 
 # -- where tables and links come from ----------------------------------------------------------------
