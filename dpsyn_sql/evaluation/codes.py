@@ -121,11 +121,6 @@ class Codes:
         """That reads it."""
         return self.session.engine
 
-    @property
-    def keys(self) -> tuple[Fragment, ...]:
-        """The keys of a row as text, NULL if missing: expressions for ``rows``."""
-        return tuple(Fragment(f"v{len(self.columns) + index}") for index in range(len(self.session.keys)))
-
     def rows(self, **more: Fragment) -> Fragment:
         """The same rows read anew, with further columns of values under their names."""
         named = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]

@@ -6,7 +6,7 @@ It reads the real tables with exact counts and charges nothing, because nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -107,12 +107,12 @@ def evaluate(
     with progress_bar(), opened(con, real, synthetic, holdout, **options) as compared:
         uses = _uses_by_table(compared, never, target, places)
         frames, notes = _figures(compared, uses, seed)
-        if not compared.several:
+        if not compared.listed:
             tested, unknown = membership(compared.sessions[compared.real], con, synthetic, seed)
             frames |= {} if tested is None else {"membership": tested}
             notes += unknown
         elif holdout is not None:
-            notes.append("No membership test: it is of one table, and several are compared.")
+            notes.append("No membership test: it is of one table, and a list of them is compared.")
     ordered = {name: frames[name] for name in HEADINGS if name in frames}
     return Evaluation(compared.real, compared.synthetic, compared.rows, ordered, tuple(notes), compared.homes)
 
@@ -126,7 +126,7 @@ class _Uses:
 
     never: Sequence[str] = ()
     target: str | None = None
-    places: list[str] | Sequence[str] | None = field(default=None)
+    places: Sequence[str] | None = None
 
 
 def _uses_by_table(

@@ -130,8 +130,8 @@ def linked(tree: Tree, codes: Mapping[str, Codes], seed: int) -> tuple[list[Link
         units = LinkedRows(name, codes[root.name].engine, DUCKDB.temporary("linked"), keys, in_table=False)
         _make_roots(units, codes[root.name], keys, seed, once=True)
         rows.append(units)
-        line = _key_line(codes[root.name], root, root.foreign_key, name, _dangling(root, codes, units))
-        lines.append(line)
+        sql = _dangling(root, codes, units, root.foreign_key)
+        lines.append(_key_line(codes[root.name], root, root.foreign_key, name, sql))
     for table in tree:
         of_table = _key_lines(tree, table, codes)
         broken = (line["broken_real"] or line["broken_synthetic"] for line in of_table if not line["names"])
@@ -240,7 +240,7 @@ def _dangling(
     table: Table,
     codes: Mapping[str, Codes],
     target: Table | PublicTable | LinkedRows,
-    names: tuple[str, ...] | None = None,
+    names: tuple[str, ...],
 ) -> Fragment:
     """Of how many rows a foreign key names nothing."""
     keys: Sequence[Fragment]
@@ -255,7 +255,7 @@ def _dangling(
             f"CAST({ident(key)} AS VARCHAR) AS {name}" for key, name in zip(target.key, keys, strict=True)
         )
         relation = Fragment(f"(SELECT {', '.join(texts)} FROM {target.relation.sql})")
-    ties = _ties(table, table.foreign_key if names is None else names, keys)
+    ties = _ties(table, names, keys)
     own = codes[table.name].table
     return render("evaluate/dangling", table=own, target=relation, sided=sided, ties=ties)
 

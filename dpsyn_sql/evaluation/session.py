@@ -54,20 +54,16 @@ class ComparedColumn:
 class Session:
     """The ``tables``, each as SQL to put after FROM, with the ``columns`` in order and of their types.
 
-    ``real_name``, ``synthetic_name``: as they were given. ``tables`` and ``rows``: by ``"real"``,
-    ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``: what was left out or could not be read.
-    ``homes``: the folders of the real rows. ``keys``: columns of ``tables`` that say which row it is, or
+    ``tables`` and ``rows``: by ``"real"``, ``"synthetic"`` and, if there is one, ``"holdout"``. ``notes``:
+    what was left out or could not be read. ``keys``: columns of ``tables`` that say which row it is, or
     whose, of any type.
     """
 
     engine: DuckDBEngine
-    real_name: str
-    synthetic_name: str
     tables: Mapping[str, Fragment]
     columns: tuple[ComparedColumn, ...]
     rows: Mapping[str, int]
     notes: tuple[str, ...] = ()
-    homes: tuple[Path, ...] = ()
     keys: tuple[Fragment, ...] = ()
 
 
@@ -90,9 +86,9 @@ def ids_of(real: OpenedRelation) -> set[str]:
     return {fold(column.name) for column in real.columns if column.unique or column.sql_type == "UUID"}
 
 
-def homes_of(con: Connection, real: OpenedRelation) -> tuple[Path, ...]:
-    """Folders of the files and the database that hold the real rows."""
-    files = [*real.paths, *([real.database] if real.database else [])]
+def homes_of(con: Connection, real: Sequence[OpenedRelation]) -> tuple[Path, ...]:
+    """Folders of the files and the databases that hold the real rows."""
+    files = [file for relation in real for file in (*relation.paths, relation.database) if file is not None]
     if isinstance(con, str | os.PathLike):
         files.append(os.fspath(con))
     return tuple(dict.fromkeys(absolute_path(file).parent for file in files))
@@ -195,7 +191,6 @@ def session_of(
     engine: DuckDBEngine,
     relations: Mapping[str, OpenedRelation],
     ids: set[str],
-    homes: tuple[Path, ...],
     keys: Sequence[str],
     lacking: Sequence[str] = (),
     *,
@@ -207,7 +202,6 @@ def session_of(
         engine: that reads them.
         relations: by ``"real"``, ``"synthetic"`` and perhaps ``"holdout"``, with the same columns.
         ids: folded names of columns that are not compared.
-        homes: the folders of the real rows.
         keys: columns of the real table that are kept as they are too.
         lacking: columns of the real table that the synthetic one lacks.
         bare: whether there may be no column to compare.
@@ -230,8 +224,7 @@ def session_of(
         rows[side], unread = _count(engine, side, relation, columns, reads[side])
         notes += unread
         tables[side] = _relation(engine, side, relation, columns, reads[side], keys)
-    names = (relations["real"].name, relations["synthetic"].name)
-    return Session(engine, *names, tables, columns, rows, tuple(notes), homes, tuple(map(ident, keys)))
+    return Session(engine, tables, columns, rows, tuple(notes), tuple(map(ident, keys)))
 
 
 def _guessed(engine: DuckDBEngine, relations: Mapping[str, OpenedRelation]) -> dict[str, SqlType | None]:

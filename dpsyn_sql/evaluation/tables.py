@@ -38,12 +38,15 @@ Relations = Mapping[str, OpenedRelation]
 class ComparedTables:
     """The ``tree`` of the real tables, and by table the ``sessions`` that read it and those beside it.
 
-    ``synthetic``: as it was named.
+    ``synthetic``: as it was named. ``homes``: the folders of the real rows. ``listed``: whether the real
+    tables were given as a list, or by the domain file.
     """
 
     tree: Tree
     sessions: Mapping[str, Session]
     synthetic: str
+    homes: tuple[Path, ...]
+    listed: bool
 
     @property
     def several(self) -> bool:
@@ -63,11 +66,6 @@ class ComparedTables:
         sessions = self.sessions.values()
         real, synthetic = (sum(session.rows[side] for session in sessions) for side in ("real", "synthetic"))
         return real, synthetic
-
-    @property
-    def homes(self) -> tuple[Path, ...]:
-        """The folders of the real rows."""
-        return tuple(dict.fromkeys(home for session in self.sessions.values() for home in session.homes))
 
     def named_column(self, text: Any, option: str) -> tuple[str, Any]:
         """The table and the column that an option names.
@@ -105,23 +103,22 @@ def opened(
         with opened_relations(con, sources, memory_limit) as (engine, relations):
             tree = _tree_of_one(relations["real"], unit, order)
             ids = identifiers(con, engine, synthetic)
-            session = _session(con, engine, tree, tree.root, relations, ids)
+            session = _session(engine, tree, tree.root, relations, ids)
             refuse_empty(relations, session)
-            yield ComparedTables(tree, {tree.root.name: session}, os.fspath(synthetic))
+            homes = homes_of(con, [relations["real"]])
+            yield ComparedTables(tree, {tree.root.name: session}, os.fspath(synthetic), homes, listed=False)
         return
     tree = tree_of(con, names if listed_names else [names], domain, unit, order, memory_limit)
     sources, file = _sources(con, tree, synthetic, holdout)
     with opened_relations(con, sources, memory_limit, file) as (engine, relations):
         by_table = {table.name: _of_table(table, relations) for table in tree}
         tree = _with_released_references(tree, by_table)
-        sessions = {
-            table.name: _session(con, engine, tree, table, by_table[table.name], None) for table in tree
-        }
-        yield ComparedTables(tree, sessions, os.fspath(synthetic))
+        sessions = {table.name: _session(engine, tree, table, by_table[table.name], None) for table in tree}
+        homes = homes_of(con, [of_table["real"] for of_table in by_table.values()])
+        yield ComparedTables(tree, sessions, os.fspath(synthetic), homes, listed=True)
 
 
 def _session(
-    con: Connection,
     engine: DuckDBEngine,
     tree: Tree,
     table: Table,
@@ -132,10 +129,9 @@ def _session(
     compared, lacking = compared_pair(relations, keys_of(table))
     ids = ids_of(compared["real"]) if fresh is None else fresh
     ids = {*ids, *map(fold, table.tied)} - {*map(fold, table.measured_key)}
-    homes = homes_of(con, compared["real"])
     compared = {side: extended(table, tree, relation) for side, relation in compared.items()}
     keyed = bool(table.key or table.parent)
-    return session_of(engine, compared, ids, homes, keys_of(table), lacking, bare=keyed)
+    return session_of(engine, compared, ids, keys_of(table), lacking, bare=keyed)
 
 
 def keys_of(table: Table) -> list[str]:

@@ -353,7 +353,7 @@ def test_each_table_has_the_figures_of_one():
                     own[[*frame]].reset_index(drop=True), frame, check_dtype=False, obj=f"{table} {name}"
                 )
     assert {"visits"} == {*several.tables["clusters"]["table"]}
-    assert "No membership test: it is of one table, and several are compared." in several.notes
+    assert "No membership test: it is of one table, and a list of them is compared." in several.notes
 
 
 def test_a_column_of_a_table_is_learnt():
