@@ -11,11 +11,16 @@ statements of a question run on one slice, which is in memory then, before the n
 Parquet files are cut by ``file_row_number``, tables by ``rowid``: DuckDB skips row groups of other slices.
 Other sources (queries, views, CSV, data frames, bounded units) are encoded as a whole, and the table of their
 codes is cut.
+
+A temporary table spills, but DuckDB 2.0.0 holds about a byte of each row in memory for it. A table of a
+database file is compressed and takes none. The file is encrypted with a key that nobody else ever has, where
+DuckDB can encrypt, and goes with the folder; ``plain``: the disk is encrypted already.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +32,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.parts import Encoding
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ _STEM = "dpsyn_slice"
 _DISK_FULL = "IOException"
 LOOKING = "looking how many rows there are"
 """A step, for messages."""
+_FILED = "dpsyn_filed"
+_MAKING_FILE = "making a file for what does not fit in memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,3 +347,64 @@ def _no_room(folder: Path, needed: int | None = None) -> str:
         "choose a method that reads once: copula or independent. What was charged stays charged; the same "
         "call goes on from there and costs nothing more."
     )
+
+
+# -- tables in a file -----------------------------------------------------------------------------
+
+
+def own_files(folder: Path) -> tuple[str, ...]:
+    """The files that an instance with this private folder may open for itself."""
+    path = str(folder / f"{_FILED}.duckdb")
+    return path, f"{path}.wal"
+
+
+class FiledTables:
+    """Tables in a file; each is seen through a temporary view of the name it was asked by."""
+
+    def __init__(self, engine: Engine, folder: Path, *, plain: bool = False) -> None:
+        self._engine = engine
+        self._path = Path(own_files(folder)[0])
+        self._tables: dict[Fragment, Fragment] = {}
+        failed = plain
+        if not plain:
+            try:
+                self._attach(literal(secrets.token_hex(32)))
+            except EngineFailure:
+                failed = True
+        if failed:  # no cipher module: the folder's mode alone protects the file, as it does a spill
+            self._attach(None)
+
+    def keep(self, table: Fragment, query: Fragment, step: str) -> None:
+        """Make a table of the rows of a query.
+
+        Raises:
+            EngineFailure: the database failed; nothing is left.
+        """
+        filed = qualified(_FILED, "main", f"t{len(self._tables)}_{secrets.token_hex(4)}")
+        self._engine.execute(render("count/keep_filed", table=filed, query=query), step=step)
+        rows = render("count/slice", table=filed, start=None, stop=None)
+        self._engine.execute(render("count/view", view=table, relation=rows), step=step)
+        self._tables[table] = filed
+
+    def drop(self, table: Fragment, step: str) -> bool:
+        """Let a table go; False if it is none of these."""
+        filed = self._tables.pop(table, None)
+        if filed is None:
+            return False
+        self._engine.execute(render("source/drop_temporary", view=1, name=table), step=step)
+        self._engine.execute(render("count/drop", table=filed), step=step)
+        return True
+
+    def close(self) -> None:
+        """Let the file go; its tables are seen by nobody any more."""
+        self._engine.execute(render("source/detach", name=ident(_FILED)), step=_MAKING_FILE)
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _attach(self, key: Fragment | None) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        path = literal(str(self._path))
+        self._engine.execute(
+            render("count/attach_filed", path=path, name=ident(_FILED), key=key), step=_MAKING_FILE
+        )

@@ -15,7 +15,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from dpsyn_sql.engines.database_files import holds_releases_alone
+from dpsyn_sql.engines.written_rows import holds_releases_alone
 from dpsyn_sql.errors import InputError, LedgerError, said
 from dpsyn_sql.ledger.locations import variable_place
 from dpsyn_sql.ledger.sqlite import SqliteLedger

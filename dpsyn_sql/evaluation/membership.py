@@ -21,8 +21,7 @@ from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.drawing import drawn_sql
 from dpsyn_sql.evaluation.likelihood import Likelihood, likelihood_of

@@ -10,8 +10,7 @@ from pathlib import Path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.report.stored import facts_of
 from dpsyn_sql.source.files import ending_of, file_beside

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsyn_sql.common.notices import keeping
+from dpsyn_sql.engines.connections import Answer, Call, register
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.sql_calls import Answer, Call, register
 from dpsyn_sql.errors import DpsynError, InputError, said
 from dpsyn_sql.front.database_plan import plan_database
 from dpsyn_sql.front.database_request import DATABASE_DEFAULTS, DATABASE_OPTIONS, DatabaseRequest

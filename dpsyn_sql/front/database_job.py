@@ -13,9 +13,9 @@ from pathlib import Path
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.engines.database_output import DatabaseTarget
-from dpsyn_sql.engines.database_session import DatabaseSession
-from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.spark.outputs import SparkOutput
+from dpsyn_sql.engines.target import Target
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design
 from dpsyn_sql.front.tree import TreeOfTables
@@ -27,7 +27,6 @@ from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.rows.write.public_rows import PublicRows
-from dpsyn_sql.source.files import file_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +95,14 @@ class DatabaseJob:
     """
 
     request: DatabaseRequest
-    session: DatabaseSession
+    session: SourceSession
     tied: TreeOfTables
     public: tuple[PublicRows, ...]
     legs: tuple[Leg, ...]
     con: Connection
     budget: Budget
     place: SqliteLedger | Path | None
-    target: DatabaseTarget
+    target: Target
     target_name: str
     key: ReleaseKey
     preview: ReleasePreview
@@ -120,12 +119,9 @@ class DatabaseJob:
         return self.request.name or self.target.label
 
     @property
-    def stored_in(self) -> Connection:
+    def stored_in(self) -> Connection | SparkOutput:
         """Where the models are: beside a folder, otherwise with the tables."""
-        path = self.target.path
-        if path is None:
-            return self.con
-        return file_beside(path) if self.target.kind == "folder" else path
+        return self.target.stored_in(self.con)
 
 
 def divided_among(budget: Budget, tree: Tree, domains: Mapping[str, Domain]) -> dict[str, Budget]:

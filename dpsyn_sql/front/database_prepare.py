@@ -13,11 +13,9 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number, weakness
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.engines.database_output import DatabaseTarget
-from dpsyn_sql.engines.database_session import DatabaseSession
-from dpsyn_sql.engines.database_target import open_database_target
-from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.target_session import Output
+from dpsyn_sql.engines.open_target import open_target
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.target import Output, Target
 from dpsyn_sql.errors import SourceError, TargetError
 from dpsyn_sql.front.database_job import DatabaseJob, Leg, TableDesign, divided_among
 from dpsyn_sql.front.database_request import DatabaseRequest
@@ -66,7 +64,7 @@ class _Asked:
 
     con: Connection
     request: DatabaseRequest
-    session: DatabaseSession
+    session: SourceSession
     resolved: TreeOfTables
 
     def recorded(self, place: SqliteLedger | Path | None, *, explaining: bool) -> DatabaseJob:
@@ -76,7 +74,7 @@ class _Asked:
         budget = _whole(request.budget(), legs)
         book = LedgerLookup(self.con, place, request, session, budget, self.configuration, self.ties)
         target, obstacle = self._target(book, explaining=explaining)
-        for file in _files_of(target):
+        for file in target.files:
             check_not_the_ledger(file, place)
         preview = book.look(target.output)
         if preview.account_state.warning:
@@ -136,7 +134,7 @@ class _Asked:
         """The public settings that decide the answers. Nothing here is computed from rows."""
         request, tree = self.request, self.resolved.tree
         session = self.session
-        names = {name: table.name(home) for name, table in zip(session.relations, session.asked, strict=True)}
+        names = session.resolved_names(home)
         return {
             "source": session.resolved_name(home),
             "kind": session.kind,
@@ -171,9 +169,9 @@ class _Asked:
         """
         tree, session, found = self.resolved.tree, self.session, dict[str, Tie]()
         for table in tree:
-            opened, columns, above = session.opened[table.name], table.foreign_key or table.key, ""
+            opened, columns, above = session.private[table.name], table.foreign_key or table.key, ""
             if table.parent is not None and table.parent != tree.root.name:
-                keys = session.opened[table.parent].owners(tree[table.parent].key, home)
+                keys = session.private[table.parent].owners(tree[table.parent].key, home)
                 above = row_of(keys)
             for source, own in opened.owners(columns, home).items():
                 tie = above, own
@@ -187,12 +185,12 @@ class _Asked:
         told = [list(reference.columns), reference.table, reference.kind, list(reference.by)]
         return told if rows is None else [*told, rows.digest]
 
-    def _target(self, book: LedgerLookup, *, explaining: bool) -> tuple[DatabaseTarget, str]:
+    def _target(self, book: LedgerLookup, *, explaining: bool) -> tuple[Target, str]:
         """The output, and what prevents it (a plan says so, a release stops)."""
         request, tree = self.request, self.resolved.tree
 
-        def opened(*, replace: bool) -> DatabaseTarget:
-            return open_database_target(
+        def opened(*, replace: bool) -> Target:
+            return open_target(
                 self.con,
                 request.into,
                 self.session,
@@ -218,11 +216,3 @@ class _Asked:
 def _whole(budget: Budget, legs: tuple[Leg, ...]) -> Budget:
     """The debit: all that the tables may spend, and the threshold deltas that they need."""
     return Budget(budget.kind, budget.amount, sum(leg.plan.budget.delta for leg in legs))
-
-
-def _files_of(target: DatabaseTarget) -> tuple[Path, ...]:
-    """The files that would be written."""
-    if target.path is None:
-        return ()
-    inside = (target.path / f"{name}.parquet" for name in target.names.values())
-    return (target.path, *(inside if target.kind == "folder" else ()))

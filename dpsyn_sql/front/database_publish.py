@@ -14,7 +14,7 @@ from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
-from dpsyn_sql.engines.written_rows import reading_table
+from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.front.database_job import DatabaseJob, FittedTable
@@ -235,7 +235,7 @@ def _released(
             replayed=entry.replayed,
             notes=tuple(own),
             draw=drawing(job.stored_in, table.kept.release_id, table.kept.name),
-            read=reading_table(job.con, job.target, one.name, table.kept.release_id),
+            read=reading(job.con, job.target, one.name, fitted.shape, table.kept.release_id),
             variances=fitted.variances,
         )
     return DatabaseRelease.of(tables, job.target.name, progress.timings())

@@ -13,7 +13,7 @@ from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Target
+from dpsyn_sql.engines.target import Target
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger

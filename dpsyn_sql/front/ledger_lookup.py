@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
-from dpsyn_sql.engines.callers_instance import instance_of
+from dpsyn_sql.engines.connections import instance_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Output
+from dpsyn_sql.engines.target import Output
 from dpsyn_sql.errors import LedgerError, TargetError
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Design

@@ -21,9 +21,11 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.domain.sliced import shape_of_slice, with_time, without_time
 from dpsyn_sql.domain.unit import check_unit, not_stated
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.frames import memory_connection, open_any_source
+from dpsyn_sql.engines.frames import memory_connection
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Output, Target, open_target
+from dpsyn_sql.engines.target import Output, Target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Design, Job, at_node, protected_source, stored_name
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
@@ -122,7 +124,7 @@ def _asked(con: Connection, request: Request) -> tuple[Connection, _Place, Reque
 def _opened_source(
     con: Connection, source: _Place, request: Request
 ) -> AbstractContextManager[SourceSession]:
-    return open_any_source(
+    return open_source(
         con,
         source,
         trust_query=request.trust_query,

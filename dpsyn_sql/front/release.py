@@ -225,7 +225,6 @@ def released(
     progress: ReleaseProgress,
 ) -> Release:
     """What a call returns once ``rows`` rows are written."""
-    kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
     return Release(
         table=job.target.name,
         rows=rows,
@@ -238,8 +237,8 @@ def released(
         facts=certificate,
         replayed=entry.replayed,
         notes=notes,
-        draw=drawing(kept, entry.release_id, job.stored_name),
-        read=reading(job.con, job.target, fitted.shape, entry.release_id),
+        draw=drawing(job.target.stored_in(job.con), entry.release_id, job.stored_name),
+        read=reading(job.con, job.target, job.session.first.name, fitted.shape, entry.release_id),
         variances=fitted.variances,
         timings=progress.timings(),
     )

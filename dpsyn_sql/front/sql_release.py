@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from dpsyn_sql.engines.sql_calls import Call, CallingConnection
+from dpsyn_sql.engines.connections import Call, CallingConnection
 from dpsyn_sql.engines.stored_releases import standing as standing_release
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.front.database import release_database
@@ -28,7 +28,6 @@ from dpsyn_sql.front.request import Request
 from dpsyn_sql.report.database_certificate import id_of_table
 from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.sqltext.fragments import qualified
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +178,7 @@ def _standing(job: Job) -> Status | None:
     request, preview, target = job.request, job.preview, job.target
     if not preview.published or not target.only_same:
         return None
-    stored = standing_release(job.con if target.path is None else target.path, preview.published, target.sql)
+    stored = standing_release(target.stored_in(job.con), preview.published, target.sql)
     if stored is None:
         return None
     facts = json.loads(stored.certificate)
@@ -203,8 +202,8 @@ def _standing_database(job: DatabaseJob) -> DatabaseStatus | None:
         return None
     facts = dict[str, Any]()
     for leg in job.legs:
-        table = None if target.home is None else qualified(*target.home, target.names[leg.name])
-        stored = standing_release(job.stored_in, id_of_table(preview.published, leg.name), table)
+        name = id_of_table(preview.published, leg.name)
+        stored = standing_release(job.stored_in, name, target.sql_of(leg.name))
         if stored is None or (target.kind == "folder" and leg.name not in target.existing):
             return None
         facts[leg.name] = json.loads(stored.certificate)

@@ -17,9 +17,9 @@ from dpsyn_sql.domain.matching import key_role
 from dpsyn_sql.domain.shape import Key, PartOfKey, Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.database_given import given_of
-from dpsyn_sql.engines.database_session import DatabaseSession, open_database
-from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import DomainError, InputError, SourceError, said
 from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
@@ -58,7 +58,7 @@ class TreeOfTables:
 @contextmanager
 def opened_tree(
     con: Connection, request: DatabaseRequest
-) -> Iterator[tuple[DatabaseRequest, DatabaseSession, TreeOfTables]]:
+) -> Iterator[tuple[DatabaseRequest, SourceSession, TreeOfTables]]:
     """The request with what its file says, its open tables, and their tree.
 
     Raises:
@@ -66,8 +66,8 @@ def opened_tree(
     """
     request.check()
     request = declared(request)
-    with open_database(
-        con, request.tables, request.public_tables, memory_limit=request.limits().engine
+    with open_source(
+        con, request.tables, public_tables=request.public_tables, memory_limit=request.limits().engine
     ) as session:
         session.choose_scratch(plain=request.plain_scratch)
         yield request, session, tree_of(request, session)
@@ -95,7 +95,7 @@ def declared(request: DatabaseRequest) -> DatabaseRequest:
     )
 
 
-def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
+def tree_of(request: DatabaseRequest, session: SourceSession) -> TreeOfTables:
     """The tree of the tables, and the shape of each.
 
     Args:
@@ -184,7 +184,7 @@ def _named(table: Table, tree: Tree) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------
 
 
-def _own_shape(table: Table, tree: Tree, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
+def _own_shape(table: Table, tree: Tree, given: Given, session: SourceSession, *, discover: bool) -> Shape:
     """The shape of the columns that are no keys, or measured parts of one.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from dpsyn_sql.domain.shape import ForeignKey, PartOfKey, PublicKey, RandomKey, Shape
@@ -38,8 +38,8 @@ class DatabaseDestination(Protocol):
     """Where all tables go; resolved and checked before anything was charged."""
 
     @property
-    def kind(self) -> Literal["schema", "database", "folder"]:
-        """A schema of a database, a database file, or a folder of Parquet files."""
+    def kind(self) -> str:
+        """``"schema"`` of a database, ``"database"`` file, or ``"folder"`` of Parquet files."""
 
     @property
     def home(self) -> tuple[str, str] | None:
@@ -111,7 +111,7 @@ def publish_database(
         target: where to.
         tree: how the tables are tied.
         tables: each of the tree once.
-        public: the public tables that are copied into the output (``DatabaseTarget.copies``).
+        public: the public tables that are copied into the output (``Target.copies``).
         constraints: keys are stated as PRIMARY KEY and FOREIGN KEY; of no meaning for a folder.
 
     Raises:
