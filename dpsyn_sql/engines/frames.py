@@ -159,15 +159,15 @@ def _relation(columns: list[Fragment]) -> Fragment:
 def _names(data: Any) -> list[str]:
     """The names of the columns: text that SQL can hold and tell apart."""
     labels = data.schema.names if library_of(data) == "pyarrow" else list(data.columns)
-    for place, name in enumerate(labels, 1):
+    for number, name in enumerate(labels, 1):
         if not isinstance(name, str):
             raise SourceError(
-                f"The name of column {place} of the data frame is no text but <{type(name).__name__}>. Give "
+                f"The name of column {number} of the data frame is no text but <{type(name).__name__}>. Give "
                 "every column a name: df.columns = [...]."
             )
         if not name or "\x00" in name or name != name.encode("utf-8", "replace").decode():
             raise SourceError(
-                f"The name of column {place} of the data frame is empty, or has a NUL or half a surrogate "
+                f"The name of column {number} of the data frame is empty, or has a NUL or half a surrogate "
                 "pair, which no database can hold. Rename it."
             )
     if not labels:
@@ -211,30 +211,30 @@ class Unsupported:
 
 def pandas_columns(frame: pd.DataFrame) -> list[ColumnValues | Unsupported]:
     """The columns of a pandas data frame, in order."""
-    return [_held(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return [_held(frame.iloc[:, number]) for number in range(frame.shape[1])]
 
 
 def registered(columns: list[ColumnValues | Unsupported]) -> dict[str, NDArray[Any]]:
     """Arrays under names of ours, as DuckDB scans them."""
-    found: dict[str, NDArray[Any]] = {}
-    for place, column in enumerate(columns):
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, column in enumerate(columns):
         if isinstance(column, ColumnValues):
-            found[f"v{place}"] = column.values
+            arrays[f"v{number}"] = column.values
             if column.nulls is not None:
-                found[f"n{place}"] = column.nulls
-    return found
+                arrays[f"n{number}"] = column.nulls
+    return arrays
 
 
 def expressions(names: list[str], columns: list[ColumnValues | Unsupported]) -> list[Fragment]:
     """The columns as SQL over ``registered``, under their own names."""
-    found = []
-    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+    sql = []
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
         if isinstance(column, ColumnValues):
-            value = column.read(f"v{place}")
+            value = column.read(f"v{number}")
             if column.nulls is not None:
-                value = f"CASE WHEN n{place} THEN NULL ELSE {value} END"
-            found.append(Fragment(f"{value} AS {ident(name)}"))
-    return found
+                value = f"CASE WHEN n{number} THEN NULL ELSE {value} END"
+            sql.append(Fragment(f"{value} AS {ident(name)}"))
+    return sql
 
 
 def text_of(value: object) -> str | None:
@@ -340,32 +340,34 @@ def _categories(series: pd.Series[Any]) -> ColumnValues | Unsupported:
     """Codes are looked up: the categories may have been made from the rows, so none is public."""
     codes = series.cat.codes.to_numpy()
     listed = series.cat.categories if len(series) else series.cat.categories[:0]  # seen with the rows, or not
-    held = _held(pd.Series(listed))
-    if isinstance(held, Unsupported):
-        return held
+    category_values = _held(pd.Series(listed))
+    if isinstance(category_values, Unsupported):
+        return category_values
     missing = codes < 0
-    if len(held.values) == 0:
+    if len(category_values.values) == 0:
         return ColumnValues(
-            np.zeros(len(codes), dtype=held.values.dtype), np.ones(len(codes), dtype=bool), held.read
+            np.zeros(len(codes), dtype=category_values.values.dtype),
+            np.ones(len(codes), dtype=bool),
+            category_values.read,
         )
-    nulls = missing if held.nulls is None else missing | held.nulls[codes]
-    return ColumnValues(held.values[codes], nulls, held.read)
+    nulls = missing if category_values.nulls is None else missing | category_values.nulls[codes]
+    return ColumnValues(category_values.values[codes], nulls, category_values.read)
 
 
 def _arrow(series: pd.Series[Any], kind: str) -> ColumnValues | Unsupported:
     """A pandas column that is kept by Arrow."""
     if kind in _ARROW_TEXT:
         return _text(series)
-    if found := _ARROW_TIME.fullmatch(kind):
-        moments = series.dt.tz_convert("UTC").dt.tz_localize(None) if found[2] else series
-        values = moments.to_numpy(dtype=f"datetime64[{found[1]}]", na_value=np.datetime64("NaT"))
-        return _moments(values, zoned=found[2] is not None)
+    if matched := _ARROW_TIME.fullmatch(kind):
+        moments = series.dt.tz_convert("UTC").dt.tz_localize(None) if matched[2] else series
+        values = moments.to_numpy(dtype=f"datetime64[{matched[1]}]", na_value=np.datetime64("NaT"))
+        return _moments(values, zoned=matched[2] is not None)
     cast = _ARROW_CASTS.get(kind)
-    if found := _ARROW_DECIMAL.fullmatch(kind):
-        cast = f"DECIMAL({found[1]},{found[2]})"
+    if matched := _ARROW_DECIMAL.fullmatch(kind):
+        cast = f"DECIMAL({matched[1]},{matched[2]})"
     if cast is not None:
-        held = _text(series)
-        return ColumnValues(held.values, held.nulls, _cast(cast))
+        texts = _text(series)
+        return ColumnValues(texts.values, texts.nulls, _cast(cast))
     return _masked(series, series.dtype.numpy_dtype)  # type: ignore[union-attr]
 
 

@@ -169,19 +169,19 @@ def owners_of(
             all_origins = column_origins.get(fold(column), frozenset())
             elsewhere = "" if trusted else f"the value of {column} {in_query}"
         texts = {source: set[str]() for source in owners}
-        for place, text in all_origins:
-            for source in () if place is None else ledger_names(place):
+        for origin, text in all_origins:
+            for source in () if origin is None else ledger_names(origin):
                 if source in texts and not (trusted and text.startswith(AWAY)):
                     within = IN_SELECT in text and not trusted
                     texts[source].add(f"{text} for {column} {in_query}" if within else text)
-        for source, ways in texts.items():
-            if len(ways) > 1:
-                both = " and by ".join(sorted(ways))
+        for source, owner_texts in texts.items():
+            if len(owner_texts) > 1:
+                reasons = " and by ".join(sorted(owner_texts))
                 raise SourceError(
-                    f"The rows of {source!r} belong to the unit {column!r} by {both}: one row would count "
+                    f"The rows of {source!r} belong to the unit {column!r} by {reasons}: one row would count "
                     "for two units, and removing one of them changes what the other one has. Release the "
                     "rows of one owner, or give each owner a release and a ledger= of its own. Nothing was "
                     "read or charged."
                 )
-            owners[source] += ways or ([elsewhere] if elsewhere else [])
+            owners[source] += owner_texts or ([elsewhere] if elsewhere else [])
     return {source: tuple(texts) for source, texts in owners.items() if len(texts) == len(columns)}

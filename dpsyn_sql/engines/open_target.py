@@ -107,11 +107,11 @@ def _text(into: str | os.PathLike[str], what: str) -> str:
 
 def _default_schema(session: SourceSession) -> str:
     """A schema beside that of the first table; of one in main, named after its database."""
-    parts = split_name(session.relation.name) or ()
-    if session.relation.kind not in ("table", "view") or len(parts) != 3:
+    name_parts = split_name(session.relation.name) or ()
+    if session.relation.kind not in ("table", "view") or len(name_parts) != 3:
         raise TargetError("The first table is in no database: give a folder or file to write as into=.")
-    beside = parts[0] if fold(parts[1]) == "main" else parts[1]
-    return display_name(parts[0], f"{beside}_synthetic")
+    schema = name_parts[0] if fold(name_parts[1]) == "main" else name_parts[1]
+    return display_name(name_parts[0], f"{schema}_synthetic")
 
 
 # -- Spark --------------------------------------------------------------------------------------
@@ -337,19 +337,19 @@ def _check_writable(path: Path, session: SourceSession) -> None:
 
 def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
     """Which table a name means; schemas and databases must exist."""
-    parts = split_name(text) or (text,)
+    name_parts = split_name(text) or (text,)
     home = catalog.session.path[0]
-    if len(parts) == 1:
-        return (*home, parts[0])
-    if len(parts) == 3:
-        candidates = [catalog.schemas.get((fold(parts[0]), fold(parts[1])))]
+    if len(name_parts) == 1:
+        return (*home, name_parts[0])
+    if len(name_parts) == 3:
+        candidates = [catalog.schemas.get((fold(name_parts[0]), fold(name_parts[1])))]
     else:
-        within = catalog.schemas.get((fold(home[0]), fold(parts[0])))
-        candidates = [within, catalog.schemas.get((fold(parts[0]), "main"))]
+        within = catalog.schemas.get((fold(home[0]), fold(name_parts[0])))
+        candidates = [within, catalog.schemas.get((fold(name_parts[0]), "main"))]
     schemas = list(dict.fromkeys(schema for schema in candidates if schema is not None))
     if len(schemas) == 1:
-        return (*schemas[0], parts[-1])
-    where = shorten(display_name(*parts[:-1]))
+        return (*schemas[0], name_parts[-1])
+    where = shorten(display_name(*name_parts[:-1]))
     if schemas:
         raise TargetError(f"{where} is both a schema and a database: write database.schema.table.")
     raise TargetError(
@@ -360,18 +360,18 @@ def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
 
 def _home(catalog: DuckDBCatalog, text: str) -> tuple[str, str]:
     """The database and the schema that a name means; the database must exist."""
-    parts, current = split_name(text) or (text,), catalog.session.path[0][0]
-    if len(parts) == 1:
-        schema = catalog.schemas.get((fold(current), fold(parts[0])))
-        if schema is None and fold(parts[0]) in catalog.databases:
+    name_parts, current = split_name(text) or (text,), catalog.session.path[0][0]
+    if len(name_parts) == 1:
+        schema = catalog.schemas.get((fold(current), fold(name_parts[0])))
+        if schema is None and fold(name_parts[0]) in catalog.databases:
             raise TargetError(f"{shorten(text)} is a database: write database.schema.")
-        return schema or (current, parts[0])
-    if len(parts) == 2 and fold(parts[0]) in catalog.databases:
-        database = str(catalog.databases[fold(parts[0])]["catalog"])
-        return catalog.schemas.get((fold(database), fold(parts[1])), (database, parts[1]))
+        return schema or (current, name_parts[0])
+    if len(name_parts) == 2 and fold(name_parts[0]) in catalog.databases:
+        database = str(catalog.databases[fold(name_parts[0])]["catalog"])
+        return catalog.schemas.get((fold(database), fold(name_parts[1])), (database, name_parts[1]))
     raise TargetError(
-        f"There is no database {shorten(display_name(*parts[:-1]))}: into= is a schema, database.schema, a "
-        "file ending in .duckdb, or a folder such as './synthetic'."
+        f"There is no database {shorten(display_name(*name_parts[:-1]))}: into= is a schema, "
+        "database.schema, a file ending in .duckdb, or a folder such as './synthetic'."
     )
 
 
@@ -380,8 +380,12 @@ def _home(catalog: DuckDBCatalog, text: str) -> tuple[str, str]:
 
 def _is_in(table: PublicTable, database: str) -> bool:
     """Whether a public table is in a database, and so joins what is written there."""
-    parts = split_name(table.relation.name) or ()
-    return table.relation.kind in ("table", "view") and len(parts) == 3 and fold(parts[0]) == fold(database)
+    name_parts = split_name(table.relation.name) or ()
+    return (
+        table.relation.kind in ("table", "view")
+        and len(name_parts) == 3
+        and fold(name_parts[0]) == fold(database)
+    )
 
 
 def _existing(
@@ -402,7 +406,9 @@ def _dropped(
 ) -> tuple[str, ...]:
     """The replaced tables, one that refers to others before them."""
     pairs = [(fold(table), fold(referenced)) for table, referenced in catalog.references(home)]
-    outside = sorted({table for table, other in pairs if other in replaced and table not in replaced})
+    outside = sorted(
+        {table for table, referenced in pairs if referenced in replaced and table not in replaced}
+    )
     if outside:
         raise TargetError(
             f"Tables of {shown} that the release does not write refer to ones that it writes anew: "
@@ -411,6 +417,10 @@ def _dropped(
     order = list[str]()
     while len(order) < len(replaced):
         left = sorted(replaced.difference(order))
-        free = [name for name in left if not any(other == name and table in left for table, other in pairs)]
+        free = [
+            name
+            for name in left
+            if not any(referenced == name and table in left for table, referenced in pairs)
+        ]
         order += free or left
     return tuple(order)

@@ -98,8 +98,8 @@ def _checked(
     refuse_clashes(tuple(column.name for column in columns), "The result of the query")
     statements = [TRUSTED] if trusted else []
     if checked.public:
-        named = ", ".join(display_name(*identity) for identity in checked.public)
-        statements.append(f"public_tables: the owner states that {named} hold no private data")
+        public_names = ", ".join(display_name(*identity) for identity in checked.public)
+        statements.append(f"public_tables: the owner states that {public_names} hold no private data")
     if checked.multiplies:
         statements.append(MULTIPLIES)
     kind: RelationKind = "query" if view is None else "view"

@@ -113,8 +113,8 @@ class OpenedSource:
         """What a view is made by, as a digest; None for anything else: a query is its own name."""
         if self.relation.kind != "view":
             return None
-        named = named_query(self.relation.sql, self.stored, self.paths, home)
-        return hashlib.sha256(named.encode()).hexdigest()
+        query = named_query(self.relation.sql, self.stored, self.paths, home)
+        return hashlib.sha256(query.encode()).hexdigest()
 
     def private_sources(self, home: LedgerNames) -> tuple[str, ...]:
         """Names of the private tables and files; however one is spelled (links, globs, folders, aliases,
@@ -134,11 +134,11 @@ class OpenedSource:
             return {source: tuple(map(fold, columns)) for source in sources}
         tables = {table.identity: table for table in self.tables}
 
-        def ledger_names(place: Place) -> Iterable[str]:
-            if isinstance(place, str):
-                files = find_files(place)
+        def ledger_names(origin: Place) -> Iterable[str]:
+            if isinstance(origin, str):
+                files = find_files(origin)
                 return () if files is None else map(home.file, files.paths)
-            return [tables[place].name(home)] if place in tables else []
+            return [tables[origin].name(home)] if origin in tables else []
 
         trusted = TRUSTED in self.relation.statements
         return owners_of(

@@ -43,14 +43,14 @@ def facts_of(
             facts[name] = TableFacts(name, columns)
             continue
         constraints = [*_constraints(engine, identity)]
-        primary = [own for kind, own, _, _ in constraints if kind == "PRIMARY KEY"]
-        unique = tuple(own for kind, own, _, _ in constraints if kind == "UNIQUE")
+        primary = [own_columns for kind, own_columns, _, _ in constraints if kind == "PRIMARY KEY"]
+        unique = tuple(own_columns for kind, own_columns, _, _ in constraints if kind == "UNIQUE")
         links = list[Link]()
-        for kind, own, referenced, key in constraints:
+        for kind, own_columns, referenced, key in constraints:
             if kind not in ("PRIMARY KEY", "UNIQUE"):
                 target = (identity[0], identity[1], referenced)
                 table = names.get(folded(target)) or _outside(target, names.values(), catalog)
-                links.append(Link(own, table, key))
+                links.append(Link(own_columns, table, key))
         facts[name] = TableFacts(name, columns, primary[-1] if primary else (), unique, tuple(links))
     return facts
 
@@ -64,8 +64,8 @@ def _constraints(
         render("source/keys", catalog=catalog, schema=schema, name=name), step="reading the catalog"
     )
     columns = [rows[part].tolist() for part in ("kind", "columns", "referenced", "referenced_columns")]
-    for kind, own, referenced, key in zip(*columns, strict=True):
-        yield str(kind), tuple(map(str, own)), str(referenced), tuple(map(str, key))
+    for kind, own_columns, referenced, key in zip(*columns, strict=True):
+        yield str(kind), tuple(map(str, own_columns)), str(referenced), tuple(map(str, key))
 
 
 def _outside(identity: Identity, names: Iterable[str], catalog: DuckDBCatalog) -> str:

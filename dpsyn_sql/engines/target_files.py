@@ -30,9 +30,9 @@ def file_target(text: str, check: TargetCheck) -> Target:
             "must be quoted, and needs a database as con.)"
         )
     path = absolute_path(text)
-    beside, output, label = file_beside(path), Output(str(path)), path.name[: -len(ending)]
+    model, output, label = file_beside(path), Output(str(path)), path.name[: -len(ending)]
     _check_folder(path.parent)
-    if any(belongs_to_source(file, ending_of(file.name), check.session) for file in (path, beside)):
+    if any(belongs_to_source(file, ending_of(file.name), check.session) for file in (path, model)):
         raise TargetError(
             f"{shorten(text)!r} is the source or would become part of it: choose another into=."
         )
@@ -41,16 +41,16 @@ def file_target(text: str, check: TargetCheck) -> Target:
         raise TargetError(f"{shorten(text)!r} exists and is not a file.")
     if exists and not check.may_replace(output):
         raise TargetError(f"The file {shorten(text)!r} exists; choose another into=, or add replace=True.")
-    if os.path.lexists(beside):
-        if not (beside.is_file() and check.may_replace(output)):
+    if os.path.lexists(model):
+        if not (model.is_file() and check.may_replace(output)):
             raise TargetError(
-                f"{shorten(str(beside))!r}, the file for the model of the release, exists. Choose another "
+                f"{shorten(str(model))!r}, the file for the model of the release, exists. Choose another "
                 "into=, or add replace=True."
             )
         # Without its output nothing says which release a model is of: the same one, or one that came later.
         if not (exists or check.replace):
             raise TargetError(
-                f"{shorten(str(beside))!r}, the model of a release, exists without its output. Delete it, "
+                f"{shorten(str(model))!r}, the model of a release, exists without its output. Delete it, "
                 "choose another into=, or add replace=True."
             )
     names = {check.tables[0]: label}
@@ -68,22 +68,22 @@ def folder_target(text: str, check: TargetCheck) -> Target:
         raise TargetError(f"{shorten(text)!r} exists and is not a folder.")
     _check_folder(path if path.is_dir() else path.parent)
     files = {name: path / f"{written}.parquet" for name, written in names.items()}
-    beside = file_beside(path)
+    models = file_beside(path)
     if any(
-        belongs_to_source(file, ending_of(file.name), check.session) for file in (*files.values(), beside)
+        belongs_to_source(file, ending_of(file.name), check.session) for file in (*files.values(), models)
     ):
         raise TargetError(f"{shorten(text)!r} has the source, or would add to it: choose another into=.")
     existing = [name for name, file in files.items() if os.path.lexists(file)]
     odd = [files[name].name for name in existing if not files[name].is_file()]
     if odd:
         raise TargetError(f"{listed(odd)} in {shorten(text)!r} is not a file; choose another into=.")
-    if (existing or os.path.lexists(beside)) and not check.may_replace(output):
-        standing = [files[name].name for name in existing] or [str(beside)]
+    if (existing or os.path.lexists(models)) and not check.may_replace(output):
+        standing = [files[name].name for name in existing] or [str(models)]
         raise TargetError(f"{listed(standing)} exists; choose another into=, or add replace=True.")
     # Without its output nothing says which release a model is of: the same one, or one that came later.
-    if os.path.lexists(beside) and not (existing or check.replace):
+    if os.path.lexists(models) and not (existing or check.replace):
         raise TargetError(
-            f"{shorten(str(beside))!r}, the models of a release, exists without its tables. Delete it, "
+            f"{shorten(str(models))!r}, the models of a release, exists without its tables. Delete it, "
             "choose another into=, or add replace=True."
         )
     return check.target(
@@ -144,15 +144,15 @@ def _check_replaceable(path: Path, names: Mapping[str, str]) -> None:
     with contextlib.closing(reader):
         identities = [relation.identity for relation in DuckDBCatalog(reader).relations.values()]
     released = {fold(name) for name in names.values()}
-    others = [
+    strangers = [
         display_name(schema, name)
         for _, schema, name in identities
         if fold(schema) != SCHEMA and not (fold(schema) == "main" and fold(name) in released)
     ]
-    if others:
+    if strangers:
         raise TargetError(
             f"The database file {shorten(str(path))!r} would be written anew, and has more than the tables "
-            f"of this release: {listed(sorted(others))}. Choose another into=."
+            f"of this release: {listed(sorted(strangers))}. Choose another into=."
         )
 
 
