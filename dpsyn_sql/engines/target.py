@@ -94,8 +94,8 @@ class Target:
 
     @property
     def sql(self) -> Fragment | None:
-        """The quoted full name of the only table."""
-        return None if self.output.table is None else qualified(*self.output.table)
+        """The quoted full name of a table that is written alone."""
+        return None if self.kind != "table" or self.output.table is None else qualified(*self.output.table)
 
     @property
     def database(self) -> str | None:

@@ -238,7 +238,7 @@ def released(
         replayed=entry.replayed,
         notes=notes,
         draw=drawing(job.target.stored_in(job.con), entry.release_id, job.stored_name),
-        read=reading(job.con, job.target, job.session.first.name, fitted.shape, entry.release_id),
+        read=reading(job.con, job.target, job.session.relation.name, fitted.shape, entry.release_id),
         variances=fitted.variances,
         timings=progress.timings(),
     )
