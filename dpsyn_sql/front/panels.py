@@ -1,4 +1,4 @@
-"""panel(): the same synthetic persons, period after period of a calendar, under one budget.
+"""A panel: the same synthetic persons, period after period of a calendar, under one budget.
 
     first period    a release of its window
     later periods   persons of the period before (from the output) -> who stays, who joins
@@ -10,7 +10,7 @@ What a period asks, and what it may spend, is in ``planning/panel.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,6 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.sliced import at_window
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
@@ -31,13 +30,11 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
-from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
+from dpsyn_sql.front.measure import FittedTable, measured
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.publish import facts_of, kept_of, temporary
-from dpsyn_sql.front.release import begun, charged, measured_and_fitted, released
-from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, with_trust
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
@@ -51,7 +48,7 @@ from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.private.encode.panel import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.doubts import Doubts, notes_on, remarks
+from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
@@ -72,7 +69,6 @@ from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _STAYING, _NUMBERING = 2**40, 2**41
@@ -90,45 +86,31 @@ class _Following:
     given: Given
 
 
-@takes_request(Request)
-def panel(con: Connection, request: Request) -> Release:
-    """Write the next period of a synthetic panel: rows of the same synthetic persons as in the period before.
+@dataclass(slots=True)
+class PanelBefore:
+    """What a period of a panel goes on from: the complete ``shape``, and once it is measured its persons, who
+    ``follow`` those of the period before. The first period follows nobody."""
 
-    The first call writes a table with the rows of the first period. Each later call adds the rows of the next
-    one; rows of earlier periods are never rewritten, and persons keep their ids. The same call again costs
-    nothing.
+    shape: Shape
+    follow: _Following | None = None
+    notes: tuple[str, ...] = ()
 
-    Args:
-        con: a DuckDB connection, or the path of a DuckDB file.
-        request: with ``slice`` the window of the period in the calendar of all periods, and
-            ``privacy_unit`` the column of persons. ``epsilon`` and ``delta`` are for all periods together.
-            Or its fields as arguments:
+    @classmethod
+    def of(cls, job: Job, ledger: SqliteLedger) -> PanelBefore:
+        """Of the periods before, which stand in the output.
 
-    Raises:
-        InputError: as for ``release``; no calendar with an end is given, the period before was not released
-            with these settings, or the output is not what earlier periods wrote. Nothing was charged.
-        PrivacyBudgetExceeded: the ledger refuses the debit of the period; nothing was read.
-    """
-    with begun(con, _labelled(request)) as (job, ledger, progress):
-        if job.panel is None:
-            raise InternalError("a job of a panel has none")
+        Raises:
+            InputError: the period before was not released with these settings, or was changed.
+        """
         _check_before(job, ledger)
-        shape = _discovered(job, ledger)
-        with charged(job, ledger, progress) as entry:
-            notes, seed = notes_on(entry), seed_of(entry.release_id)
-            if not job.follows:
-                return _finished(job, entry, measured_and_fitted(job, entry), None, seed, progress, notes)
-            fitted, following = _measured(job, shape, entry, seed)
-            return _finished(job, entry, fitted, following, seed, progress, notes)
+        return cls(_discovered(job, ledger))
 
-
-def _labelled(request: Request) -> Request:
-    """Periods are called by their first moments, unless they have labels."""
-    window = request.slice
-    if request.asks_panel or not isinstance(window, Window):
-        return request if request.asks_panel else replace(request, panel=("",))
-    labels = window.edges[:-1]
-    return replace(request, panel=labels, version=request.version or labels[window.index])
+    def measured(self, job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
+        """All questions of the period, and the model of its answers."""
+        if not job.only.follows:
+            return measured(job, entry)
+        fitted, self.follow = _measured(job, self.shape, entry, seed_of(entry.release_id))
+        return {job.only.name: FittedTable(job.only, fitted, ())}
 
 
 # -- before the debit ----------------------------------------------------------------------------------
@@ -145,7 +127,7 @@ def _check_before(job: Job, ledger: SqliteLedger) -> None:
         return
     label = own.labels[own.period - 2]
     before = at_period(job, own.period - 1)
-    preview = ledger.look(before.key, before.plan.budget, (), new_debit=False)
+    preview = ledger.look(before.key, before.budget, (), new_debit=False)
     if preview.measured_on is None:
         why = preview.refusal or f"Period {label!r} was not released yet with these settings."
         raise InputError(
@@ -157,13 +139,13 @@ def _check_before(job: Job, ledger: SqliteLedger) -> None:
         for period in range(1, own.period):
             told = certificates.get(fold(_stored_name(job, own.at(period))))
             facts = {} if told is None else json.loads(told).get("panel", {})
-            rows = _output(job, own.at(period), job.shape)
+            rows = _output(job, own.at(period), job.only.shape)
             if not _is_there(session, rows, facts):
                 raise InputError(
                     f"The rows of period {own.labels[period - 1]!r} in {job.target.name} are not those that "
-                    "were written: the table was changed or removed. Restore it; or drop it and call panel() "
-                    "for each period again, in order (of a schedule: dpsyn run --select NAME:PERIOD), which "
-                    "costs nothing. Nothing was read or charged."
+                    "were written: the table was changed or removed. Restore it; or drop it and call "
+                    "release() for each period again, in order (of a schedule: dpsyn run --select "
+                    "NAME:PERIOD), which costs nothing. Nothing was read or charged."
                 )
 
 
@@ -193,9 +175,9 @@ def _stored(job: Job) -> Iterator[StoredSession]:
 
 
 def _panel(job: Job) -> Panel:
-    if job.panel is None:
+    if job.only.panel is None:
         raise InternalError("a job of a panel has none")
-    return job.panel
+    return job.only.panel
 
 
 def _stored_name(job: Job, own: Panel) -> str:
@@ -203,9 +185,9 @@ def _stored_name(job: Job, own: Panel) -> str:
 
 
 def _output(job: Job, own: Panel, shape: Shape) -> PanelOutput:
-    if job.target.sql is None or job.source.sliced is None:
+    if job.target.sql is None or job.only.source.sliced is None:
         raise InternalError("a panel has no table or no calendar")
-    column = job.source.sliced.column
+    column = job.only.source.sliced.column
     return PanelOutput(job.target.sql, at_window(shape, column, own.window), column)
 
 
@@ -218,8 +200,8 @@ def _output_before(job: Job, shape: Shape) -> PanelOutput:
 
 def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[FittedRelease, _Following]:
     """All questions of a later period, and the model of its answers."""
-    domain, terms = job.of_families(shape.domain, job.terms)
-    families, own = terms.families, job.divided(entry.budget)[0]
+    domain, terms = job.only.of_families(shape.domain, job.only.terms)
+    families, own = terms.families, job.only.divided(entry.budget)[0]
     if families is None:
         raise InternalError("a later period has no period before")
     persons = _persons(job, shape)
@@ -232,14 +214,14 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
     stays = drawn(presence.stays, generator_of(seed, _STAYING))
     following = _given(families, persons, stays, _whole(presence))
     terms = replace(terms, given=following.given)
-    plan = job.method.plan(job.source, domain, job.divided(entry.budget)[1], terms)
+    plan = job.only.method.plan(job.only.source, domain, job.only.divided(entry.budget)[1], terms)
     with _joined(job, shape.domain, plan.queries, plan, everybody=False) as counter:
         door.open(counter, domain)
         with phase("build"):
-            model = job.method.run(plan, door, terms)
+            model = job.only.method.run(plan, door, terms)
     total = rows_measured(tables[0])
     shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
-    whole = job.planned(job.panel.budget if job.panel else entry.budget)[0]
+    whole = job.only.planned(job.only.panel.budget if job.only.panel else entry.budget)[0]
     fitted = FittedRelease(
         shape=shape,
         plan=replace(whole, domain=domain, steps=(step, *plan.steps)),
@@ -260,17 +242,18 @@ def _whole(presence: Presence) -> int:
 
 def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
     """The domain of the first period: its discovery again, from stored answers."""
-    if not job.follows or not job.shape.undiscovered:
-        return job.shape
+    if not job.only.follows or not job.only.shape.undiscovered:
+        return job.only.shape
     first = at_period(job, 1)
-    source, unit = first.source, first.source.unit
+    table = first.only
+    source, unit = table.source, table.source.unit
     csv = source.relation.read_as_text
     with (
         closing(SqlDiscoveryCounter(job.session.engine, source.relation.sql, csv=csv, unit=unit)) as unknown,
-        ledger.open_release(first.key, first.plan.budget) as entry,
+        ledger.open_release(first.key, first.budget) as entry,
     ):
         door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
-        return discovered(first.shape, first.plan.discovery, door, 1, first.chooser).shape
+        return discovered(table.shape, table.plan.discovery, door, 1, table.chooser).shape
 
 
 def _persons(job: Job, shape: Shape) -> Persons:
@@ -307,11 +290,13 @@ def _joined(
 ) -> Iterator[SqlCounter]:
     """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
     own, engine = _panel(job), job.session.engine
-    past = at_period(job, own.period - 1).source
-    bound = bound_of(job.source.unit, None)
+    past = at_period(job, own.period - 1).only.source
+    bound = bound_of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
-    sql, coded = joined_rows(job.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect)
+    sql, coded = joined_rows(
+        job.only.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect
+    )
     further = None if plan is None else plan.further
     counter = SqlCounter(engine, sql, coded, queries, unit=PrivacyUnit(UNIT), further=further)
     with closing(counter):
@@ -321,22 +306,17 @@ def _joined(
 # -- after the last question ---------------------------------------------------------------------------
 
 
-def _finished(
+def write_period(
     job: Job,
     entry: SqliteEntry,
-    fitted: FittedRelease,
-    following: _Following | None,
-    seed: int,
+    tables: Mapping[str, FittedTable],
+    before: PanelBefore,
     progress: ReleaseProgress,
     notes: tuple[str, ...],
 ) -> Release:
-    """Values of codes, what was lost, the rows of the period, and their output."""
-    entry.close_questions()
-    progress.measured()
-    job.session.release_source()  # from here on nothing can read the source
-    with phase("trust"):
-        fitted = fitted.with_values
-        fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
+    """What was lost, the rows of the period, and their output, after those of earlier periods."""
+    (table,), following, seed = tables.values(), before.follow, seed_of(entry.release_id)
+    fitted = with_trust(job, table.fitted)
     engine, problem = job.target.open(), ""
     written, facts, doubts = 0, dict[str, Any](), Doubts(())
     try:
@@ -345,16 +325,16 @@ def _finished(
         staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
         with phase("trust"):
-            found = departed(job.method, fitted, drawn) if written else ()
+            found = departed(job.only.method, fitted, drawn) if written else ()
             replaced = 0
             if following is None and output.shape.never:
                 replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
-            lost, doubts = lost_of(job, fitted, found, replaced / max(written, 1))
+            lost, doubts = lost_of(job.only, fitted, found, replaced / max(written, 1))
         output.check_room(so_far)
-        table = temporary("persons")
-        number_rows(engine, table, staged_numbers(engine, staged), numbered)
-        past = None if following is None else _output_before(job, job.shape).constant
-        query = output.query(staged, table, written, seed, past, job.shape.per_unit)
+        persons = temporary("persons")
+        number_rows(engine, persons, staged_numbers(engine, staged), numbered)
+        past = None if following is None else _output_before(job, job.only.shape).constant
+        query = output.query(staged, persons, written, seed, past, job.only.shape.per_unit)
         facts = {**facts_of(job, entry, fitted, written, seed, "rows of persons given the period before")}
         rows, told = digest(engine, Fragment(f"({query})"))
         panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}
@@ -415,8 +395,8 @@ def _staged(
         parents = np.flatnonzero(given.rows)  # of the rows as they are staged
         rows_kept, staying = np.flatnonzero(parents < known), temporary("staying")
         number_rows(engine, staying, rows_kept, persons.numbers[parents[rows_kept]])
-        past = _output_before(job, job.shape).constant
-        kept = output.kept(engine, table, staying, past, job.shape.per_unit)
+        past = _output_before(job, job.only.shape).constant
+        kept = output.kept(engine, table, staying, past, job.only.shape.per_unit)
     with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
         made = stage_table(
             engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above, kept=kept

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,24 +14,32 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import EngineFailure, PublishError
+from dpsyn_sql.engines.stored_releases import drawing
+from dpsyn_sql.engines.written_rows import reading, reading_table
+from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
+from dpsyn_sql.front.measure import FittedTable
+from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
+from dpsyn_sql.report.database_certificate import id_of_table, name_of_table, table_certificate
+from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.departures import Departure
-from dpsyn_sql.report.doubts import Doubts
+from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
+from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.quotas import unit_sizes
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
@@ -42,10 +50,13 @@ from dpsyn_sql.rows.sample.sql_sampler import (
     independent_rows,
     load_slots,
 )
-from dpsyn_sql.rows.write.drawn import staged_codes, staged_families
-from dpsyn_sql.rows.write.families import stage_families, together
+from dpsyn_sql.rows.sample.tree import TableRows, table_seed
+from dpsyn_sql.rows.write.database import WrittenTable, publish_database
+from dpsyn_sql.rows.write.drawn import staged_codes, staged_families, table_codes
+from dpsyn_sql.rows.write.families import stage_families, stage_table, together
 from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
+from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
 from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
@@ -53,6 +64,41 @@ from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
 """Bytes of a staged row beside its codes; each code has one or more of its own."""
+
+
+def write_release(
+    job: Job,
+    entry: SqliteEntry,
+    tables: Mapping[str, FittedTable],
+    progress: ReleaseProgress,
+    notes: tuple[str, ...],
+) -> Release | DatabaseRelease:
+    """Everything after the last question: values of codes, what was lost, rows and their output.
+
+    Raises:
+        PublishError, InternalError: as the functions that write.
+    """
+    if job.request.several:
+        return _write_tables(job, entry, tables, progress, notes)
+    (table,) = tables.values()
+    fitted = with_trust(job, table.fitted)
+    seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
+    rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
+    written, certificate, doubts = write_rows(job, entry, fitted, rows, seed, progress)
+    entry.published(job.target_name, written)
+    notes = (
+        *notes,
+        *remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts),
+        *doubts.warned(),
+    )
+    return released(job, entry, fitted, written, certificate, notes, progress)
+
+
+def with_trust(job: Job, fitted: FittedRelease) -> FittedRelease:
+    """With the values of codes, and the variances of the model's estimates."""
+    with phase("trust"):
+        fitted = fitted.with_values
+        return replace(fitted, variances=job.only.method.variances(fitted.model, fitted.measurements))
 
 
 def write_rows(
@@ -85,7 +131,7 @@ def write_rows(
         written = plan.kept
         with phase("trust"):
             found = _compared(job, engine, fitted, plan, how, sizes, seed)
-            lost, doubts = lost_of(job, fitted, found, plan.replaced / max(written, 1))
+            lost, doubts = lost_of(job.only, fitted, found, plan.replaced / max(written, 1))
         if sizes is None and fitted.contributions is not None:
             sizes = unit_sizes(fitted.contributions.values, written)
         facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
@@ -135,9 +181,9 @@ def _compared(
     if families is None or sizes is None:
         laid_out = how != INDEPENDENTLY
         drawn = staged_codes(engine, plan.staged, names, plan.kept, seed, laid_out=laid_out)
-        return departed(job.method, fitted, drawn)
+        return departed(job.only.method, fitted, drawn)
     found = staged_families(engine, plan.staged, families, sizes, seed)
-    return () if found is None else departed(job.method, fitted, found)
+    return () if found is None else departed(job.only.method, fitted, found)
 
 
 def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
@@ -228,11 +274,11 @@ def _reported(
 
 def _claimed(job: Job) -> Claim:
     """Of the release; of all periods together if it is a running total or a panel."""
-    if job.total is not None:
-        return claim_of(job.total.whole, job.request.delta)
-    if job.panel is not None:
-        return claim_of(job.panel.whole, job.request.delta)
-    return claim(job.plan, planned_events(job.plan), job.request.delta)
+    if job.only.total is not None:
+        return claim_of(job.only.total.whole, job.request.delta)
+    if job.only.panel is not None:
+        return claim_of(job.only.panel.whole, job.request.delta)
+    return claim(job.only.plan, planned_events(job.only.plan), job.request.delta)
 
 
 def facts_of(
@@ -273,3 +319,233 @@ def kept_of(
         labels=[code_labels(attribute) for attribute in (*written, *hidden)],
         variances=fitted.variances,
     )
+
+
+def released(
+    job: Job,
+    entry: SqliteEntry,
+    fitted: FittedRelease,
+    rows: int,
+    certificate: dict[str, Any],
+    notes: tuple[str, ...],
+    progress: ReleaseProgress,
+) -> Release:
+    """What a call returns once ``rows`` rows are written."""
+    kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
+    return Release(
+        table=job.target.name,
+        rows=rows,
+        epsilon=certificate["guarantee"]["epsilon"],
+        delta=certificate["guarantee"]["delta"],
+        rho=float(fitted.plan.budget.rho),
+        id=entry.release_id,
+        model=fitted.model,
+        measurements=fitted.measurements,
+        facts=certificate,
+        replayed=entry.replayed,
+        notes=notes,
+        draw=drawing(kept, entry.release_id, job.stored_name),
+        read=reading(job.con, job.target, fitted.shape, entry.release_id),
+        variances=fitted.variances,
+        timings=progress.timings(),
+    )
+
+
+# -- several tables ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A table with the values of its codes: what is written of it."""
+
+    table: FittedTable
+    fitted: FittedRelease
+
+    @classmethod
+    def of(cls, table: FittedTable) -> _Ready:
+        """Everything after the last question that needs no rows."""
+        leg, fitted = table.plan, table.fitted.with_values
+        return cls(table, replace(fitted, variances=leg.method.variances(fitted.model, fitted.measurements)))
+
+    @property
+    def name(self) -> str:
+        """That of the table."""
+        return self.table.plan.name
+
+    def judged(self, rows: TableRows, seed: int) -> tuple[dict[str, Any], Doubts]:
+        """Its losses and verdicts, and the doubts that follow from them, once its rows are drawn."""
+        leg = self.table.plan
+        with phase("trust"):
+            found = departed(leg.method, self.fitted, table_codes(rows, seed)) if rows.total else ()
+            return lost_of(leg, self.fitted, found)
+
+
+def _write_tables(
+    job: Job,
+    entry: SqliteEntry,
+    tables: Mapping[str, FittedTable],
+    progress: ReleaseProgress,
+    notes: tuple[str, ...],
+) -> DatabaseRelease:
+    """Sample codes of all tables, decode them by SQL, and publish them with the models in one transaction.
+
+    Raises:
+        PublishError: something else has appeared in place of the output, it cannot be written, or the type of
+            a key cannot hold so many values.
+        InternalError: the rows of a table are not those that were counted.
+    """
+    with phase("trust"):
+        ready = [_Ready.of(table) for table in tables.values()]
+    seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
+    units = rows_wanted(ready[0].fitted) if job.request.rows is None else job.request.rows
+    if units == 0 and job.request.rows is None:
+        warn("The noisy total is not above zero: the synthetic tables are empty.")
+    engine, problem = job.target.open(), ""
+    try:
+        written, rows, doubts = _staged_tables(job, entry, engine, ready, units, seed)
+        try:
+            with phase("write"), entry.publishing(job.target_name):
+                progress.writing()
+                publish_database(
+                    engine,
+                    job.target,
+                    job.tree,
+                    written,
+                    job.public,
+                    constraints=job.request.constraints,
+                )
+                progress.written(job.target.name)
+        except PublishError as error:
+            problem = str(error)
+    finally:
+        engine.close()
+    if problem:
+        raise PublishError(
+            f"{problem} The debit stands, and the answers are stored: the same call, or one with "
+            f"name={entry.name!r} and another into=, costs nothing more."
+        )
+    entry.published(job.target_name, sum(rows.values()))
+    return _released_tables(job, entry, ready, written, doubts, notes, progress)
+
+
+def _staged_tables(
+    job: Job, entry: SqliteEntry, engine: DuckDBEngine, ready: Sequence[_Ready], units: int, seed: int
+) -> tuple[list[WrittenTable], dict[str, int], dict[str, Doubts]]:
+    """Draw the rows of all tables, those of the root first, stage them, and compare them with the noisy
+    answers; how many they are, and what is doubtful, by table."""
+    rows, written, doubts = dict[str, TableRows](), list[WrittenTable](), dict[str, Doubts]()
+    for one in ready:
+        leg, own, families = one.table.plan, table_seed(seed, one.name), families_in(one.fitted.model)
+        above = None if leg.table.parent is None else rows[leg.table.parent]
+        shape = together(one.fitted.shape, families)
+        given = None if above is None or families is None else above.given(families, own)
+        staged, model = temporary("staged"), one.fitted.model
+        with leg.terms.deadline.running(), phase("sample") as advance:
+            drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
+        rows[one.name] = drawn
+        lost, doubts[one.name] = one.judged(drawn, own)
+        parent = next((other.kept for other in written if other.name == leg.table.parent), None)
+        lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
+        kept = _kept_of_table(job, entry, one, _facts_of_table(job, entry, one, lost, drawn.total, seed))
+        kept = replace(kept, parent=parent, lookups=lookups)
+        written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
+    return written, {name: drawn.total for name, drawn in rows.items()}, doubts
+
+
+def _grouped(rows: Referred) -> GroupedRows:
+    """The rows of a public table that a reference can name, each with its group."""
+    groups = np.repeat(np.arange(rows.sizes.size), rows.sizes)
+    return GroupedRows(groups, dict(zip(rows.key, rows.texts, strict=True)))
+
+
+def _facts_of_table(
+    job: Job, entry: SqliteEntry, one: _Ready, lost: Mapping[str, Any], rows: int, seed: int
+) -> dict[str, Any]:
+    """The certificate of a table: the promise is that of all tables together, the questions are its own.
+    ``lost``: of ``facts_of_losses``."""
+    leg, fitted, events = one.table.plan, one.fitted, entry.events
+    thresholds = sum(delta_units(event) for own in job.tables for event in planned_events(own.plan))
+    claimed = claim_of(job.budget, job.request.delta, thresholds)
+    facts = certificate(
+        fitted.plan,
+        fitted.shape,
+        [events[place] for place in one.table.events],
+        release_id=entry.release_id,
+        debited_on=entry.debited_on,
+        claimed=claimed,
+        excluded=job.request.exclude,
+        rows=rows,
+        seed=seed,
+        drawn=fitted.model.sampler().drawn,
+        families=fitted.families,
+    )
+    return table_certificate(
+        {**facts, **types_facts(fitted.types), "losses": lost},
+        job.tree,
+        leg.name,
+        name=job.stored_name,
+        release=entry.release_id,
+        budget=job.budget,
+        claimed=claimed,
+        not_protected=job.tree.not_protected,
+    )
+
+
+def _kept_of_table(job: Job, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
+    """What is stored of a table by itself."""
+    fitted = one.fitted
+    attributes = fitted.shape.domain.attributes
+    hidden = fitted.model.domain.attributes[len(attributes) :]
+    return StoredRelease(
+        name=name_of_table(job.stored_name, one.name),
+        release_id=id_of_table(entry.release_id, one.name),
+        created=entry.debited_on,
+        facts=facts,
+        shape=fitted.shape,
+        model=fitted.model,
+        drawn=drawn_from(fitted.model),
+        measurements=fitted.measurements,
+        labels=[code_labels(attribute) for attribute in (*attributes, *hidden)],
+        variances=fitted.variances,
+    )
+
+
+def _released_tables(
+    job: Job,
+    entry: SqliteEntry,
+    ready: Sequence[_Ready],
+    written: Sequence[WrittenTable],
+    doubts: Mapping[str, Doubts],
+    notes: tuple[str, ...],
+    progress: ReleaseProgress,
+) -> DatabaseRelease:
+    """The release of each table, and what the operator is told of all of them."""
+    deadline = job.deadline
+    own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]
+    for one in ready:
+        own += [f"{one.name}: {text}" for text in doubts[one.name].notes]
+        for text in doubts[one.name].warnings:
+            warn(f"{one.name}: {text}")
+            own.append(f"{one.name}: {text}")
+    tables = dict[str, Release]()
+    for one, table in zip(ready, written, strict=True):
+        if table.kept is None:
+            raise InternalError("a table was written without what stays with it")
+        facts, fitted = dict(table.kept.facts), one.fitted
+        tables[one.name] = Release(
+            table=job.target.names[one.name],
+            rows=facts["sampling"]["rows"],
+            epsilon=facts["guarantee"]["epsilon"],
+            delta=facts["guarantee"]["delta"],
+            rho=float(job.budget.rho),
+            id=table.kept.release_id,
+            model=fitted.model,
+            measurements=fitted.measurements,
+            facts=facts,
+            replayed=entry.replayed,
+            notes=tuple(own),
+            draw=drawing(job.stored_in, table.kept.release_id, table.kept.name),
+            read=reading_table(job.con, job.target, one.name, table.kept.release_id),
+            variances=fitted.variances,
+        )
+    return DatabaseRelease.of(tables, job.target.name, progress.timings())

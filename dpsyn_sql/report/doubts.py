@@ -120,7 +120,7 @@ def _single_rows(made: FittedRelease) -> str | None:
     if numbers[0] < _SINGLE * numbers.sum():
         return None
     return (
-        f"About {numbers[0] / numbers.sum():.0%} of the units have one row: without together=, the same "
+        f"About {numbers[0] / numbers.sum():.0%} of the units have one row: with weights=False, the same "
         "epsilon tells more of the other columns."
     )
 

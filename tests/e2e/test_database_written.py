@@ -246,10 +246,10 @@ def test_memory_is_limited_where_the_database_is_a_file(path):
 def test_warnings_and_notes_name_their_table(con):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = dpsyn_sql.release_database(
+        result = dpsyn_sql.release(
             con,
             unit="customers.customer_id",
-            tables=["customers", "orders"],
+            source=["customers", "orders"],
             domain={"tables": {name: TABLES[name] for name in ("customers", "orders")}},
             epsilon="0.01",
             into="copy",

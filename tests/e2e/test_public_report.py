@@ -74,7 +74,7 @@ def test_a_report_of_every_method_fresh_and_loaded(con, released, method, tmp_pa
 
 def test_a_release_of_units_with_several_rows_is_loaded_and_has_a_page(con, released):
     """It asks how many rows a unit has, a question about no column."""
-    release = released("SELECT *, a AS who FROM t", privacy_unit="who", max_rows_per_unit=3)
+    release = released("SELECT *, a AS who FROM t", unit="who", most=3, weights=False)
     assert any(step.get("column", "") is None for step in release.certificate()["mechanisms"])
     told = texts(report_page(dpsyn_sql.load(con, "o").public))
     assert "What the privacy budget was spent on" in told

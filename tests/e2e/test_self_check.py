@@ -44,7 +44,7 @@ def released(con, **options):
 
 
 def of_persons(con, **options):
-    together = {"privacy_unit": "person", "max_rows_per_unit": 8, "together": True, "exclude": []}
+    together = {"unit": "person", "most": 8, "exclude": []}
     return released(con, **together, **options)
 
 
@@ -140,7 +140,7 @@ def test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted(con,
     options = {"domain": domain, "epsilon": 0.5, "ledger": MemoryLedger()}
 
     def why(into):
-        made = dpsyn_sql.release(con, "ages", into=into, privacy_unit="row", new_debit=True, **options)
+        made = dpsyn_sql.release(con, "ages", into=into, unit="row", new_debit=True, **options)
         return {one["name"]: one.get("why", "") for one in losses(made)["columns"]}
 
     assert "was counted" not in str(why("good"))
@@ -187,10 +187,10 @@ def test_each_table_of_a_database_is_compared(con, monkeypatch):
     visits = {"key": "visit", "parent": "people", "foreign_key": "person", "most": 8, "columns": COLUMNS}
     domain = {"tables": {"people": {"key": "person", "columns": {"sex": sex}}, "visits": visits}}
     options = dict(unit="people.person", domain=domain, epsilon=20.0, new_debit=True)
-    made = dpsyn_sql.release_database(con, into="right", **options)
+    made = dpsyn_sql.release(con, into="right", **options)
     assert fits(made["visits"]) and fits(made["people"])
     changed_families(monkeypatch, lambda codes: to_first(0.05)(codes) if codes.shape[1] > 2 else codes)
-    made = dpsyn_sql.release_database(con, into="wrong", **options)
+    made = dpsyn_sql.release(con, into="wrong", **options)
     assert fits(made["people"])
     assert "another value of 'x' than was counted" in losses(made["visits"])["columns"][0]["why"]
 
@@ -206,7 +206,7 @@ def test_each_period_of_a_panel_is_compared(tmp_path, monkeypatch):
             "['a', 'b', 'c', 'd'][1 + (hash(p) % 4)::INTEGER] AS y FROM range(1500) AS a(p), range(2) AS b(m)"
         )
     options = {
-        "privacy_unit": "person",
+        "unit": "person",
         "into": "out",
         "domain": {"columns": {"x": LIST, "y": LIST}},
         "epsilon": 20.0,
@@ -214,7 +214,8 @@ def test_each_period_of_a_panel_is_compared(tmp_path, monkeypatch):
 
     def period(number, **others):
         window = Window("day", "month from 2025-01-01", edges, number)
-        return dpsyn_sql.panel(path, dpsyn_sql.Request("t", slice=window, **options, **others))
+        asked = dpsyn_sql.Request("t", window=window, series="panel", **options, **others)
+        return dpsyn_sql.release(path, asked)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
