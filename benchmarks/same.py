@@ -59,6 +59,8 @@ from dpsyn_sql.private.measure.planned_events import planned_events
 COMPARED = ("plan", "price", "questions", "answers", "rows")
 EPSILON = 1.0
 NOISY_TABLES = ("adult", "flights", "weather", "german_credit", "mushroom")
+LONG = 120
+"""Characters of a fact of a question from which its digest stands for it."""
 KEY = 7
 """Of every draw among the rows of a unit."""
 
@@ -207,10 +209,22 @@ def made(case: Case) -> dict[str, Any]:
             "seconds": round(time.perf_counter() - began, 1),
         },
         "each": [
-            [json.dumps(question, sort_keys=True, default=str)[:160], digest(question), answer]
+            [shortened(question), digest(question), answer]
             for question, answer in zip(record.questions, answers, strict=True)
         ],
     }
+
+
+def shortened(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a question; of a long one its digest."""
+    texts = {name: json.dumps(fact, default=str) for name, fact in question.items()}
+    return {name: fact if len(texts[name]) < LONG else digest(fact) for name, fact in question.items()}
+
+
+def changed_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What was and is not any more."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return "; ".join(f"{name} was {before.get(name)} and is {after.get(name)}" for name in names)
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[str]:
@@ -226,12 +240,10 @@ def first_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
         if ours is None or theirs is None:
             return f"{len(before['each'])} questions before, {len(after['each'])} now"
         if ours[1] != theirs[1]:
-            return f"question {place + 1} was {theirs[0]} and is {ours[0]}"
+            return f"question {place + 1}: {changed_facts(theirs[0], ours[0])}"
         if ours[2] != theirs[2]:
             return f"another answer to question {place + 1}, {ours[0]}"
-    old, new = before["summary"], after["summary"]
-    changed = [name for name in old if name != "seconds" and old[name] != new.get(name)]
-    return "; ".join(f"{name} was {old[name]} and is {new.get(name)}" for name in changed)
+    return changed_facts(*({**run["summary"], "seconds": None} for run in (before, after)))
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -116,7 +116,7 @@ VISIT_COLUMNS = {
     "day": dates(2024),
     "born": number(1940, 2009, 7, per_unit=True),
 }
-OF_PERSONS = {"source": "visits", "into": "copy", "privacy_unit": "person", "max_rows_per_unit": 8}
+OF_PERSONS = {"source": "visits", "into": "copy", "privacy_unit": "person", "max_rows_per_unit": 3}
 VISIT_ALONE = {"source": "visits", "privacy_unit": "row"}
 KINDS = """
     CREATE TABLE kinds AS

@@ -139,6 +139,6 @@ def test_a_release_without_noise_is_the_same_twice_and_what_differs_is_named(cap
     assert not same.compare({"a": before, "b": before}, {"a": dearer})
     told = capsys.readouterr().out
     assert "| a | same |  |" in told and "| b | only before |  |" in told
-    assert "| a | plan, price, questions, rows | question 1 was" in told
+    assert "| a | plan, price, questions, rows | question 1: sigma was " in told
     assert same.differences(before, fewer) == ["answers", "rows"]
     assert same.first_difference(before, fewer).startswith("another answer to question 1")
