@@ -35,10 +35,11 @@ _SOURCE = "Private "
 
 @dataclass(frozen=True)
 class Statements:
-    """What ran until all rows were kept, and then for the counts. ``sources``: how source tables are named."""
+    """What ran until all rows were kept (of one table: until the first counts of rows), and then, without the
+    source. ``sources``: by table, how statements name it."""
 
-    keeping: list
-    counting: list
+    reading: list
+    later: list
     sources: dict
 
 
@@ -62,11 +63,14 @@ def sensitivity(case):
     return units[case.shape].sensitivity if case.shape in units else _unit(case).sensitivity
 
 
-def kept_rows(con, case):
-    """By table, the rows that count, with their weights and parents; the root first."""
+def kept_rows(con, case, questions=()):
+    """By table, the rows that ``counts`` of these questions count, with their weights and parents; the root first.
+
+    The questions have a say only with a bound and without weights: lots are then hashes of packed codes.
+    """
     fill(con, case)
     if case.shape != TREE:
-        return {case.root.name: list(_rows_of_one_table(con, case))}
+        return {case.root.name: list(_rows_of_one_table(con, case, questions))}
     rows, by_rowid = {}, {}
     with _encoder(DuckDBEngine(con), case) as encoder:
         encoder.keep()
@@ -82,14 +86,18 @@ def kept_rows(con, case):
     return rows
 
 
-def _rows_of_one_table(con, case):
-    singles = [(place,) for place in range(len(case.root.attributes))]
-    for codes in con.execute(_codes_query(case, singles)).fetchall():
-        if case.shape == PERSONS:
-            *_, siblings, weight = codes
-            yield KeptRow(case.root.name, codes[0], weight, siblings)
-        else:
-            yield KeptRow(case.root.name, codes[0], 1, None)
+def _rows_of_one_table(con, case, questions):
+    packs = [(place,) for place in range(len(case.root.attributes))]
+    if case.shape == BOUNDED:
+        packs = _planned(
+            DuckDBEngine(con), Fragment("nothing"), _domain(case), questions, unit=_unit(case)
+        ).plan.packs
+    held, pack = next((held, pack) for held, pack in enumerate(packs) if 0 in pack)  # the pack of the number
+    sizes = [case.root.attributes[place].size for place in pack]
+    for codes in con.execute(_codes_query(case, packs)).fetchall():
+        number = int(np.unravel_index(codes[held], sizes)[pack.index(0)])
+        siblings, weight = codes[-2:] if case.shape == PERSONS else (None, 1)
+        yield KeptRow(case.root.name, number, weight, siblings)
 
 
 def codes(con, case):
@@ -133,23 +141,31 @@ def counts(con, case, questions):
 
 
 def statements(con, case, questions):
-    """The statements of ``counts``, asked twice; a tree first keeps all its rows."""
+    """The statements of ``counts``, asked twice. The source is dropped when all rows are kept."""
     fill(con, case)
     engine, ran = DuckDBEngine(con), []
     engine.trace = ran.append
+    sources = {table.name: ident(_SOURCE + table.name) for table in case.tables}
     if case.shape == TREE:
         with _encoder(engine, case) as encoder:
             encoder.keep()
-            keeping = len(ran)
+            read = _dropped(con, sources, ran)
             for _ in range(2):
                 _count_tables(engine, case, encoder, questions)
     else:
         with _counter(engine, case, questions) as ask:
-            keeping = 0
-            ask(questions)
-            ask(questions)
-    sources = {table.name: ident(_SOURCE + table.name) for table in case.tables}
-    return Statements(ran[:keeping], ran[keeping:], sources)
+            ask([question for question in questions if question.kind == "rows"])
+            read = _dropped(con, sources, ran)
+            for _ in range(2):
+                ask(questions)
+    return Statements(ran[:read], ran[read:], sources)
+
+
+def _dropped(con, sources, ran):
+    """Without the source tables from here on; how many statements ran so far."""
+    for name in sources.values():
+        con.execute(f"DROP TABLE {name}")
+    return len(ran)
 
 
 def meanings(case):
@@ -282,12 +298,17 @@ def _counter(engine, case, questions):
     return _asking(engine, _relation(case).sql, domain, questions, **settings)
 
 
+def _planned(engine, relation, domain, questions, **settings):
+    """The counter of these questions, and of all attributes alone: pairs of rows may be of any."""
+    singles = [MarginalQuery((name,)) for name in domain.names]
+    planned = [MarginalQuery(question.names) for question in questions if question.kind == "rows"]
+    return SqlCounter(engine, relation, domain, list(dict.fromkeys([*singles, *planned])), **settings)
+
+
 @contextmanager
 def _asking(engine, relation, domain, questions, **settings):
     """A function that counts questions of one table."""
-    singles = [MarginalQuery((name,)) for name in domain.names]  # all attributes are held for pairs of rows
-    planned = [MarginalQuery(question.names) for question in questions if question.kind == "rows"]
-    counter = SqlCounter(engine, relation, domain, list(dict.fromkeys([*singles, *planned])), **settings)
+    counter = _planned(engine, relation, domain, questions, **settings)
 
     def ask(asked):
         tables = {}
