@@ -16,21 +16,12 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.source.slices import Partition, Window
 
-WAYS = {
-    "table": dpsyn_sql.release,
-    "panel": dpsyn_sql.panel,
-    "total": dpsyn_sql.running_total,
-    "database": dpsyn_sql.release_database,
-}
-
-
 @dataclass(frozen=True)
 class Case:
-    """``tables``: SQL; ``calls``: the options of each release, in turn, of one ledger and one of ``WAYS``."""
+    """``tables``: SQL; ``calls``: the options of each release, in turn, of one ledger."""
 
     tables: str
     calls: tuple[Mapping[str, Any], ...]
-    way: str = "table"
     ledger: MemoryLedger = field(default_factory=MemoryLedger, compare=False)
 
     def changed(self, **options: object) -> Case:
@@ -39,18 +30,15 @@ class Case:
 
 
 def plans_of(con: duckdb.DuckDBPyConnection, case: Case, options: Mapping[str, Any]) -> list[Plan]:
-    """What a call plans: one plan, or one for each table of a database."""
-    if case.way == "database":
-        return [leg.plan for leg in dpsyn_sql.plan_database(con, **options, ledger=case.ledger).legs]
-    return [dpsyn_sql.plan(con, dpsyn_sql.Request(**options, ledger=case.ledger)).plan]
+    """What a call plans: a plan for each table."""
+    return [table.plan for table in dpsyn_sql.plan(con, **options, ledger=case.ledger).tables]
 
 
 def release(con: duckdb.DuckDBPyConnection, case: Case, options: Mapping[str, Any]) -> list[str]:
     """Make the release of a call; the tables that it wrote."""
-    if case.way == "database":
-        made = dpsyn_sql.release_database(con, **options, ledger=case.ledger)
+    made = dpsyn_sql.release(con, **options, ledger=case.ledger)
+    if isinstance(options["source"], list):
         return [f'"{options["into"]}"."{name}"' for name in made.tables]
-    WAYS[case.way](con, dpsyn_sql.Request(**options, ledger=case.ledger))
     return [f'"{options["into"]}"']
 
 
@@ -116,8 +104,8 @@ VISIT_COLUMNS = {
     "day": dates(2024),
     "born": number(1940, 2009, 7, per_unit=True),
 }
-OF_PERSONS = {"source": "visits", "into": "copy", "privacy_unit": "person", "max_rows_per_unit": 3}
-VISIT_ALONE = {"source": "visits", "privacy_unit": "row"}
+OF_PERSONS = {"source": "visits", "into": "copy", "unit": "person", "most": 3}
+VISIT_ALONE = {"source": "visits", "unit": "row"}
 KINDS = """
     CREATE TABLE kinds AS
     SELECT chr(97 + i::INTEGER) AS kind, 'k' || i AS label FROM range(3) AS numbers(i)
@@ -126,7 +114,7 @@ TOGETHER = Case(
     VISITS,
     (
         OF_PERSONS
-        | {"together": True, "order": "day", "domain": {"columns": VISIT_COLUMNS}, "exclude": ["x", "y"]},
+        | {"order": "day", "domain": {"columns": VISIT_COLUMNS}, "exclude": ["x", "y"]},
     ),
 )
 PLACE = {"type": "point", "columns": {"y": [0, 4], "x": [0, 4]}, "nullable": False, "depth": 2}
@@ -160,7 +148,8 @@ MONTHLY = f"""
 """
 OF_MONTH = {
     "source": "monthly",
-    "privacy_unit": "who",
+    "unit": "who",
+    "most": 1,
     "domain": {"columns": {"region": some("n", "s"), "state": some("x", "y", "z")}},
 }
 
@@ -174,21 +163,24 @@ def so_far(index: int) -> dict[str, object]:
         **OF_MONTH,
         "into": f"so_far_{index}",
         "name": "so far",
-        "slice": month(index),
-        "cumulative": MONTHS[:-1],
+        "window": month(index),
+        "series": "total",
         "version": MONTHS[index],
         "method": "independent",
         "exclude": ["day"],
     }
 
 
-PANEL = tuple({**OF_MONTH, "into": "copy", "slice": month(index), "epsilon": 10} for index in range(3))
+PANEL = tuple(
+    {**OF_MONTH, "into": "copy", "window": month(index), "series": "panel", "epsilon": 10}
+    for index in range(3)
+)
 IN_JANUARY = {**OF_MONTH, "into": "copy", "name": "january", "version": "2025-01", "exclude": ["day"]}
 OF_NORTH = {
     "source": "people",
     "into": "copy",
     "exclude": ["region"],
-    "slice": Partition("region", "north", most=1),
+    "window": Partition("region", "north", most=1),
 }
 NORTHERN = {"columns": {name: entry for name, entry in PEOPLE_COLUMNS.items() if name != "region"}}
 
@@ -232,7 +224,7 @@ SHOP_TABLES: dict[str, dict[str, Any]] = {
 }
 SHOP_CALL = {
     "unit": "customers.customer_id",
-    "tables": ["customers", "orders", "items"],
+    "source": ["customers", "orders", "items"],
     "public_tables": ["products"],
     "into": "copy",
     "domain": {"tables": SHOP_TABLES},
@@ -282,8 +274,8 @@ def of_hierarchies() -> dict[str, Case]:
 
 def of_persons() -> dict[str, Case]:
     """A person has several rows; and a query that joins a public table."""
-    alone = {"domain": {"columns": ROWS_ALONE}, "exclude": ["x", "y"]}
-    walks = {"together": True, "order": "day", "method": "traces", "domain": WALKS, "exclude": ["price"]}
+    alone = {"domain": {"columns": ROWS_ALONE}, "exclude": ["x", "y"], "weights": False}
+    walks = {"order": "day", "method": "traces", "domain": WALKS, "exclude": ["price"]}
     joined = {
         "source": "SELECT v.kind, v.price, k.label FROM visits AS v JOIN kinds AS k ON v.kind = k.kind",
         "public_tables": ["kinds"],
@@ -299,7 +291,7 @@ def of_persons() -> dict[str, Case]:
     }
     return {
         "rows of persons": Case(VISITS, (OF_PERSONS | alone,)),
-        "rows of persons, no domain": Case(VISITS, (OF_PERSONS | {"exclude": ["x", "y"]},)),
+        "rows of persons, no domain": Case(VISITS, (OF_PERSONS | {"exclude": ["x", "y"], "weights": False},)),
         "together, in order": TOGETHER,
         "together": TOGETHER.changed(order=None),
         "traces": Case(VISITS, (OF_PERSONS | walks,)),
@@ -309,19 +301,19 @@ def of_persons() -> dict[str, Case]:
 
 def of_periods() -> dict[str, Case]:
     """Parts of a table, and series of releases."""
-    january = {**IN_JANUARY, "slice": month(0, most=1)}
+    january = {**IN_JANUARY, "window": month(0, most=1)}
     northern = {**OF_NORTH, "domain": NORTHERN, "name": "north", "version": "1"}
     return {
         "slice of a calendar": Case(MONTHLY, (january,)),
         "partition": Case(PEOPLE, (northern,)),
-        "panel": Case(MONTHLY, PANEL, "panel"),
-        "running total": Case(MONTHLY, tuple(so_far(index) for index in range(3)), "total"),
+        "panel": Case(MONTHLY, PANEL),
+        "running total": Case(MONTHLY, tuple(so_far(index) for index in range(3))),
     }
 
 
 def of_databases() -> dict[str, Case]:
     """Customers, their orders, the items of these."""
-    shop = Case(SHOP, (SHOP_CALL,), "database")
+    shop = Case(SHOP, (SHOP_CALL,))
     three = {"tables": {**SHOP_TABLES, "items": NO_PRODUCTS}}
     return {
         "database of three tables": shop.changed(
