@@ -24,6 +24,7 @@ from laws.trees import (
     alike,
     cases,
     dense,
+    nameless,
     shuffled,
     units,
     without,
@@ -125,6 +126,18 @@ def test_units_of_equal_rows_keep_the_same_rows_when_one_leaves(con, case):
         for table in rows:
             before, after = (Counter(row.path for row in some[table]) for some in (rows, others))
             assert after <= before, (table, unit)
+
+
+@law(examples=2)
+def test_the_order_of_rows_has_no_say(con, case):
+    """Also where rows are equal in all codes, and others hang on them."""
+    equal = nameless(case)
+    questions = questions_of(equal, 6)
+    before = counts(con, equal, questions)
+    for question, table, other in zip(
+        questions, before, counts(con, shuffled(equal, 4), questions), strict=True
+    ):
+        np.testing.assert_array_equal(table, other, str(question))
 
 
 # -- 4: counts are those of the definitions ----------------------------------------------------------
