@@ -41,7 +41,7 @@ def weights(con, case):
         question.table: {number: weight for number, weight in enumerate(found.tolist()) if weight}
         for question, found in zip(questions, counts(con, case, questions), strict=True)
     }
-    for name, rows in kept_rows(con, case).items():
+    for name, rows in kept_rows(con, case, questions).items():
         summed = Counter()
         for row in rows:
             summed[row.number] += row.weight

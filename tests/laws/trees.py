@@ -169,9 +169,9 @@ def cases(shapes=SHAPES):
     return st.builds(random_case, st.randoms(use_true_random=False), st.sampled_from(shapes))
 
 
-def dense(shape, seed=1):
+def dense(shape, seed=3):
     """A tree of full families, the same each time."""
-    return random_case(random.Random(f"{shape} {seed}"), shape, rows=16, tables=4, most=2)
+    return random_case(random.Random(f"{shape} {seed}"), shape, rows=22, tables=4, most=3)
 
 
 def random_case(dice, shape, rows=7, tables=0, most=0):
@@ -208,8 +208,9 @@ def _tree(dice, rows, number, most):
     names, widths, keys, drawn = [f"t{place}" for place in range(number)], {}, {}, []
     for place, parent in enumerate(parents):
         inner = place in parents or parent is None
+        pool = 4 if not most else 6 if place else 2  # few units of many rows are full
         widths[place] = 1 + dice.randrange(2) if inner else 0
-        keys[place] = [tuple(dice.choice(KEYS) for _ in range(widths[place])) for _ in range(4)]
+        keys[place] = [tuple(dice.choice(KEYS) for _ in range(widths[place])) for _ in range(pool)]
         nulls = [(None, *key[1:]) for key in keys[place][:1]] if inner else []
         owners = [()]
         if parent is not None:
@@ -235,7 +236,7 @@ def _tree(dice, rows, number, most):
 
 def _attributes(dice, *, ordered):
     columns = [attribute for attribute, _ in dice.sample(COLUMNS, 1 + dice.randrange(2))]
-    number = Attribute("number", "BIGINT", "categorical", labels=tuple(range(32)))
+    number = Attribute("number", "BIGINT", "categorical", labels=tuple(range(64)))
     return (number, *columns, *([DAY] if ordered else []))
 
 
@@ -243,7 +244,7 @@ def _rows(dice, attributes, most, keys, owners):
     """Up to ``most`` rows, of which some are there twice."""
     values = {attribute.name: values for attribute, values in COLUMNS} | {"day": DAYS}
     rows, days = [], [None, *(date(2013, month, day) for month in (1, 2, 3, 4) for day in (1, 28))]
-    for number in range(dice.randrange(most + 1) if most < 16 else most):
+    for number in range(dice.randrange(most + 1) if most < 22 else most):
         own = [dice.choice(values[attribute.name]) for attribute in attributes[1:]]
         row = Row(dice.choice(keys), dice.choice(owners), (number, *own), dice.choice(days))
         rows += [row] * (2 if dice.randrange(8) == 7 else 1)
@@ -292,6 +293,28 @@ def shuffled(case, seed):
     dice = random.Random(seed)
     tables = (replace(table, rows=tuple(dice.sample(table.rows, len(table.rows)))) for table in case.tables)
     return replace(case, tables=tuple(tables))
+
+
+def nameless(case):
+    """The same tables, but the number of every row is 0: other columns and keys alone tell rows apart."""
+    tables = (
+        replace(table, rows=tuple(replace(row, values=(0, *row.values[1:])) for row in table.rows))
+        for table in case.tables
+    )
+    return replace(case, tables=tuple(tables))
+
+
+def alike(case):
+    """The same tables without a window, but in those without rows below every parent, or person, has the same
+    rows, of which few are kept."""
+    tables = []
+    for table in case.tables:
+        owners = dict.fromkeys(row.owner for row in table.rows)
+        if not case.is_inner(table.name):
+            same = tuple(replace(row, owner=owner) for owner in owners for row in table.rows[:8])
+            table = replace(table, rows=same, most=min(2, table.most))
+        tables.append(table)
+    return replace(case, tables=tuple(tables), window=None)
 
 
 # -- kept rows ---------------------------------------------------------------------------------------
