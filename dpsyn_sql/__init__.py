@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.evaluation.database import evaluate_database
     from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.front.advice import init, suggest
     from dpsyn_sql.front.attach import attach
@@ -78,7 +77,6 @@ __all__ = [
     "audit",
     "errors",
     "evaluate",
-    "evaluate_database",
     "init",
     "load",
     "methods",
@@ -96,7 +94,6 @@ _HOMES = {
     "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
-    "evaluate_database": "evaluation.database",
     "init": "front.advice",
     "load": "front.load",
     "plan": "front.plan",

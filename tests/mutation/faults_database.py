@@ -56,7 +56,7 @@ FAULTS = (
         "a measured part of a key is not compared",
         "tests/e2e/test_measured_keys.py::test_the_comparison_has_the_measured_part",
         (
-            "dpsyn_sql/evaluation/database.py",
+            "dpsyn_sql/evaluation/tables.py",
             "*map(fold, table.tied)} - {*map(fold, table.measured_key)}",
             "*map(fold, (*table.tied, *table.key))}",
         ),
