@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.request import Request
     from dpsyn_sql.front.totals import running_total
-    from dpsyn_sql.report.database_result import DatabaseRelease
     from dpsyn_sql.report.result import Release
 
 __version__ = "0.2.0"
@@ -57,7 +56,6 @@ __all__ = [
     "AccountError",
     "BudgetError",
     "DatabaseExplanation",
-    "DatabaseRelease",
     "DatabaseRequest",
     "DomainError",
     "DpsynError",
@@ -100,7 +98,6 @@ __all__ = [
 _MODULES = ("errors", "methods")
 _HOMES = {
     "DatabaseExplanation": "front.database_plan",
-    "DatabaseRelease": "report.database_result",
     "DatabaseRequest": "front.database_request",
     "Explanation": "front.plan",
     "Release": "report.result",

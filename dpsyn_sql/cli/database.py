@@ -11,7 +11,7 @@ from dpsyn_sql.cli.output import Output
 
 if TYPE_CHECKING:
     from dpsyn_sql.front.database_plan import DatabaseExplanation
-    from dpsyn_sql.report.database_result import DatabaseRelease
+    from dpsyn_sql.report.result import Release
 
 
 def show_plan_of_database(out: Output, planned: DatabaseExplanation, verbose: bool) -> None:
@@ -37,7 +37,7 @@ def show_plan_of_database(out: Output, planned: DatabaseExplanation, verbose: bo
     )
 
 
-def report_database(out: Output, result: DatabaseRelease, certificate: Path | None) -> None:
+def report_database(out: Output, result: Release, certificate: Path | None) -> None:
     """What was written, a line for each table."""
     told = (with_option_names(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once

@@ -19,8 +19,7 @@ import pandas as pd
 
 from dpsyn_sql.common.notices import aligned, printable
 from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.report.html.charts import Bar
-from dpsyn_sql.report.html.templates import template
+from dpsyn_sql.report.html.templates import Bar, template
 from dpsyn_sql.report.labels import counted
 
 PRIVATE = (

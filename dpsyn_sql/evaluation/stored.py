@@ -13,7 +13,7 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_names import Stored
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.report.stored import facts_of
+from dpsyn_sql.report.stored_facts import facts_of
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path

@@ -47,18 +47,17 @@ from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.tree import TreeCodes
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.doubts import notes_on
-from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, progress_bar, telling_what_stays
+from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
 
 
 @takes_request(DatabaseRequest)
-def release_database(con: Connection, request: DatabaseRequest) -> DatabaseRelease:
+def release_database(con: Connection, request: DatabaseRequest) -> Release:
     """Write a differentially private synthetic copy of several tables that are tied by keys.
 
     ``release_database(con, unit="customers.customer_id", tables=[...], epsilon=...)``, or

@@ -23,14 +23,19 @@ from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
-from dpsyn_sql.report.certificate import certificate, claim_of, types_facts
-from dpsyn_sql.report.database_certificate import id_of_table, name_of_table, table_certificate
-from dpsyn_sql.report.database_result import DatabaseRelease
+from dpsyn_sql.report.certificate import (
+    certificate,
+    certificate_in_tree,
+    claim_of,
+    id_of_table,
+    name_of_table,
+    types_facts,
+)
 from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
-from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database
 from dpsyn_sql.rows.write.drawn import table_codes
@@ -72,7 +77,7 @@ def write_database(
     tables: Mapping[str, FittedTable],
     progress: ReleaseProgress,
     notes: tuple[str, ...],
-) -> DatabaseRelease:
+) -> Release:
     """Sample codes of all tables, decode them by SQL, and publish them with the models in one transaction.
 
     Raises:
@@ -169,16 +174,8 @@ def _facts(
         drawn=fitted.model.sampler().drawn,
         families=fitted.families,
     )
-    return table_certificate(
-        {**facts, **types_facts(fitted.types), "losses": lost},
-        job.tree,
-        leg.name,
-        name=job.name,
-        release=entry.release_id,
-        budget=job.budget,
-        claimed=claimed,
-        not_protected=job.tree.not_protected,
-    )
+    facts = {**facts, **types_facts(fitted.types), "losses": lost}
+    return certificate_in_tree(facts, job.tree, leg.name, name=job.name, budget=job.budget)
 
 
 def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
@@ -187,8 +184,8 @@ def _kept(job: DatabaseJob, entry: SqliteEntry, one: _Ready, facts: dict[str, An
     attributes = fitted.shape.domain.attributes
     hidden = fitted.model.domain.attributes[len(attributes) :]
     return StoredRelease(
-        name=name_of_table(job.name, one.name),
-        release_id=id_of_table(entry.release_id, one.name),
+        name=name_of_table(job.tree, job.name, one.name),
+        release_id=id_of_table(job.tree, entry.release_id, one.name),
         created=entry.debited_on,
         facts=facts,
         shape=fitted.shape,
@@ -208,7 +205,7 @@ def _released(
     doubts: Mapping[str, Doubts],
     notes: tuple[str, ...],
     progress: ReleaseProgress,
-) -> DatabaseRelease:
+) -> Release:
     """The release of each table, and what the operator is told of all of them."""
     deadline = job.legs[0].terms.deadline
     own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]
@@ -217,25 +214,24 @@ def _released(
         for text in doubts[one.name].warnings:
             warn(f"{one.name}: {text}")
             own.append(f"{one.name}: {text}")
-    tables = dict[str, Release]()
+    tables = dict[str, ReleasedTable]()
     for one, table in zip(ready, written, strict=True):
         if table.kept is None:
             raise InternalError("a table was written without what stays with it")
-        facts, fitted = dict(table.kept.facts), one.fitted
-        tables[one.name] = Release(
+        fitted = one.fitted
+        tables[one.name] = ReleasedTable(
             table=job.target.names[one.name],
-            rows=facts["sampling"]["rows"],
-            epsilon=facts["guarantee"]["epsilon"],
-            delta=facts["guarantee"]["delta"],
-            rho=float(job.budget.rho),
-            id=table.kept.release_id,
+            facts=dict(table.kept.facts),
             model=fitted.model,
             measurements=fitted.measurements,
-            facts=facts,
-            replayed=entry.replayed,
-            notes=tuple(own),
             draw=drawing(job.stored_in, table.kept.release_id, table.kept.name),
             read=reading_table(job.con, job.target, one.name, table.kept.release_id),
             variances=fitted.variances,
         )
-    return DatabaseRelease.of(tables, job.target.name, progress.timings())
+    return Release.of(
+        tables,
+        job.target.name,
+        replayed=entry.replayed,
+        notes=tuple(dict.fromkeys(own)),
+        timings=progress.timings(),
+    )

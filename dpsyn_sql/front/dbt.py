@@ -32,7 +32,6 @@ from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.sqltext.fragments import ident, string_literal
@@ -256,7 +255,7 @@ def _public_type(sql_type: str) -> str:
     return "VARCHAR" if known is not None and known.family == "enum" else sql_type
 
 
-def _in_words(made: Release | DatabaseRelease, name: str | None, rows: str, place: str) -> str:
+def _in_words(made: Release, name: str | None, rows: str, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
     claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
     return f"release {name!r} ({made.id}): {rows}, {claim}; {cost}"

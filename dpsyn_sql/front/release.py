@@ -46,7 +46,7 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.doubts import notes_on, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import LAST_PHASES, ReleaseProgress, progress_bar, telling_what_stays
-from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.source.engine import SourceEngine
 
 
@@ -212,34 +212,28 @@ def finished(
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
     notes = (*notes, *own, *doubts.warned())
-    return released(job, entry, fitted, written, certificate, notes, progress)
+    return released(job, entry, fitted, certificate, notes, progress)
 
 
 def released(
     job: Job,
     entry: SqliteEntry,
     fitted: FittedRelease,
-    rows: int,
     certificate: dict[str, Any],
     notes: tuple[str, ...],
     progress: ReleaseProgress,
 ) -> Release:
-    """What a call returns once ``rows`` rows are written."""
+    """What a call returns once rows are written."""
     kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
-    return Release(
+    table = ReleasedTable(
         table=job.target.name,
-        rows=rows,
-        epsilon=certificate["guarantee"]["epsilon"],
-        delta=certificate["guarantee"]["delta"],
-        rho=float(fitted.plan.budget.rho),
-        id=entry.release_id,
+        facts=certificate,
         model=fitted.model,
         measurements=fitted.measurements,
-        facts=certificate,
-        replayed=entry.replayed,
-        notes=notes,
         draw=drawing(kept, entry.release_id, job.stored_name),
         read=reading(job.con, job.target, fitted.shape, entry.release_id),
         variances=fitted.variances,
-        timings=progress.timings(),
+    )
+    return Release.of(
+        {job.stored_name: table}, replayed=entry.replayed, notes=notes, timings=progress.timings()
     )

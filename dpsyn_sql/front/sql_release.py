@@ -25,8 +25,7 @@ from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_certificate import id_of_table
-from dpsyn_sql.report.database_result import DatabaseRelease
+from dpsyn_sql.report.certificate import id_of_table
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sqltext.fragments import qualified
 
@@ -204,7 +203,7 @@ def _standing_database(job: DatabaseJob) -> DatabaseStatus | None:
     facts = dict[str, Any]()
     for leg in job.legs:
         table = None if target.home is None else qualified(*target.home, target.names[leg.name])
-        stored = standing_release(job.stored_in, id_of_table(preview.published, leg.name), table)
+        stored = standing_release(job.stored_in, id_of_table(job.tree, preview.published, leg.name), table)
         if stored is None or (target.kind == "folder" and leg.name not in target.existing):
             return None
         facts[leg.name] = json.loads(stored.certificate)
@@ -220,7 +219,7 @@ def _rows_of(tables: dict[str, int]) -> tuple[dict[str, Any], ...]:
     return tuple({"table": name, "rows": rows} for name, rows in tables.items())
 
 
-def _of_made(status: type[_S], done: Release | DatabaseRelease, after: Job | DatabaseJob, **own: Any) -> _S:
+def _of_made(status: type[_S], done: Release, after: Job | DatabaseJob, **own: Any) -> _S:
     """The row of a release that was made; ``after`` tells the account as it is then."""
     account_state = after.preview.account_state
     return status(
