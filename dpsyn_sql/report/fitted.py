@@ -159,6 +159,8 @@ def _combine(
     return weighted / weights, math.sqrt(1 / weights)
 
 
+# -- what was measured and fitted ---------------------------------------------------------------------
+
 ROWS_OF_NOISE = 1_000_000
 """The most rows that are written, without rows=, if the noisy total is less than four standard errors above
 zero. At epsilon 1e-6 noise alone gives ten million rows and more (docs/decisions/0008)."""

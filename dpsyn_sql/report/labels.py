@@ -101,6 +101,8 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"1 {one}" if number == 1 else f"{number:,} {several or one + 's'}"
 
 
+# -- types, numbers and names of a page ---------------------------------------------------------------
+
 _FILES = (".parquet", ".csv", ".csv.gz", ".duckdb")
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 

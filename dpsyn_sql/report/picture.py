@@ -148,6 +148,8 @@ def _grid(
     return lows, highs, inner[tuple(kept.T)]
 
 
+# -- the picture --------------------------------------------------------------------------------------
+
 ENDINGS = (".svg", ".png", ".pdf")
 _MOST_OUTLINED = 20_000
 _COLOURS = "YlGnBu"

@@ -38,6 +38,8 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.ledger.entries import SqliteEntry
 
+# -- how long a phase will go on, said only where its steps so far tell it ----------------------------
+
 _FEWEST, _BRIEFEST = 3, 1.0
 """Reports and seconds before anything is said."""
 _ALIKE = 2.0
@@ -121,6 +123,8 @@ def duration(seconds: float) -> str:
     hours, minutes = tens // 6, tens % 6 * 10
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
+
+# -- the bar ------------------------------------------------------------------------------------------
 
 LAST_PHASES = ("sample", "write")
 """The phases that end every release."""
@@ -262,9 +266,8 @@ class ReleaseProgress:
 
 @contextmanager
 def telling_what_stays() -> Iterator[ReleaseProgress]:
-    """Every error inside that follows a debit says what was charged and how to go on
-    (``report/unfinished.py``); an interrupt keeps its type and gets a note that says how far the release has
-    come. What goes on inside is timed."""
+    """Every error inside that follows a debit says what was charged and how to go on; an interrupt keeps its
+    type and gets a note that says how far the release has come. What goes on inside is timed."""
     with stopwatch() as watch:
         course = ReleaseProgress(watch)
         try:
@@ -279,6 +282,8 @@ def telling_what_stays() -> Iterator[ReleaseProgress]:
                 raise
         raise ended
 
+
+# -- if an error ends it after its debit --------------------------------------------------------------
 
 _SAYS_HOW_TO_GO_ON = ("stays charged", "costs nothing", "no further cost")
 _MENDED = "It goes on in the same way after an upgrade of dpsyn_sql that mends the fault."

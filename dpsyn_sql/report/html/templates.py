@@ -72,6 +72,9 @@ def named_below(items: Sequence[Bar]) -> list[tuple[int, str]]:
     return [(place, "start" if place == 0 else "end" if place == last else "middle") for place in places]
 
 
+# -- templates ----------------------------------------------------------------------------------------
+
+
 def template(path: Path, **names: Any) -> Any:
     """The macros of a template, which can import those of ``parts.html`` and ``charts.html``.
 

@@ -84,6 +84,8 @@ def count_to_report(total: float) -> float:
     return 500.0 if total >= 1000 else max(1.0, total / 4)
 
 
+# -- pairs of columns ---------------------------------------------------------------------------------
+
 Kind = Literal["measured", "modelled", "independent"]
 
 MOST_COLUMNS = 30
@@ -266,6 +268,9 @@ def _binned(joint: FloatArray, bins: Map | None) -> FloatArray:
     summed = np.zeros((max(bins) + 1, joint.shape[1]))
     np.add.at(summed, np.asarray(bins), joint)
     return summed
+
+
+# -- lines of the page --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,6 +247,8 @@ def _number(attribute: Attribute, tick: float) -> float:
     return tick * float(from_tick(attribute.type, 1))  # type: ignore[arg-type]
 
 
+# -- cards --------------------------------------------------------------------------------------------
+
 _MOST_CATEGORIES = 20
 _MOST_BARS = 40
 _FEW = 12
