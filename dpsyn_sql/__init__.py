@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from dpsyn_sql.front.plan import Explanation, plan
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.request import Request
-    from dpsyn_sql.report.database_result import DatabaseRelease
     from dpsyn_sql.report.result import Release
 
 __version__ = "0.2.0"
@@ -51,7 +50,6 @@ __version__ = "0.2.0"
 __all__ = [
     "AccountError",
     "BudgetError",
-    "DatabaseRelease",
     "DomainError",
     "DpsynError",
     "EngineFailure",
@@ -87,7 +85,6 @@ __all__ = [
 
 _MODULES = ("errors", "methods")
 _HOMES = {
-    "DatabaseRelease": "report.database_result",
     "Explanation": "front.plan",
     "Release": "report.result",
     "Request": "front.request",

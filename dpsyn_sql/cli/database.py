@@ -10,10 +10,10 @@ from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.cli.output import Output
 
 if TYPE_CHECKING:
-    from dpsyn_sql.report.database_result import DatabaseRelease
+    from dpsyn_sql.report.result import Release
 
 
-def report_database(out: Output, result: DatabaseRelease, certificate: Path | None) -> None:
+def report_database(out: Output, result: Release, certificate: Path | None) -> None:
     """What was written, a line for each table."""
     told = (with_option_names(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once

@@ -212,15 +212,14 @@ def release_command(
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
         with interruptible(said), timed(out, timings), connection(database, spark, source) as con:
             result = release(con, wanted)
-        several = isinstance(result, dpsyn_sql.DatabaseRelease)
-        place = result.into if several else result.table
+        place = result.into
         with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):
             if certificate is not None and not written(certificate, _text(result)):
                 raise DpsynError(
                     f"{place} is complete, but its certificate cannot be written to {certificate}. "
                     "The same command with another --certificate costs nothing."
                 )
-            if several:
+            if wanted.several:
                 report_database(out, result, certificate)
             else:
                 _report(out, result, wanted, certificate)

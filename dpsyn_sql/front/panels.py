@@ -356,7 +356,7 @@ def write_period(
     entry.published(job.target_name, written)
     own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
     notes = (*notes, *own, *doubts.warned())
-    return released(job, entry, fitted, written, facts, notes, progress)
+    return released(job, entry, fitted, facts, notes, progress)
 
 
 def _staged(

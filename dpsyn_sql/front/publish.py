@@ -32,8 +32,6 @@ from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
-from dpsyn_sql.report.database_certificate import id_of_table, name_of_table, table_certificate
-from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.departures import Departure
 from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
@@ -72,7 +70,7 @@ def write_release(
     tables: Mapping[str, FittedTable],
     progress: ReleaseProgress,
     notes: tuple[str, ...],
-) -> Release | DatabaseRelease:
+) -> Release:
     """Everything after the last question: values of codes, what was lost, rows and their output.
 
     Raises:
@@ -386,7 +384,7 @@ def _write_tables(
     tables: Mapping[str, FittedTable],
     progress: ReleaseProgress,
     notes: tuple[str, ...],
-) -> DatabaseRelease:
+) -> Release:
     """Sample codes of all tables, decode them by SQL, and publish them with the models in one transaction.
 
     Raises:
@@ -518,7 +516,7 @@ def _released_tables(
     doubts: Mapping[str, Doubts],
     notes: tuple[str, ...],
     progress: ReleaseProgress,
-) -> DatabaseRelease:
+) -> Release:
     """The release of each table, and what the operator is told of all of them."""
     deadline = job.deadline
     own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]

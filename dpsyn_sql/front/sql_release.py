@@ -22,8 +22,7 @@ from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_certificate import id_of_table
-from dpsyn_sql.report.database_result import DatabaseRelease
+from dpsyn_sql.report.certificate import id_of_table
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.sqltext.fragments import qualified
 
@@ -142,7 +141,7 @@ def _made(con: CallingConnection, request: Request) -> Status:
         return Status(
             release_id=done.id,
             output=after.target.name,
-            **_rows_of(_rows_by_table(done, after)),
+            **_rows_of({name: table.rows for name, table in done.tables.items()}),
             epsilon=done.epsilon,
             delta=done.delta,
             account=account_state.account,
@@ -150,12 +149,6 @@ def _made(con: CallingConnection, request: Request) -> Status:
             replayed=done.replayed,
             notes=done.notes,
         )
-
-
-def _rows_by_table(done: Release | DatabaseRelease, job: Job) -> dict[str, int]:
-    if isinstance(done, DatabaseRelease):
-        return {name: table.rows for name, table in done.tables.items()}
-    return {job.only.name: done.rows}
 
 
 def _standing(job: Job) -> Status | None:
@@ -203,7 +196,7 @@ def _certificate_of(job: Job, table: str, release_id: str) -> str | None:
         stored = standing_release(job.stored_in, release_id, target.sql)
         return None if stored is None else stored.certificate
     written = None if target.home is None else qualified(*target.home, target.names[table])
-    stored = standing_release(job.stored_in, id_of_table(release_id, table), written)
+    stored = standing_release(job.stored_in, id_of_table(job.tree, release_id, table), written)
     if stored is None or (target.kind == "folder" and table not in target.existing):
         return None
     return stored.certificate

@@ -142,13 +142,13 @@ FAULTS = (
     fault(
         "a noisy count is said to be off by more rows than there are",
         "tests/unit/report/test_report_public.py::test_no_count_is_further_off_than_all_rows",
-        ("dpsyn_sql/report/public/exactness.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
+        ("dpsyn_sql/report/public/accuracy.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
     ),
     fault(
         "a pair that was counted over groups is called modelled",
         "tests/unit/report/test_report_marginals.py::test_page_and_table_say_the_same_of_how_a_pair_is_known",
         (
-            "dpsyn_sql/report/marginals.py",
+            "dpsyn_sql/report/fitted.py",
             'return "grouped" if counted and len(names) > 1',
             'return "modelled" if counted',
         ),
