@@ -32,11 +32,11 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
-from dpsyn_sql.rows.write.database import WrittenTable, publish_database
 from dpsyn_sql.rows.write.drawn import table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
+from dpsyn_sql.rows.write.publish import WrittenTable, publish
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 
@@ -92,11 +92,11 @@ def write_database(
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
-                publish_database(
+                publish(
                     engine,
                     job.target,
-                    job.tree,
                     written,
+                    job.tree,
                     job.public,
                     constraints=job.request.constraints,
                 )

@@ -59,15 +59,15 @@ from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
     Persons,
-    append_period,
-    digest,
     number_rows,
     staged_numbers,
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
+from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
 from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
 from dpsyn_sql.source.names import fold
@@ -365,7 +365,9 @@ def _finished(
         kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
         with phase("write"), entry.publishing(job.target_name):
             progress.writing()
-            append_period(engine, job.target, output, query, kept, exists=job.target.only_same)
+            period = Period(query, output.rows(output.constant))
+            rows_of_period = WrittenTable(kept.name, output.shape, staged, seed, kept, period=period)
+            publish(engine, job.target, [rows_of_period])
             progress.written(job.target.name)
     except PublishError as error:
         problem = str(error)

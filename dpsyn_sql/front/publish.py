@@ -44,11 +44,11 @@ from dpsyn_sql.rows.sample.sql_sampler import (
 )
 from dpsyn_sql.rows.write.drawn import staged_codes, staged_families
 from dpsyn_sql.rows.write.families import stage_families, together
-from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
-from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
+from dpsyn_sql.rows.write.publish import WrittenTable, publish
 from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
+from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
@@ -95,10 +95,16 @@ def write_rows(
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
-                if job.target.publisher is not None:
-                    publish_in_tasks(engine, job.target.publisher, fitted.shape, plan, sizes, kept)
-                elif plan.staged is not None:
-                    publish(engine, job.target, fitted.shape, plan.staged, seed, sizes, kept)
+                table = WrittenTable(
+                    job.stored_name,
+                    fitted.shape,
+                    plan.staged or Fragment(""),
+                    seed,
+                    kept,
+                    units=sizes,
+                    parts=plan,
+                )
+                publish(engine, job.target, [table])
                 progress.written(job.target.name)
         except PublishError as error:
             problem = str(error)

@@ -24,8 +24,8 @@ from dpsyn_sql.rows.sample import rounds
 from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write import redrawing
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.tasks import part_query, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import templates_folder
 
