@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.people import People
 from dpsyn_sql.rows.sample.quotas import generator_of
 
 _NUMBERS = 2**35
@@ -42,6 +43,21 @@ class TableRows:
     parent: IntArray
     unit: IntArray
     above: TableRows | None = None
+
+    @classmethod
+    def of(cls, families: Families, people: People, codes: Codes, above: TableRows | None) -> TableRows:
+        """Rows with their codes (n, drawn): ``people`` are those of ``above``, or of the root itself."""
+        parent, _ = people.owners(np.arange(people.total))
+        if above is None:
+            return cls(families, codes, np.zeros_like(parent), np.arange(parent.size))
+        return cls(families, codes, parent, above.unit[parent], above)
+
+    def without(self, families: IntArray) -> tuple[TableRows, IntArray]:
+        """The rows that are in other families than these (by number), and their numbers here."""
+        owners = np.arange(self.total) if self.above is None else self.parent
+        left = np.flatnonzero(~np.isin(owners, families))
+        unit = np.arange(left.size) if self.above is None else self.unit[left]
+        return replace(self, codes=self.codes[left], parent=self.parent[left], unit=unit), left
 
     @property
     def total(self) -> int:
@@ -106,7 +122,4 @@ def drawn_rows(
     people = sampler.people(units, seed, given)
     parts = [batch.codes for batch in sampler.rows(people, seed)]
     codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
-    parent, _ = people.owners(np.arange(people.total))
-    if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+    return TableRows.of(sampler.families, people, codes, above)

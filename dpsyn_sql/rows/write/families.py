@@ -12,11 +12,10 @@ Rows of a table of a tree are staged alike, as families of the rows of its paren
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
@@ -134,16 +133,14 @@ def stage_table(
     people = sampler.people(units, seed, given)
     own = sampler.families.domain.attributes[: sampler.families.drawn]
     codes = np.zeros((people.total, len(own)), code_type(max((one.size for one in own), default=1)))
-    staged = _StagedTable(engine, shape, sampler, people, table, seed, kept, codes=codes, root=above is None)
+    staged = _Staged(engine, shape, sampler, people, table, seed, kept, codes, above is None)
     lost = staged.all(advance)
-    parent, _ = people.owners(np.arange(people.total))
-    left = ~np.isin(parent, lost)
-    if lost.size:
-        staged.renumber(left)
-    codes, parent = codes[left], parent[left]
-    if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+    rows = TableRows.of(sampler.families, people, codes, above)
+    if not lost.size:
+        return rows
+    rows, left = rows.without(lost)
+    staged.renumber(left)
+    return rows
 
 
 def family_sampler(model: Model) -> FamilySampler:
@@ -165,7 +162,8 @@ def given_rows(given: Given | None) -> int:
 
 @dataclass(frozen=True)
 class _Staged:
-    """Staged rows of all units: row i of ``people`` has the number i."""
+    """Staged rows of all units: row i of ``people`` has the number i. Of a table of a tree their ``codes``
+    (rows, drawn) are kept too; units of the ``root`` are its rows."""
 
     engine: Engine
     shape: Shape
@@ -174,6 +172,8 @@ class _Staged:
     table: Fragment
     seed: int
     kept: Kept | None = None
+    codes: Codes | None = None
+    root: bool = False
 
     def all(self, advance: Callable[[int], None]) -> IntArray:
         """Stage all rows; the units that are left out."""
@@ -188,11 +188,15 @@ class _Staged:
 
     def beside(self) -> tuple[str, ...]:
         """The columns of staged rows after the codes."""
-        return beside_codes(self.shape)
+        return (*(("parent", "rank") if self.codes is not None else ()), *beside_codes(self.shape))
 
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
-        beside = self.numbered(numbers)
+        beside = dict[str, IntArray]()
+        if self.codes is not None:
+            self.codes[numbers] = rows.codes
+            parent, rank = self.people.owners(numbers)
+            beside |= {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
         if "unit" in beside_codes(self.shape):
             beside["unit"] = self.people.owners(numbers)[0]
         if self.shape.ticks and rows.ticks is not None:
@@ -204,10 +208,6 @@ class _Staged:
         check_codes(codes, [attribute.size for attribute in domain.attributes])
         if numbers.size:
             load_codes(self.engine, domain, [codes], self.table, numbers, beside)
-
-    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
-        """Further columns of rows of these numbers."""
-        return {}
 
     def meet_conditions(self) -> IntArray:
         """Draw rows that cannot be again; the units that are left out."""
@@ -287,7 +287,9 @@ class _Staged:
 
     def copy(self, numbers: IntArray, donors: IntArray) -> None:
         """Rows of these numbers become like others of their unit."""
-        listed, ranked = self._listed(numbers, donors), "rank" in self.beside()
+        listed, ranked = self._listed(numbers, donors), self.codes is not None
+        if self.codes is not None:
+            self.codes[numbers] = self.codes[donors]
         sql = render("write/copied", staged=self.table, listed=listed, ranked=ranked)
         self.engine.execute(sql, step=_STEP)
         self._drop(listed)
@@ -307,37 +309,9 @@ class _Staged:
     def _drop(self, table: Fragment) -> None:
         self.engine.execute(render("sample/drop", table=table), step=_STEP)
 
-
-@dataclass(frozen=True)
-class _StagedTable(_Staged):
-    """Staged rows of a table of a tree, with their ``codes`` (rows, drawn)."""
-
-    codes: Codes = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
-    root: bool = False
-
-    def beside(self) -> tuple[str, ...]:
-        """The columns of staged rows after the codes."""
-        return ("parent", "rank", *beside_codes(self.shape))
-
-    def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
-        """Stage rows, and keep their codes."""
-        self.codes[numbers] = rows.codes
-        _Staged.load(self, rows, numbers, draws)
-
-    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
-        """The parent of each row, and its place in the family."""
-        parent, rank = self.people.owners(numbers)
-        return {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
-
-    def copy(self, numbers: IntArray, donors: IntArray) -> None:
-        """Rows become like others, and so do their codes."""
-        self.codes[numbers] = self.codes[donors]
-        _Staged.copy(self, numbers, donors)
-
-    def renumber(self, left: NDArray[np.bool_]) -> None:
-        """Number the rows that are ``left`` from 0, without holes."""
-        numbers = np.flatnonzero(left)
-        moved = numbers != np.arange(numbers.size)
-        listed = self._listed(numbers[moved], np.flatnonzero(moved))
+    def renumber(self, left: IntArray) -> None:
+        """Number the rows that are ``left``, ascending, from 0 without holes."""
+        moved = np.flatnonzero(left != np.arange(left.size))
+        listed = self._listed(left[moved], moved)
         self.engine.execute(render("write/renumbered", staged=self.table, listed=listed), step=_STEP)
         self._drop(listed)
