@@ -32,11 +32,11 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
-from dpsyn_sql.rows.write.drawn import table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
+from dpsyn_sql.rows.write.staging import table_codes
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 

@@ -57,7 +57,6 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
 from dpsyn_sql.rows.write.families import stage_table, together
 from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
@@ -68,8 +67,14 @@ from dpsyn_sql.rows.write.panel import (
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
 from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.staging import (
+    DrawnRows,
+    append,
+    replaced_rows,
+    stage_rows,
+    staged_codes,
+    table_codes,
+)
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.source.slices import Window

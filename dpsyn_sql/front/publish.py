@@ -42,12 +42,17 @@ from dpsyn_sql.rows.sample.sql_sampler import (
     independent_rows,
     load_slots,
 )
-from dpsyn_sql.rows.write.drawn import staged_codes, staged_families
 from dpsyn_sql.rows.write.families import stage_families, together
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
+from dpsyn_sql.rows.write.staging import (
+    append,
+    replaced_rows,
+    stage_rows,
+    staged_codes,
+    staged_families,
+    warn_of_few_rows,
+)
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 

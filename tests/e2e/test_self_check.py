@@ -13,7 +13,7 @@ from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.write import drawn
+from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 
 PUBLISH = import_module("dpsyn_sql.front.publish")
@@ -126,7 +126,7 @@ def test_a_column_that_is_wrong_ends_the_call_and_the_same_call_goes_on(con, tmp
 @pytest.mark.parametrize("most", [10**6, 3_000])
 def test_rows_of_persons_are_compared_with_persons(con, monkeypatch, most):
     """The same if only some of the persons are looked at."""
-    monkeypatch.setattr(drawn, "MOST_ROWS", most)
+    monkeypatch.setattr(staging, "MOST_ROWS", most)
     assert fits(of_persons(con, into="right"))
     changed_families(monkeypatch, to_first(0.3))
     with pytest.raises(InternalError, match="another value of 'x'"):
@@ -166,7 +166,7 @@ def test_a_column_of_persons_that_moved_is_told(con, monkeypatch):
 
 
 def test_a_part_of_the_rows_of_a_table_is_compared(con, monkeypatch):
-    monkeypatch.setattr(drawn, "MOST_ROWS", 3_000)
+    monkeypatch.setattr(staging, "MOST_ROWS", 3_000)
     assert fits(released(con, into="right"))
     changed(monkeypatch, to_first(0.2))
     with pytest.raises(InternalError, match="another value of 'x'"):

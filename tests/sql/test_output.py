@@ -18,8 +18,7 @@ from dpsyn_sql.errors import DomainError, InternalError, PublishError
 from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.redrawing import possible_statements, replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.staging import append, possible_statements, replaced_rows, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 STAGED = Fragment("temp.staged")

@@ -19,9 +19,9 @@ from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import ROW, Families
-from dpsyn_sql.rows.sample.chain import Succession, succession
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
+from dpsyn_sql.rows.sample.moments import Succession, succession
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ family of its own: what draws rows of one table (``sample.graphical``) draws all
 them towards measured pairs, their hidden attributes with them.
 
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
-which each follows the one before it as in the model (``sample.chain``). Where the model's table of the two is
-too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
-model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn
-one after another, all units at once, given the moment of the rank too.
+which each follows the one before it as in the model (``sample.moments``). Where the model's table of the two
+is too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
+model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn one
+after another, all units at once, given the moment of the rank too.
 """
 
 from __future__ import annotations
@@ -35,12 +35,9 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.chain import Succession
-from dpsyn_sql.rows.sample.lines import Columns, Lines
-from dpsyn_sql.rows.sample.linked import LinkedMoments, linked
-from dpsyn_sql.rows.sample.people import Before, People
+from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
+from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines
 from dpsyn_sql.rows.sample.ticks import Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34

@@ -1,8 +1,11 @@
-"""Rows of the tables of a tree: whose row each is, and what the rows below it are drawn given."""
+"""Rows of the tables of a tree: whose row each is, what the rows below it are drawn given, and the hidden
+attributes that drawn rows decide.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,8 +16,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.sample.people import People
+from dpsyn_sql.rows.sample.families import FamilySampler, places
+from dpsyn_sql.rows.sample.moments import People
 from dpsyn_sql.rows.sample.quotas import generator_of
 
 _NUMBERS = 2**35
@@ -123,3 +126,33 @@ def drawn_rows(
     parts = [batch.codes for batch in sampler.rows(people, seed)]
     codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
     return TableRows.of(sampler.families, people, codes, above)
+
+
+def with_hidden(
+    families: Families, columns: Mapping[str, Codes], owners: IntArray
+) -> tuple[dict[str, Codes], FloatArray]:
+    """The codes (n,) of attributes of rows by their names, also of the number of rows of a family, of the row
+    before and of the place; and float64 (n,), one over the rows of each row's family.
+
+    Classes of families and the time since the row before are not among them.
+
+    Args:
+        families: of the rows.
+        columns: codes (n,) of the attributes that are drawn.
+        owners: int64 (n,), the family of each row; rows of one lie together, and all of them are there.
+    """
+    found = dict(columns)
+    first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, owners.size))
+    rows = np.repeat(sizes, sizes)
+    if families.size and not families.table:
+        edges = np.array(edge_ticks(families.domain[families.size]), np.int64)
+        found[families.size] = np.searchsorted(edges, rows, side="right") - 1
+    for name, attribute in families.previous:
+        before = np.roll(columns[attribute].astype(np.int64), 1)
+        before[first] = families.domain[name].size - 1
+        found[name] = before
+    if families.place:
+        found[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
+    return found, 1 / np.maximum(rows, 1)

@@ -1,7 +1,7 @@
 """Rows of units that go together, staged unit by unit.
 
 A row that meets a condition of ``shape.never`` first gets other values within its codes
-(``write.redrawing``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
+(``write.staging``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
 row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
 after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
 nearest one after it; a unit without a possible row is left out.
@@ -25,11 +25,18 @@ from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import Kept, beside_codes, impossible_rows
 from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
-from dpsyn_sql.rows.sample.people import Before, People
+from dpsyn_sql.rows.sample.moments import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.redrawing import STEP, WITHIN, again_statement
-from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
+from dpsyn_sql.rows.write.staging import (
+    STEP,
+    WITHIN,
+    again_statement,
+    check_codes,
+    load_codes,
+    make_room,
+    warn_of_few_rows,
+)
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render

@@ -17,10 +17,8 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.rows.decode.output import Units, beside_codes, output_statement
 from dpsyn_sql.rows.sample.sql_sampler import check_statement
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
-from dpsyn_sql.rows.write.redrawing import possible_statements
-from dpsyn_sql.rows.write.staging import room_statement
-from dpsyn_sql.rows.write.words import column_comments, statement_of
+from dpsyn_sql.rows.write.persist import StoredRelease, column_comments, persist_beside, statement_of
+from dpsyn_sql.rows.write.staging import possible_statements, room_statement
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
