@@ -143,10 +143,9 @@ def stage_table(
     staged = _Staged(engine, shape, sampler, people, table, seed, kept, codes, above is None)
     lost = staged.all(advance)
     rows = TableRows.of(sampler.families, people, codes, above)
-    if not lost.size:
-        return rows
-    rows, left = rows.without(lost)
-    staged.renumber(left)
+    if lost.size:
+        rows, left = rows.without(lost)
+        staged.renumber(left)
     return rows
 
 
