@@ -57,7 +57,7 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.families import stage, stage_table, together
 from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
@@ -69,10 +69,7 @@ from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
 from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
 from dpsyn_sql.rows.write.staging import (
     DrawnRows,
-    append,
     replaced_rows,
-    stage_rows,
-    staged_codes,
     table_codes,
 )
 from dpsyn_sql.source.names import fold
@@ -350,7 +347,7 @@ def _finished(
         staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
         with phase("trust"):
-            found = departed(job.method, fitted, drawn) if written else ()
+            found = departed(job.method, fitted, drawn) if written and drawn is not None else ()
             replaced = 0
             if following is None and output.shape.never:
                 replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
@@ -393,22 +390,17 @@ def _staged(
     fitted: FittedRelease,
     following: _Following | None,
     seed: int,
-) -> tuple[Fragment, IntArray, int, DrawnRows]:
+) -> tuple[Fragment, IntArray, int, DrawnRows | None]:
     """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
     rows for a comparison with the noisy answers."""
     table, order = temporary("staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
         with job.deadline.running(), phase("sample", wanted) as advance:
-            sampler = fitted.model.sampler(job.deadline)
-
-            def draw(number: int, other: int, first: int) -> int:
-                return append(engine, output.shape.domain, sampler.batches(number, other), table, first)
-
-            rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
-            advance(wanted)
-        names = output.shape.domain.names
-        drawn = staged_codes(engine, table, names, rows, seed, laid_out=True)
+            staged = stage(
+                engine, output.shape, fitted.model, wanted, table, seed, advance, deadline=job.deadline
+            )
+        rows, drawn = staged.total, staged.compared(engine, seed)
         return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
     above = TableRows(
@@ -432,5 +424,5 @@ def _staged(
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]
     numbers[new] = persons.so_far + order.permutation(int(new.sum()))
-    drawn = table_codes(made, seed, given.columns)
-    return table, numbers, persons.so_far + int(new.sum()), drawn
+    codes = table_codes(made, seed, given.columns)
+    return table, numbers, persons.so_far + int(new.sum()), codes

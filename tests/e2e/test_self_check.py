@@ -16,7 +16,7 @@ from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 
-PUBLISH = import_module("dpsyn_sql.front.publish")
+DRAWN = import_module("dpsyn_sql.rows.write.families")
 LIST = {"type": "categorical", "categories": ["a", "b", "c", "d"], "other": False}
 COLUMNS = {"x": LIST, "y": LIST, "z": LIST}
 TABLE = """
@@ -60,8 +60,8 @@ def fits(made):
 
 def changed(patch, change):
     """Rows of a table are changed as they are drawn."""
-    batches = PUBLISH._reported
-    patch.setattr(PUBLISH, "_reported", lambda *given: (change(one.copy()) for one in batches(*given)))
+    batches = DRAWN._told
+    patch.setattr(DRAWN, "_told", lambda *given: (change(one.copy()) for one in batches(*given)))
 
 
 def to_first(share):
@@ -81,8 +81,13 @@ def permuted(codes):
 
 def changed_families(patch, change):
     """Rows of families are changed as they are drawn."""
-    codes = FamilySampler._codes
-    patch.setattr(FamilySampler, "_codes", lambda self, *given: change(codes(self, *given)))
+    rows = FamilySampler.rows
+
+    def changed_rows(self, *given):
+        for batch in rows(self, *given):
+            yield batch._replace(codes=change(batch.codes))
+
+    patch.setattr(FamilySampler, "rows", changed_rows)
 
 
 def test_rows_of_the_model_are_good(con):
