@@ -24,7 +24,7 @@ from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
 from dpsyn_sql.engines.stored_tables import storage
 from dpsyn_sql.errors import InternalError, TargetError
-from dpsyn_sql.rows.write.parts import RowPublisher
+from dpsyn_sql.rows.write.tasks import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside, looks_like_path
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import Identity, display_name, fold, shorten, split_name

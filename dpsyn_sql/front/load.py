@@ -19,7 +19,7 @@ from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.report.result import Release, ReleasedTable, check_draw
 from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.report.stored_facts import facts_of
-from dpsyn_sql.rows.write.words import readable_literal, statement_of
+from dpsyn_sql.rows.write.persist import readable_literal, statement_of
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path

@@ -54,19 +54,21 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
-from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.families import stage, stage_table, together
+from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
     Persons,
-    append_period,
-    digest,
     number_rows,
     staged_numbers,
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
+from dpsyn_sql.rows.write.staging import (
+    DrawnRows,
+    replaced_rows,
+    table_codes,
+)
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -325,7 +327,7 @@ def write_period(
         staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
         written = len(numbered)
         with phase("trust"):
-            found = departed(job.only.method, fitted, drawn) if written else ()
+            found = departed(job.only.method, fitted, drawn) if written and drawn is not None else ()
             replaced = 0
             if following is None and output.shape.never:
                 replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
@@ -345,7 +347,9 @@ def write_period(
         kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
         with phase("write"), entry.publishing(job.target_name):
             progress.writing()
-            append_period(engine, job.target, output, query, kept, exists=job.target.only_same)
+            period = Period(query, output.rows(output.constant))
+            rows_of_period = WrittenTable(kept.name, output.shape, staged, seed, kept, period=period)
+            publish(engine, job.target, [rows_of_period])
             progress.written(job.target.name)
     except PublishError as error:
         problem = str(error)
@@ -366,22 +370,17 @@ def _staged(
     fitted: FittedRelease,
     following: _Following | None,
     seed: int,
-) -> tuple[Fragment, IntArray, int, DrawnRows]:
+) -> tuple[Fragment, IntArray, int, DrawnRows | None]:
     """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
     rows for a comparison with the noisy answers."""
     table, order = temporary("staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
         with job.deadline.running(), phase("sample", wanted) as advance:
-            sampler = fitted.model.sampler(job.deadline)
-
-            def draw(number: int, other: int, first: int) -> int:
-                return append(engine, output.shape.domain, sampler.batches(number, other), table, first)
-
-            rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
-            advance(wanted)
-        names = output.shape.domain.names
-        drawn = staged_codes(engine, table, names, rows, seed, laid_out=True)
+            staged = stage(
+                engine, output.shape, fitted.model, wanted, table, seed, advance, deadline=job.deadline
+            )
+        rows, drawn = staged.total, staged.compared(engine, seed)
         return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
     above = TableRows(
@@ -405,5 +404,5 @@ def _staged(
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]
     numbers[new] = persons.so_far + order.permutation(int(new.sum()))
-    drawn = table_codes(made, seed, given.columns)
-    return table, numbers, persons.so_far + int(new.sum()), drawn
+    codes = table_codes(made, seed, given.columns)
+    return table, numbers, persons.so_far + int(new.sum()), codes

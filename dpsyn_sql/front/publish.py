@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import shutil
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+=======
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+>>>>>>> hw
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+<<<<<<< HEAD
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import delta_units
+=======
+>>>>>>> hw
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+<<<<<<< HEAD
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.engines.written_rows import reading, reading_table
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
+=======
+from dpsyn_sql.errors import EngineFailure, PublishError
+>>>>>>> hw
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job, seed_of
@@ -37,17 +49,18 @@ from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
+<<<<<<< HEAD
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.families import FamilySampler
+=======
+>>>>>>> hw
 from dpsyn_sql.rows.sample.quotas import unit_sizes
-from dpsyn_sql.rows.sample.rounds import PART_ROWS
 from dpsyn_sql.rows.sample.sql_sampler import (
     INDEPENDENTLY,
-    alias_lists,
-    append_network,
     independent_rows,
     load_slots,
 )
+<<<<<<< HEAD
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.rows.write.database import WrittenTable, publish_database
 from dpsyn_sql.rows.write.drawn import staged_codes, staged_families, table_codes
@@ -58,6 +71,15 @@ from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
 from dpsyn_sql.rows.write.redrawing import replaced_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
+=======
+from dpsyn_sql.rows.write.families import StagedRows, stage, together
+from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
+from dpsyn_sql.rows.write.publish import WrittenTable, publish
+from dpsyn_sql.rows.write.staging import (
+    warn_of_few_rows,
+)
+from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, part_rows
+>>>>>>> hw
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
@@ -125,11 +147,17 @@ def write_rows(
     engine, problem = job.target.open(), ""
     fitted = replace(fitted, shape=together(fitted.shape, families_in(fitted.model)))
     try:
-        plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
-        written = plan.kept
+        plan, drawn, staged = _staged(job, engine, fitted, rows, seed)
+        written, how = plan.kept, INDEPENDENTLY if staged is None else staged.drawn
+        sizes = None if staged is None else staged.units
         with phase("trust"):
+<<<<<<< HEAD
             found = _compared(job, engine, fitted, plan, how, sizes, seed)
             lost, doubts = lost_of(job.only, fitted, found, plan.replaced / max(written, 1))
+=======
+            found = _compared(job, engine, fitted, staged, seed)
+            lost, doubts = lost_of(job, fitted, found, plan.replaced / max(written, 1))
+>>>>>>> hw
         if sizes is None and fitted.contributions is not None:
             sizes = unit_sizes(fitted.contributions.values, written)
         facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
@@ -139,10 +167,16 @@ def write_rows(
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
-                if job.target.publisher is not None:
-                    publish_in_tasks(engine, job.target.publisher, fitted.shape, plan, sizes, kept)
-                elif plan.staged is not None:
-                    publish(engine, job.target, fitted.shape, plan.staged, seed, sizes, kept)
+                table = WrittenTable(
+                    job.stored_name,
+                    fitted.shape,
+                    plan.staged or Fragment(""),
+                    seed,
+                    kept,
+                    units=sizes,
+                    parts=plan,
+                )
+                publish(engine, job.target, [table])
                 progress.written(job.target.name)
         except PublishError as error:
             problem = str(error)
@@ -164,15 +198,10 @@ def write_rows(
 
 
 def _compared(
-    job: Job,
-    engine: DuckDBEngine,
-    fitted: FittedRelease,
-    plan: PartRows,
-    how: str,
-    sizes: IntArray | None,
-    seed: int,
+    job: Job, engine: DuckDBEngine, fitted: FittedRelease, staged: StagedRows | None, seed: int
 ) -> tuple[Departure, ...]:
     """Where staged rows depart from the noisy answers. What tasks draw is not compared: nothing is staged."""
+<<<<<<< HEAD
     if plan.staged is None or not plan.kept:
         return ()
     families, names = families_in(fitted.model), fitted.shape.domain.names
@@ -182,6 +211,10 @@ def _compared(
         return departed(job.only.method, fitted, drawn)
     found = staged_families(engine, plan.staged, families, sizes, seed)
     return () if found is None else departed(job.only.method, fitted, found)
+=======
+    drawn = None if staged is None or not staged.total else staged.compared(engine, seed)
+    return () if drawn is None else departed(job.method, fitted, drawn)
+>>>>>>> hw
 
 
 def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
@@ -198,20 +231,32 @@ def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
 
 def _staged(
     job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int
-) -> tuple[PartRows, NetworkTables, str, IntArray | None]:
-    """Draw rows of codes and stage them, or prepare tasks to do so.
+) -> tuple[PartRows, NetworkTables, StagedRows | None]:
+    """Draw rows of codes and stage them, or prepare tasks to do so: then nothing is staged.
 
-    Returns the rows, the network that SQL draws rows from, a word for how the rows are drawn, and the numbers
-    of units by rows if units are drawn.
+    Returns the rows, the network that SQL draws rows from, and what is staged.
     """
     network, publisher = independent_rows(fitted.model, rows, job.deadline), job.target.publisher
     with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
         drawn = beside.submit(drawn_from, fitted.model)
         if network is not None and publisher is not None:
             plan = _planned(engine, publisher, fitted.shape, network, rows, seed)
-            return plan, drawn.result(), INDEPENDENTLY, None
-        plan, how, sizes = _drawn(job, engine, fitted, rows, seed, network)
-    return plan, drawn.result(), how, sizes
+            return plan, drawn.result(), None
+        told = rows if families_in(fitted.model) is None else None  # of units nobody knows how many rows
+        with job.deadline.running(), phase("sample", told) as advance:
+            staged = stage(
+                engine,
+                fitted.shape,
+                fitted.model,
+                rows,
+                temporary("staged"),
+                seed,
+                advance,
+                deadline=job.deadline,
+                network=network,
+            )
+    plan = part_rows(fitted.shape, staged.total, seed, staged=staged.table)
+    return replace(plan, replaced=staged.replaced), drawn.result(), staged
 
 
 def _planned(
@@ -229,45 +274,9 @@ def _planned(
     return plan
 
 
-def _drawn(
-    job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int, network: Network | None
-) -> tuple[PartRows, str, IntArray | None]:
-    """Rows that are staged in the session that writes, how they were drawn, and units by their rows."""
-    staged, sampler = temporary("staged"), fitted.model.sampler(job.deadline)
-    if isinstance(sampler, FamilySampler):
-        with job.deadline.running(), phase("sample") as advance:  # units are drawn, and rows told
-            sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
-        written = int(sizes @ np.arange(1, sizes.size + 1))
-        return part_rows(fitted.shape, written, seed, staged=staged), sampler.drawn, sizes
-    made = nullcontext() if network is None else alias_lists(engine, network)
-    with job.deadline.running(), phase("sample", rows) as advance, made as lists:
-
-        def draw(number: int, other: int, first: int) -> int:
-            if network is None or lists is None:
-                batches = _reported(sampler.batches(number, other), advance)
-                return append(engine, fitted.shape.domain, batches, staged, first)
-            drawn = network, lists, number, other, staged
-            return append_network(engine, *drawn, first=first, advance=advance)
-
-        in_parts = network is not None
-        written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)
-    plan = part_rows(fitted.shape, written, seed, staged=staged)
-    if fitted.shape.never:
-        plan = replace(plan, replaced=replaced_rows(engine, staged, rows, PART_ROWS if in_parts else rows))
-    return plan, sampler.drawn if network is None else INDEPENDENTLY, None
-
-
 def temporary(what: str) -> Fragment:
     """A name for a temporary table."""
     return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
-
-
-def _reported(
-    batches: Iterator[NDArray[np.integer[Any]]], advance: Callable[[int], None]
-) -> Iterator[NDArray[np.integer[Any]]]:
-    for batch in batches:
-        yield batch
-        advance(len(batch))
 
 
 def _claimed(job: Job) -> Claim:

@@ -134,7 +134,7 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
         "dpsyn_sql.front.database.TreeCodes.attach",
         "dpsyn_sql.front.database.SqlCounter.count",
         "dpsyn_sql.front.database_publish.stage_table",
-        "dpsyn_sql.front.database_publish.publish_database",
+        "dpsyn_sql.front.database_publish.publish",
     ]
     for number_, stage in enumerate(stages):
 

@@ -29,7 +29,7 @@ from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.report.stored_facts import attribute_of_facts
 from dpsyn_sql.rows.decode.leaves import _Fact
 from dpsyn_sql.rows.decode.output import output_statement, units_of
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

@@ -1,19 +1,23 @@
-"""Moments of a unit's rows that follow each other as in the model, whatever the number of rows.
+"""Units whose rows are drawn, and moments of these rows that follow each other as in the model.
 
 The moments m_1 <= m_2 <= ... of a unit of n rows are drawn from the product of f(m_r | unit) and
 follow(m_(r-1), m_r), by messages backwards and draws forwards (Rabiner 1989), so that a step knows how many
 rows are left. ``follow`` is fitted to the model's table of moment before and moment by iterative
-proportional fitting, f to the model's moments given the unit.
+proportional fitting, f to the model's moments given the unit. What else a network says of moments is drawn
+after them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.rows.sample.systematic import evenly
+from dpsyn_sql.fit.network import Node
+from dpsyn_sql.rows.sample.systematic import Columns, Lines, evenly
 
 MOST_BACK = 0.1
 """The most of the model's rows after another whose moment lies before that one's, where moments are a chain:
@@ -272,3 +276,154 @@ def _expected(
 def _last(ends: FloatArray) -> IntArray:
     """The last bin of each row that has a weight, of cumulative ones."""
     return np.asarray((ends >= ends[:, -1:]).argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class People:
+    """Units in ascending order of their number of rows: ``rows`` (int64, units). ``columns``: of each
+    variable of units (units,). ``most``: rows that a unit has at most. ``moments``: of each variable of the
+    moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows.
+
+    Of a table of a tree "units" are the rows of the parent, in their order, perhaps without rows; ``before``
+    (int64, parents) is how many rows the unit of each has in families before, None where it has one family.
+    ``kept``: of variables of rows the values (parents,) that their rows have, -1 where they are drawn.
+    ``chain``: of their moments, None where these are sorted.
+    """
+
+    columns: Columns
+    rows: IntArray
+    most: int
+    moments: Columns = field(default_factory=dict)
+    before: IntArray | None = None
+    kept: Columns = field(default_factory=dict)
+    chain: Chain | None = None
+
+    @property
+    def sizes(self) -> IntArray:
+        """int64 (most,): entry i is the number of units with i+1 rows."""
+        return np.asarray(np.bincount(self.rows, minlength=self.most + 1)[1:])
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The number of each unit's first row, and that of all rows."""
+        return np.concatenate([[0], np.cumsum(self.rows)]).astype(np.int64)
+
+    @property
+    def total(self) -> int:
+        """Rows of all units."""
+        return int(self.starts[-1])
+
+    def owners(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """The unit of each of these rows, and their rank in it."""
+        units = np.searchsorted(self.starts, rows, side="right") - 1
+        return np.asarray(units), np.asarray(rows - self.starts[units])
+
+    def in_unit(self, units: IntArray, ranks: IntArray) -> IntArray:
+        """The rank in their unit of rows of these ranks in their families."""
+        return ranks if self.before is None else np.asarray(self.before[units] + ranks)
+
+    def firsts(self, rows: IntArray) -> IntArray:
+        """Which (places) of these rows, ascending, are the first ones of their unit among them."""
+        return np.asarray(np.unique(self.owners(rows)[0], return_index=True)[1])
+
+    def until_end(self, rows: IntArray) -> IntArray:
+        """These rows, each of another unit, and all that come after them in their units."""
+        counts = self.starts[self.owners(rows)[0] + 1] - rows
+        before = np.cumsum(counts) - counts - rows
+        return np.asarray(np.arange(counts.sum()) - np.repeat(before, counts), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is known of units before a rank is drawn. ``codes`` (units, drawn) of the row before, -1 before
+    a first row. ``tick`` (units,) of the row before, any before a first row."""
+
+    codes: IntArray
+    tick: IntArray
+
+    @classmethod
+    def nothing(cls, units: int, drawn: int) -> Before:
+        """Before the first rank."""
+        return cls(np.full((units, drawn), -1, np.int64), np.zeros(units, np.int64))
+
+    def of(self, kept: IntArray) -> Before:
+        """Of some of the units."""
+        return Before(self.codes[kept], self.tick[kept])
+
+
+_MOST_OF_NODE = 2**22
+# Of the table of a node.
+
+
+def linked(
+    succession: Succession | None, moments: Sequence[Lines], variable: int, code: int, sizes: tuple[int, ...]
+) -> LinkedMoments | None:
+    """What draws moments as a chain; None if they are sorted.
+
+    Args:
+        succession: None if the model has none that can be followed.
+        moments: the nodes of the moments.
+        variable: of the working bins of the order.
+        code: of its codes.
+        sizes: of all variables.
+    """
+    if succession is None or not moments or variable not in moments[0].node.variables:
+        return None
+    if moments[0].known.size * sizes[variable] > _MOST_OF_NODE:
+        return None
+    return LinkedMoments(succession, moments, variable, code, sizes)
+
+
+class LinkedMoments:
+    """The node of the moments' bins as a table ``weights`` (configurations of its parents, bins), and the
+    nodes of what is drawn ``after`` the bins."""
+
+    def __init__(
+        self,
+        succession: Succession,
+        moments: Sequence[Lines],
+        variable: int,
+        code: int,
+        sizes: tuple[int, ...],
+    ) -> None:
+        self.variable, self._code = variable, code
+        self._succession, self._lines = succession, moments[0]
+        node = moments[0].node
+        place = node.variables.index(variable)
+        bins = node.values[:, place]
+        columns = dict(zip(node.parents, node.given.T, strict=True))
+        self.weights: FloatArray = np.zeros((moments[0].known.size, sizes[variable]))
+        np.add.at(self.weights, (moments[0].groups(columns, bins.size), bins), node.weights)
+        others = [i for i in range(len(node.variables)) if i != place]
+        given, values = np.column_stack([node.given, bins]), node.values[:, others]
+        order = np.lexsort([*values.T[::-1], *given.T[::-1]])
+        rest = Node(
+            node.label,
+            tuple(node.variables[i] for i in others),
+            (*node.parents, variable),
+            given[order],
+            values[order],
+            node.weights[order],
+            node.reach[order],
+        )
+        self.after = [*([Lines(rest, sizes)] if others else []), *moments[1:]]
+
+    def chain(self, people: People, shares: FloatArray) -> Chain | None:
+        """The chain of these units, whose rows weigh ``shares`` (units,) together; None where their moments
+        are sorted."""
+        asked = self._lines.groups(people.columns, people.rows.size)
+        return fitted(self._succession, self.weights, people.rows, asked, shares)
+
+    def bins(
+        self, people: People, chain: Chain, numbers: IntArray, generator: np.random.Generator
+    ) -> IntArray:
+        """The bins of the rows of these numbers, ascending: of a unit all from one rank on, after the moment
+        of the row before."""
+        first = numbers[people.firsts(numbers)]
+        units, ranks = people.owners(first)
+        start, later = np.full(units.size, -1), np.flatnonzero(ranks > 0)
+        if later.size:
+            start[later] = self._succession.bins[people.moments[self._code][first[later] - 1]]
+        asked = self._lines.groups({v: own[units] for v, own in people.columns.items()}, units.size)
+        rows, apart = people.rows[units], people.in_unit(units, ranks)
+        return chain.draw(self.weights, Units(rows, rows - ranks, asked, start, apart), generator)
