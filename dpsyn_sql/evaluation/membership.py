@@ -25,8 +25,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.evaluation.codes import drawn_sql
 from dpsyn_sql.evaluation.session import Session

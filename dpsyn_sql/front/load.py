@@ -13,8 +13,7 @@ from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.spark.target import spark_output
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession, drawing, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, drawing, opened_releases
 from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.report.result import Release, ReleasedTable, check_draw
 from dpsyn_sql.report.stored import read_parts

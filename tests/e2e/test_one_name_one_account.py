@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice
+from dpsyn_sql.engines.identities import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 pytestmark = [pytest.mark.slow, pytest.mark.required]

@@ -142,7 +142,7 @@ FAULTS = (
     fault(
         "units of a public table are one owner in all queries",
         f"{ORIGINS}::test_units_of_a_public_table_are_those_of_one_query",
-        ("dpsyn_sql/engines/owners.py", "if IN_SELECT in text and not trusted", "if trusted"),
+        ("dpsyn_sql/engines/identities.py", "= IN_SELECT in text and not trusted", "= trusted"),
     ),
     fault(
         "tables of one name in two schemas are one",

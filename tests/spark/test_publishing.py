@@ -13,8 +13,8 @@ import pytest
 from support.spark import files_under
 
 import dpsyn_sql
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.spark import outputs
-from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InputError, PublishError, TargetError
 from dpsyn_sql.front import prepare as preparation
 from dpsyn_sql.rows.sample import rounds

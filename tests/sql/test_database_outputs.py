@@ -12,9 +12,9 @@ from support.staged_databases import check_joined, relation_of, shop
 from test_database import Out, names_of, written
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.methods.models.product import Margins, ProductModel
@@ -272,7 +272,7 @@ def test_from_an_open_source_to_an_output_that_joins(con, tmp_path, into):
     chosen = tmp_path / into if into is not None and "house" not in into else into
     with open_source(con, "customers") as session:
         names = [table.name for table in made.tree]
-        target = open_database_target(con, chosen, session, names, [goods])
+        target = open_target(con, chosen, session, names, [goods])
         public = [public_rows(session.engine, table) for table in target.copies]
         session.release_source()
     engine = target.open()
