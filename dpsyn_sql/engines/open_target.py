@@ -49,13 +49,12 @@ def open_target(
     Args:
         con: as given to ``open_source``.
         into: of one table the name of a table, or a path ending in .parquet, .csv or .csv.gz (a ``Path``
-            always is one, and so is any text when there is no database). Of a list a schema, which is made
+            always is one, and so is any text when there is no database). Of several a schema, which is made
             if it is missing; a database file, ending in .duckdb or .db; or a folder for Parquet files, which
-            is a ``Path`` or has a slash. None: the source's default, of a list a schema beside that of the
+            is a ``Path`` or has a slash. None: the source's default, of several a schema beside that of the
             first table, with ``_synthetic`` at the end.
         session: the open source, not released yet.
-        tables: names of the private tables of a release of a list of tables, of one too; none: the release
-            is of one table, called as ``session.relation``.
+        tables: names of the private tables of the release; none: those of ``session``.
         public: the public tables of the release.
         replace: an existing table or file may be overwritten.
         written: whether the same release wrote this output before, so that it may write the same again
@@ -66,9 +65,9 @@ def open_target(
         TargetError: it exists, is a view, belongs to the source, is read-only, has no folder, or cannot be
             told; tables that are not of the release refer to ones that would be replaced.
     """
-    names = tables or (session.relation.name,)
-    check = TargetCheck(con, session, names, public, replace, written, constraints)
-    if tables:
+    tables = tables or tuple(session.private)
+    check = TargetCheck(con, session, tables, public, replace, written, constraints)
+    if len(tables) + len(public) > 1:
         return _several(into, check)
     chosen = into if into is not None else session.default_into
     if (spark := _spark_of(con, session)) is not None:

@@ -18,7 +18,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.errors import TargetError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.rows.write.parts import RowPublisher
+from dpsyn_sql.rows.write.tasks import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import Identity, case_clashes, last_part, listed

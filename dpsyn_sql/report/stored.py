@@ -7,29 +7,21 @@ the codes have its labels, noisy answers have all their cells, probabilities sum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
-from decimal import Decimal
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
-from dpsyn_sql.domain.hierarchies.leaves import leaves_of
-from dpsyn_sql.domain.types import Edge, parse_type
-from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.variances import Components, Variances
 from dpsyn_sql.methods.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.stored_facts import checked_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts, facts_of, require, undamaged
 
 Columns = Mapping[str, NDArray[Any]]
-_T = TypeVar("_T")
-
 _SLACK = 1e-3
 """How far the sum of probabilities of seven digits may be from 1."""
 
@@ -68,56 +60,18 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
         InputError: something is missing, or contradicts something else.
     """
     for table, columns in tables.items():
-        _require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
+        require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
     facts = facts_of(certificate)
-    domain = _whole(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
-    bins, within = _whole(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
-    axes = _whole(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
-    measured = _whole(lambda: _measured(domain, axes, tables), "the noisy answers")
-    _require(math.isfinite(total), "the total")
-    stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
+    domain = undamaged(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
+    bins, within = undamaged(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
+    axes = undamaged(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
+    measured = undamaged(lambda: _measured(domain, axes, tables), "the noisy answers")
+    require(math.isfinite(total), "the total")
+    stored = undamaged(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
     most = _MOST_TOGETHER.get(facts["method"])
     known = tables["variances"]
-    variances = _whole(lambda: Variances(within, _components(len(bins), known)), "table variances")
+    variances = undamaged(lambda: Variances(within, _components(len(bins), known)), "table variances")
     return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most), variances)
-
-
-def _whole(read: Callable[[], _T], what: str) -> _T:
-    """What is read; if a part cannot be made from it, it is damaged."""
-    found: list[_T] = []
-    try:
-        found.append(read())
-    except InputError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        InternalError,  # of an attribute whose parts do not fit together
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ):
-        found = []
-    _require(bool(found), what)
-    return found[0]
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise InputError(
-            f"The stored release was changed or is damaged: {what}. The same call of release() "
-            "with replace=True stores it again and costs nothing more; or restore a backup of the file."
-        )
-
-
-def facts_of(certificate: str) -> dict[str, Any]:
-    """The facts of a stored certificate.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return _whole(lambda: checked_facts(certificate), "its certificate")
 
 
 # -- domain -------------------------------------------------------------------------------------
@@ -126,70 +80,15 @@ def facts_of(certificate: str) -> dict[str, Any]:
 def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
     domain = Domain(tuple(attribute_of_facts(one) for one in facts["public_facts"]["domain"]))
     order = np.argsort(attributes["attribute"], kind="stable")
-    _require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
+    require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
     for column, known in (
         ("name", list(domain.names)),
         ("sql_type", [attribute.sql_type for attribute in domain.attributes]),
         ("size", list(domain.shape())),
     ):
         same = attributes[column][order].tolist() == known
-        _require(same, f"table attributes, whose column {column} differs from the certificate")
+        require(same, f"table attributes, whose column {column} differs from the certificate")
     return domain
-
-
-def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
-    """An attribute as ``certificate.attribute_facts`` wrote it."""
-    edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
-    first, last = facts.get("beyond", (0, 0))
-    named, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
-    _require(len(named) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
-    made = Attribute(
-        name=facts["name"],
-        sql_type=facts["type"],
-        kind=facts["kind"],
-        labels=labels,
-        edges=edges,
-        other=bool(facts.get("other", False)),
-        nullable=facts["nullable"],
-        ordered=facts["ordered"],
-        origin=facts["origin"],
-        granularity=_granularity(facts),
-        fill=_fill(facts, edges),
-        beyond=(int(first), int(last)),
-        prefixes=tuple(facts.get("prefixes", ())),
-        leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
-        named=named,
-    )
-    _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
-    return made
-
-
-def _granularity(facts: Mapping[str, Any]) -> Granularity | None:
-    stated = facts.get("granularity")
-    if stated is None or isinstance(stated, int) or stated == "month":
-        return stated
-    return Decimal(stated)
-
-
-def _fill(facts: Mapping[str, Any], edges: Sequence[Edge]) -> Fill:
-    """The cuts of every bin; those of a bin that is filled evenly over its edges are not stored."""
-    if not facts.get("fill"):
-        return ()
-    return tuple(
-        whole if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
-        for cuts, whole in zip(facts["fill"], pairwise(edges), strict=True)
-    )
-
-
-def _edge(facts: Mapping[str, Any], edge: int | float | str) -> Edge:
-    if not isinstance(edge, str):
-        return edge
-    kind = parse_type(facts["type"])
-    if kind is None or not kind.temporal:
-        return Decimal(edge)
-    if kind.family == "date":
-        return date.fromisoformat(edge)
-    return time.fromisoformat(edge) if kind.family == "time" else datetime.fromisoformat(edge)
 
 
 def _codes(
@@ -203,16 +102,16 @@ def _codes(
     for position, attribute in enumerate(domain.attributes):
         rows, known = parts[position], code_labels(attribute)
         told = f"table codes, where {attribute.name!r} is not as in the certificate"
-        _require(codes["code"][rows].tolist() == list(range(len(known))), told)
-        _require(codes["is_null"][rows].tolist() == [label is None for label in known], told)
+        require(codes["code"][rows].tolist() == list(range(len(known))), told)
+        require(codes["is_null"][rows].tolist() == [label is None for label in known], told)
         text = ["" if label is None else str(label) for label in known]
-        _require(codes["label"][rows].tolist() == text, told)
+        require(codes["label"][rows].tolist() == text, told)
         own = codes["bin"][rows].astype(np.int64)
         share = codes["within"][rows].astype(np.float64)
         occupied = _numbered(np.unique(own), numbers[position])
-        _require(occupied, f"table codes, the bins of {attribute.name!r}")
+        require(occupied, f"table codes, the bins of {attribute.name!r}")
         whole = np.abs(np.bincount(own, share) - 1) < _SLACK
-        _require(bool(whole.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}")
+        require(bool(whole.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}")
         bins.append(own)
         within.append(share)
     return tuple(bins), tuple(within)
@@ -242,7 +141,7 @@ def _axes(axes: Columns, attributes: int) -> dict[tuple[str, int], tuple[_Axis, 
         sizes = [axis.size for axis in own]
         strides = [math.prod(sizes[place + 1 :]) for place in range(len(own))]
         known = len({axis.attribute for axis in own} & set(range(attributes))) == len(own)
-        _require(known and min(sizes) > 0 and [axis.stride for axis in own] == strides, "table axes")
+        require(known and min(sizes) > 0 and [axis.stride for axis in own] == strides, "table axes")
         ordered[table] = tuple(own)
     return ordered
 
@@ -253,7 +152,7 @@ def _measured(
     heads, cells, bins = tables["measurements"], tables["measured_cells"], tables["measured_bins"]
     number = len(heads["measurement"])
     order = np.argsort(heads["measurement"], kind="stable")
-    _require(heads["measurement"][order].tolist() == list(range(number)), "table measurements")
+    require(heads["measurement"][order].tolist() == list(range(number)), "table measurements")
     by_cell = np.lexsort((cells["cell"], cells["measurement"]))
     values = _parts(cells["measurement"][by_cell], by_cell, number)
     by_code = np.lexsort((bins["code"], bins["attribute"], bins["measurement"]))
@@ -267,7 +166,7 @@ def _measured(
         shape = tuple(axis.size for axis in own)
         sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
         whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
-        _require(
+        require(
             whole and 1 / _LARGEST < sigma < _LARGEST, "the noisy answers, which lack cells or have too many"
         )
         maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
@@ -288,12 +187,12 @@ def _map(domain: Domain, axis: _Axis, bins: Columns, rows: NDArray[np.int64]) ->
     """The bin of each code on an axis; None for an axis in original codes."""
     codes = domain.attributes[axis.attribute].size
     if axis.original:
-        _require(axis.size == codes, "table axes")
+        require(axis.size == codes, "table axes")
         return None
     own = rows[bins["attribute"][rows] == axis.attribute]
     found = bins["bin"][own].tolist()
     whole = bins["code"][own].tolist() == list(range(codes)) and set(found) == set(range(axis.size))
-    _require(whole, "table measured_bins")
+    require(whole, "table measured_bins")
     return tuple(found)
 
 
@@ -316,12 +215,12 @@ def _tables(
             cells["cell"][rows].astype(np.int64),
             cells["probability"][rows].astype(np.float32),
         )
-        _require(list(one.shape) == [sizes[position] for position in one.scope], "table axes")
+        require(list(one.shape) == [sizes[position] for position in one.scope], "table axes")
         inside = bool(((one.cells >= 0) & (one.cells < one.size)).all())
         mass = float(one.probabilities.sum(dtype=np.float64))
         # A model of no rows has tables without cells.
         whole = abs(mass - 1) < _SLACK or (mass == 0 and total <= 0)
-        _require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
+        require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
         made.append(one)
     return tuple(made)
 
@@ -331,10 +230,10 @@ def _components(attributes: int, stored: Columns) -> dict[tuple[int, ...], Compo
     figures = np.column_stack([stored[name] for name in ("dispersion", "precision")])
     scopes = [tuple(int(place) for place in name.split(",")) for name in names]
     ascending = all(scope == tuple(sorted(set(scope) & set(range(attributes)))) for scope in scopes)
-    _require(ascending and len(set(scopes)) == len(scopes), "table variances")
-    _require(bool((figures >= 0).all() and (figures < _LARGEST).all()), "table variances")
+    require(ascending and len(set(scopes)) == len(scopes), "table variances")
+    require(bool((figures >= 0).all() and (figures < _LARGEST).all()), "table variances")
     single = np.array([len(scope) == 1 for scope in scopes], np.bool_)
-    _require(bool((figures[single, 1] > 1 / _LARGEST).all()), "table variances")
+    require(bool((figures[single, 1] > 1 / _LARGEST).all()), "table variances")
     return {scope: Components(*row) for scope, row in zip(scopes, figures.tolist(), strict=True)}
 
 
@@ -347,6 +246,6 @@ def _numbered(values: NDArray[Any], number: int) -> bool:
 def _parts(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:
     """The rows of each of the sorted keys 0..number-1; no other key may occur."""
     inside = keys.size == 0 or (int(keys[0]) >= 0 and int(keys[-1]) < number)
-    _require(inside, "rows of attributes or tables that do not exist")
+    require(inside, "rows of attributes or tables that do not exist")
     ends = np.searchsorted(keys, np.arange(number + 1))
     return [rows[ends[place] : ends[place + 1]] for place in range(number)]

@@ -154,7 +154,7 @@ REFUSED = {
         "are for queries",
     ),
     "a slice": (
-        lambda df, ledger: dpsyn_sql.release(df, "people", slice=Partition("sex", "f"), ledger=ledger),
+        lambda df, ledger: dpsyn_sql.release(df, "people", window=Partition("sex", "f"), ledger=ledger),
         "parts of a table or a file",
     ),
     "plain data": (lambda df, ledger: Request.from_mapping({"source": df}), "no plain data"),

@@ -169,7 +169,7 @@ def test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit(
     with pytest.raises(dpsyn_sql.SourceError, match="not the file that the database has open"):
         dpsyn_sql.release(spent, source, into="o2", epsilon=1, version="2", method="independent")
     with pytest.raises(dpsyn_sql.SourceError, match="not the file that the database has open"):
-        dpsyn_sql.release_database(spent, tables=["t"], unit="t", into="s", epsilon=1)
+        dpsyn_sql.release(spent, source=["t"], unit="t", into="s", epsilon=1)
     assert not (tmp_path / "a.duckdb.dpsyn-ledger").exists()
     spent.close()
     with (

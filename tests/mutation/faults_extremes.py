@@ -6,7 +6,7 @@ TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
-OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/redrawing.py"
+OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
 LEVELLED = "dpsyn_sql/fit/levelled.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"

@@ -56,7 +56,7 @@ STOPPED = "dpsyn_sql/ledger/stops.py"
 
 AFTER = "tests/e2e/test_after_the_debit.py"
 STAYS = f"{AFTER}::test_an_error_says_what_stays_and_the_same_call_goes_on"
-UNFINISHED = "dpsyn_sql/report/unfinished.py"
+ENDED = "dpsyn_sql/report/progress_bar.py"
 
 FAULTS = (
     fault(
@@ -68,7 +68,7 @@ FAULTS = (
         "the text of an error of Python is passed on",
         STAYS,
         (
-            UNFINISHED,
+            ENDED,
             'return InternalError(f"{unexpected(error)} {told} {_MENDED}")',
             'return InternalError(f"{error} {told} {_MENDED}")',
         ),
@@ -81,7 +81,7 @@ FAULTS = (
     fault(
         "after a debit an error says that nothing was charged",
         STAYS,
-        (UNFINISHED, "if isinstance(error, InputError | PrivacyBudgetExceeded):", "if error is None:"),
+        (ENDED, "if isinstance(error, InputError | PrivacyBudgetExceeded):", "if error is None:"),
     ),
     fault(
         "a traceback on the command line",

@@ -74,16 +74,20 @@ FAULTS = (
         "tests/unit/evaluation/test_evaluation_session.py"
         "::test_what_a_release_excluded_is_left_out_and_named",
         (
-            "dpsyn_sql/evaluation/pair.py",
-            "lacking = [column.name for column in found",
-            "lacking = [column.name for column in () and found",
+            "dpsyn_sql/evaluation/session.py",
+            "lacking = [column.name for column in relations",
+            "lacking = [column.name for column in () and relations",
         ),
     ),
     fault(
         "an evaluation takes a reference that was left out for a key",
         "tests/unit/evaluation/test_evaluation_database.py"
         "::test_what_a_release_of_a_database_excluded_is_left_out_and_named",
-        ("dpsyn_sql/evaluation/database.py", "if made.issuperset(map(fold, one.columns))]", "if made]"),
+        (
+            "dpsyn_sql/evaluation/tables.py",
+            "if released.issuperset(map(fold, one.columns))]",
+            "if released]",
+        ),
     ),
     # -- what our SQL would call, or read, instead of what it means ----------------------------------
     fault(

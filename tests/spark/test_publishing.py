@@ -257,9 +257,9 @@ def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, t
 def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothing(
     spark, database, tmp_path, people, into_spark, monkeypatch
 ):
-    from dpsyn_sql.rows.write import publish
+    from dpsyn_sql.rows.write import tasks
 
-    monkeypatch.setattr(publish, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
+    monkeypatch.setattr(tasks, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
     with pytest.raises(PublishError, match="debit stands.*costs nothing more") as caught:
         released(people, f"{database}.t", rows=10)
     assert "secret" not in str(caught.value)

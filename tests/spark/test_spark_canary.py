@@ -74,8 +74,9 @@ def test_a_release_of_units(spark, table, canary, tmp_path, scratch, capfd):
     output = tmp_path / "out"
     options = {
         "domain": SPEC,
-        "privacy_unit": "who",
-        "max_rows_per_unit": 2,
+        "unit": "who",
+        "most": 2,
+        "weights": False,
         "epsilon": 20,
         "method": "adaptive",
     }

@@ -106,7 +106,7 @@ def test_a_task_that_always_fails_is_our_error_without_its_text(spark, table, do
 
 WHOLE = {
     "rows": {"exclude": ("who",)},
-    "units": {"privacy_unit": "who", "max_rows_per_unit": 2},
+    "units": {"unit": "who", "most": 2, "weights": False},
 }
 
 

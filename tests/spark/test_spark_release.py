@@ -182,10 +182,11 @@ TOY = """
 """
 OPTIONS = {
     "rows": {"exclude": ("who", "price"), "domain": SPEC},
-    "units": {"privacy_unit": "who", "max_rows_per_unit": 3, "exclude": ("price",), "domain": SPEC},
+    "units": {"unit": "who", "most": 3, "weights": False, "exclude": ("price",), "domain": SPEC},
     "learnt of units": {
-        "privacy_unit": "who",
-        "max_rows_per_unit": 3,
+        "unit": "who",
+        "most": 3,
+        "weights": False,
         "exclude": ("c", "d"),
         "epsilon": 50.0,
     },

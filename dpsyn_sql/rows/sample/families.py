@@ -7,13 +7,14 @@ rows of one unit are independent given the unit.
 
 Rows of a table of a tree are families too, of the rows of the parent, which are drawn before. There a unit
 may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
-family of its own.
+family of its own: what draws rows of one table (``sample.graphical``) draws all of them at once, and moves
+them towards measured pairs, their hidden attributes with them.
 
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
-which each follows the one before it as in the model (``sample.chain``). Where the model's table of the two is
-too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
-model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn
-one after another, all units at once, given the moment of the rank too.
+which each follows the one before it as in the model (``sample.moments``). Where the model's table of the two
+is too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
+model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn one
+after another, all units at once, given the moment of the rank too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -31,14 +32,12 @@ from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.chain import Succession
-from dpsyn_sql.rows.sample.lines import Columns, Lines
-from dpsyn_sql.rows.sample.linked import LinkedMoments, linked
-from dpsyn_sql.rows.sample.people import Before, People
+from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
+from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines
 from dpsyn_sql.rows.sample.ticks import Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
@@ -58,12 +57,21 @@ class FamilyRows(NamedTuple):
 @dataclass(frozen=True)
 class FamilySampler:
     """Draws units and their rows: ``network`` with levels and evidence (``fit.levelled``) over the domain of
-    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
+    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted.
+    ``rows_of_root``: draws all rows at once where each is by itself; single ones are drawn again from the
+    network."""
 
     network: Network
     families: Families
     succession: Succession | None = None
-    drawn: str = field(default=f"{LOW_VARIANCE}, rows given their unit", init=False)
+    rows_of_root: Sampler | None = None
+
+    @property
+    def drawn(self) -> str:
+        """How rows are drawn, in the words of certificates."""
+        return (
+            f"{LOW_VARIANCE}, rows given their unit" if self.rows_of_root is None else self.rows_of_root.drawn
+        )
 
     @cached_property
     def _units(self) -> list[Lines]:
@@ -256,6 +264,9 @@ class FamilySampler:
 
     def rows(self, people: People, seed: int) -> Iterator[FamilyRows]:
         """All rows, unit by unit, in batches of whole units."""
+        if self.rows_of_root is not None:
+            yield from (FamilyRows(codes, None) for codes in self.rows_of_root.batches(people.total, seed))
+            return
         pending = deque[Future[FamilyRows]]()
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for index, (first, last) in enumerate(_batches(people.rows)):

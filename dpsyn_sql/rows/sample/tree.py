@@ -1,9 +1,12 @@
-"""Rows of the tables of a tree: whose row each is, and what the rows below it are drawn given."""
+"""Rows of the tables of a tree: whose row each is, what the rows below it are drawn given, and the hidden
+attributes that drawn rows decide.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +16,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.families import FamilySampler, places
+from dpsyn_sql.rows.sample.moments import People
 from dpsyn_sql.rows.sample.quotas import generator_of
 
 _NUMBERS = 2**35
@@ -42,6 +46,21 @@ class TableRows:
     parent: IntArray
     unit: IntArray
     above: TableRows | None = None
+
+    @classmethod
+    def of(cls, families: Families, people: People, codes: Codes, above: TableRows | None) -> TableRows:
+        """Rows with their codes (n, drawn): ``people`` are those of ``above``, or of the root itself."""
+        parent, _ = people.owners(np.arange(people.total))
+        if above is None:
+            return cls(families, codes, np.zeros_like(parent), np.arange(parent.size))
+        return cls(families, codes, parent, above.unit[parent], above)
+
+    def without(self, families: IntArray) -> tuple[TableRows, IntArray]:
+        """The rows that are in other families than these (by number), and their numbers here."""
+        owners = np.arange(self.total) if self.above is None else self.parent
+        left = np.flatnonzero(~np.isin(owners, families))
+        unit = np.arange(left.size) if self.above is None else self.unit[left]
+        return replace(self, codes=self.codes[left], parent=self.parent[left], unit=unit), left
 
     @property
     def total(self) -> int:
@@ -106,7 +125,34 @@ def drawn_rows(
     people = sampler.people(units, seed, given)
     parts = [batch.codes for batch in sampler.rows(people, seed)]
     codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
-    parent, _ = people.owners(np.arange(people.total))
-    if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+    return TableRows.of(sampler.families, people, codes, above)
+
+
+def with_hidden(
+    families: Families, columns: Mapping[str, Codes], owners: IntArray
+) -> tuple[dict[str, Codes], FloatArray]:
+    """The codes (n,) of attributes of rows by their names, also of the number of rows of a family, of the row
+    before and of the place; and float64 (n,), one over the rows of each row's family.
+
+    Classes of families and the time since the row before are not among them.
+
+    Args:
+        families: of the rows.
+        columns: codes (n,) of the attributes that are drawn.
+        owners: int64 (n,), the family of each row; rows of one lie together, and all of them are there.
+    """
+    found = dict(columns)
+    first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, owners.size))
+    rows = np.repeat(sizes, sizes)
+    if families.size and not families.table:
+        edges = np.array(edge_ticks(families.domain[families.size]), np.int64)
+        found[families.size] = np.searchsorted(edges, rows, side="right") - 1
+    for name, attribute in families.previous:
+        before = np.roll(columns[attribute].astype(np.int64), 1)
+        before[first] = families.domain[name].size - 1
+        found[name] = before
+    if families.place:
+        found[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
+    return found, 1 / np.maximum(rows, 1)

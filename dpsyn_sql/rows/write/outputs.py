@@ -25,6 +25,7 @@ from dpsyn_sql.sqltext.render import render
 _WORK = ".dpsyn-work-"
 _NONE = Fragment("")
 _WRITING = "writing the synthetic table"
+_SAYING = "commenting the synthetic table"
 _FILE = "writing the synthetic database file"
 CONFLICTS = ("DependencyException", "TransactionException")
 """What DuckDB calls it when another transaction changed the same things."""
@@ -42,7 +43,8 @@ class NewTable:
     statements that comment it.
 
     ``replace``: a table that is there may be overwritten; ``only_same``: it is kept, and must have these
-    rows.
+    rows. ``part``: those of its rows that the query gives (to put after FROM), where a table that is kept
+    has others too: they are added if there are none, and must be these if there are some.
     ``definitions``: of its columns and constraints; empty if the query says all.
     """
 
@@ -53,6 +55,7 @@ class NewTable:
     replace: bool = False
     only_same: bool = False
     definitions: tuple[Fragment, ...] = ()
+    part: Fragment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def write_tables(
 
     def write() -> None:
         for table in tables:
-            if table.only_same and not holds(engine, table.name, table.query):
+            if table.only_same and table.part is None and not holds(engine, table.name, table.query):
                 raise PublishError(changed(f"table {table.name}"))
         if schema is not None:
             engine.execute(render("write/create_schema", schema=schema), step=_WRITING)
@@ -108,8 +111,13 @@ def write_tables(
     failure = committed(engine, write)
     if failure is None:
         return
+    adds = any(table.part is not None for table in tables)
     if failure.kind in CONFLICTS:
-        raise PublishError(crossed(f"The {what} cannot be created"))
+        raise PublishError(crossed(f"The {what} cannot be {'written' if adds else 'created'}"))
+    if failure.kind == "CatalogException" and adds:
+        raise PublishError(
+            f"The {what} cannot be written: it was made, changed or removed meanwhile. Nothing was written."
+        )
     if failure.kind == "CatalogException":
         new = [table.name for table in tables if not (table.replace or table.only_same)]
         if taken := [name for name in new if _is_there(engine, name)]:
@@ -167,6 +175,8 @@ def _is_there(engine: Engine, table: Fragment) -> bool:
 
 def _write_table(engine: Engine, table: NewTable) -> None:
     if table.only_same:
+        if table.part is not None:
+            _add_rows(engine, table, table.part)
         return
     if table.definitions:
         made = render("write/define_table", table=table.name, definitions=list(table.definitions))
@@ -179,7 +189,26 @@ def _write_table(engine: Engine, table: NewTable) -> None:
         for name in table.not_null:
             engine.execute(render("write/not_null", table=table.name, column=ident(name)), step=_WRITING)
     for comment in table.comments:
-        engine.execute(comment, step="commenting the synthetic table")
+        engine.execute(comment, step=_SAYING)
+
+
+def _add_rows(engine: Engine, table: NewTable, part: Fragment) -> None:
+    """Write rows of a table that is there; its comment is that of the last ones."""
+    if digest(engine, part)[0] == 0:
+        engine.execute(render("write/insert", table=table.name, query=table.query), step=_WRITING)
+        for comment in table.comments[:1]:
+            engine.execute(comment, step=_SAYING)
+    elif not holds(engine, part, table.query):
+        raise PublishError(
+            f"The rows of this period in {table.name} differ from what this call writes: they were changed, "
+            "or made by another version of the package or on another machine. Nothing was changed."
+        )
+
+
+def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:
+    """How many rows there are, and what they are in short; ``rows`` stands after FROM."""
+    found = engine.fetch(render("write/panel_digest", rows=rows), step="reading the rows of earlier periods")
+    return int(found["rows"][0]), str(found["digest"][0])
 
 
 def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:

@@ -105,7 +105,7 @@ OPTIONS = pytest.mark.parametrize(
     "options",
     [
         pytest.param({"exclude": ("who",)}, marks=pytest.mark.slow),
-        {"privacy_unit": "who", "max_rows_per_unit": K},
+        {"unit": "who", "most": K, "weights": False},
     ],
     ids=["row", "unit"],
 )
@@ -127,7 +127,7 @@ def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monke
     text = "\n".join(line for sql in made[0].ran for line in sql.splitlines() if not line.startswith("--"))
     counting = text[text.index("CREATE TEMPORARY TABLE") :]
     assert [piece for piece in OURS if piece in counting] == []
-    spelled = ["INT2", "(CASE WHEN", "from_hex(", "date_diff("] + ["md5("] * ("privacy_unit" in options)
+    spelled = ["INT2", "(CASE WHEN", "from_hex(", "date_diff("] + ["md5("] * ("unit" in options)
     assert [piece for piece in spelled if piece not in counting] == []
 
 
@@ -138,7 +138,7 @@ def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeyp
     relation = Fragment('"memory"."main"."t"')
 
     def parted(connection):
-        unit, driver = options.get("privacy_unit"), opened(connection)._connection
+        unit, driver = options.get("unit="), opened(connection)._connection
         made.append(PartedEngine(connection, relation, 3, unit, driver=driver))
         made[-1].trace = beside.append
         return made[-1]
