@@ -42,11 +42,11 @@ def code_words(attribute: Attribute) -> list[str]:
     if attribute.kind == "categorical":
         return [_category(label) for label in code_labels(attribute)]
     ends = edge_ticks(attribute) if attribute.type.discrete else attribute.edges
-    found = [
+    words = [
         range_words(attribute.type, low, high)  # type: ignore[arg-type]
         for low, high in pairwise(ends)
     ]
-    return found + [ELSE] * attribute.other + [MISSING] * attribute.nullable
+    return words + [ELSE] * attribute.other + [MISSING] * attribute.nullable
 
 
 def _category(label: object) -> str:
@@ -178,8 +178,8 @@ def public_name(table: str) -> str:
     """The last part of a path or of a quoted name: readers need not know the folders of a machine."""
     if "/" in table or "\\" in table or table.lower().endswith(_FILES):
         return table.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-    parts = _PART.findall(table)
-    last = parts[-1] if parts else table
+    names = _PART.findall(table)
+    last = names[-1] if names else table
     return last[1:-1].replace('""', '"') if last.startswith('"') and len(last) > 2 else last
 
 
@@ -187,8 +187,8 @@ def release_name(table: str) -> str:
     """The name of the release that wrote a table or a file: that of the table, or of the file without its
     ending."""
     name = public_name(table)
-    known = (ending for ending in (".csv.gz", ".parquet", ".csv") if name.lower().endswith(ending))
-    return name[: -len(next(known, "")) or None]
+    endings = (ending for ending in (".csv.gz", ".parquet", ".csv") if name.lower().endswith(ending))
+    return name[: -len(next(endings, "")) or None]
 
 
 def source_words(facts: Mapping[str, Any]) -> str:

@@ -177,16 +177,16 @@ def write_picture(figure: Figure, path: str | Path) -> None:
     Raises:
         InputError: another ending than .svg, .png or .pdf, or the file cannot be written.
     """
-    place = Path(path)
-    check_ending(place)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(place.suffix.lower())
+    file = Path(path)
+    check_ending(file)
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix.lower())
     try:
-        figure.savefig(place, dpi=160, metadata=dates)
+        figure.savefig(file, dpi=160, metadata=dates)
         written = True
     except OSError:
         written = False
     if not written:
-        raise InputError(f"{place} cannot be written: give a file in a folder that exists and that you own")
+        raise InputError(f"{file} cannot be written: give a file in a folder that exists and that you own")
 
 
 def check_ending(path: Path) -> None:
@@ -280,8 +280,10 @@ def _is_map(spread: Spread) -> bool:
 
 
 def _names_begin(spread: Spread, wanted: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
-    names = [spread.points.columns[place].name.lower() for place in spread.places]
-    return all(any(part in name for part in parts) for name, parts in zip(names, wanted, strict=True))
+    names = [spread.points.columns[position].name.lower() for position in spread.places]
+    return all(
+        any(part in name for part in beginnings) for name, beginnings in zip(names, wanted, strict=True)
+    )
 
 
 def _kind(spread: Spread, column: int) -> SqlType:
@@ -298,9 +300,9 @@ def _values(kind: SqlType, ends: Any) -> Any:
     """Ends of boxes as a picture takes them: numbers, days for dates and moments, hours for times."""
     if not kind.discrete:
         return ends
-    found = [from_tick(kind, int(end)) for end in ends]
+    values = [from_tick(kind, int(end)) for end in ends]
     if kind.family == "time":
-        return np.array([one.hour + one.minute / 60 + one.second / 3600 for one in found])  # type: ignore[union-attr]
-    if found and isinstance(found[0], date | datetime):
-        return np.array(_loaded("matplotlib.dates").date2num(found), dtype=np.float64)
-    return np.array([float(one) for one in found])  # type: ignore[arg-type]
+        return np.array([value.hour + value.minute / 60 + value.second / 3600 for value in values])  # type: ignore[union-attr]
+    if values and isinstance(values[0], date | datetime):
+        return np.array(_loaded("matplotlib.dates").date2num(values), dtype=np.float64)
+    return np.array([float(value) for value in values])  # type: ignore[arg-type]

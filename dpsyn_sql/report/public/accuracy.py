@@ -65,10 +65,10 @@ def of_estimates(rows: FloatArray, errors: FloatArray, count: float) -> Exactnes
     rows, errors = rows.ravel()[order], errors.ravel()[order]
     near = _near(rows, count)
     trusted = (rows > 0) & (rows >= 2 * TWO_SIDED * errors)
-    kept = np.flatnonzero(trusted & (np.cumsum(trusted) >= _KEPT * np.arange(1, rows.size + 1)))
+    trusted_together = np.flatnonzero(trusted & (np.cumsum(trusted) >= _KEPT * np.arange(1, rows.size + 1)))
     smallest = math.inf
-    if kept.size:
-        last = int(kept[-1])
+    if trusted_together.size:
+        last = int(trusted_together[-1])
         smallest = min(float(rows[last]), 2 * TWO_SIDED * float(np.median(errors[_near(rows, rows[last])])))
     return Exactness(float(np.median(rows[near])), TWO_SIDED * float(np.median(errors[near])), smallest)
 
@@ -149,34 +149,38 @@ def pairs_of(
 ) -> Pairs:
     """The pairs of a release, without ``hidden`` attributes: all of at most ``MOST_COLUMNS`` columns, and the
     first ``MOST_PAIRS`` measured ones of wider tables."""
-    names = [one.name for one in model.domain.attributes if one.size > 1 and one.name not in hidden]
+    names = [
+        attribute.name
+        for attribute in model.domain.attributes
+        if attribute.size > 1 and attribute.name not in hidden
+    ]
     tables, group = _tables(names, measured), joined_columns(names, measured)
-    found: dict[frozenset[str], Pair] = {}
+    by_pair: dict[frozenset[str], Pair] = {}
 
     def look(a: str, b: str) -> None:
         key = frozenset((a, b))
-        if key not in found:
+        if key not in by_pair:
             kind: Kind = (
                 "measured" if key in tables else "modelled" if group[a] == group[b] else "independent"
             )
-            found[key] = _pair(model, variances, a, b, kind, tables.get(key, ()))
+            by_pair[key] = _pair(model, variances, a, b, kind, tables.get(key, ()))
 
     if len(names) > MOST_COLUMNS:
         for key in list(tables)[:MOST_PAIRS]:
             look(*sorted(key, key=names.index))
-    shown = _shown(names, found)
+    shown = _shown(names, by_pair)
     for a, b in combinations(shown, 2):
         look(a, b)
-    by_names = {(a, b): found[frozenset((a, b))] for a, b in combinations(shown, 2)}
-    computed = [pair for pair in found.values() if pair.strength is not None]
+    by_names = {(a, b): by_pair[frozenset((a, b))] for a, b in combinations(shown, 2)}
+    computed = [pair for pair in by_pair.values() if pair.strength is not None]
     ranked = sorted(computed, key=lambda pair: -(pair.strength or 0.0))
     counted = asdict(pair_losses(names, measured))
     return Pairs(tuple(shown), by_names, tuple(ranked), counted, len(computed))
 
 
-def _shown(names: Sequence[str], found: Mapping[frozenset[str], Pair]) -> list[str]:
+def _shown(names: Sequence[str], by_pair: Mapping[frozenset[str], Pair]) -> list[str]:
     """Columns of the matrix: all, or those of the strongest pairs, in the order of the table."""
-    strongest = sorted(found.values(), key=lambda pair: -(pair.strength or 0.0))
+    strongest = sorted(by_pair.values(), key=lambda pair: -(pair.strength or 0.0))
     ranked = [name for pair in strongest for name in (pair.first, pair.second)]
     chosen = list(dict.fromkeys([*ranked, *names]))[:MOST_COLUMNS]
     return [name for name in names if name in chosen]
@@ -187,11 +191,11 @@ def _tables(
 ) -> dict[frozenset[str], list[NoisyMarginal]]:
     """The measured tables of each pair."""
     several = set(names)
-    found: dict[frozenset[str], list[NoisyMarginal]] = {}
+    by_pair: dict[frozenset[str], list[NoisyMarginal]] = {}
     for table in measured:
         for pair in combinations([name for name in table.attrs if name in several], 2):
-            found.setdefault(frozenset(pair), []).append(table)
-    return found
+            by_pair.setdefault(frozenset(pair), []).append(table)
+    return by_pair
 
 
 def _pair(
@@ -210,9 +214,11 @@ def _pair(
     if kind == "independent" and strength is not None and strength > _FAINT:
         kind = "modelled"
     clear = _stands_out(joint, first, second, tables) if kind == "measured" else None
-    known = variances.of([domain.index(first), domain.index(second)], joint)
+    error_variances = variances.of([domain.index(first), domain.index(second)], joint)
     counts = (
-        None if known is None else of_estimates(joint, np.sqrt(known), count_to_report(float(joint.sum())))
+        None
+        if error_variances is None
+        else of_estimates(joint, np.sqrt(error_variances), count_to_report(float(joint.sum())))
     )
     grouped = kind == "measured" and basis_of(tables, (first, second)) == "grouped"
     return Pair(first, second, kind, strength, clear, counts, grouped)
@@ -221,17 +227,17 @@ def _pair(
 def cramers_v(joint: FloatArray) -> float | None:
     """sqrt(chi^2 / (n min(r - 1, c - 1))) of a table of expected counts, over its r rows and c columns that
     are not empty (Cramer 1946); 0 if one of them is alone, None for an empty table."""
-    whole = float(joint.sum())
-    if not whole > 0:
+    total = float(joint.sum())
+    if not total > 0:
         return None
-    shares = joint / whole
+    shares = joint / total
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    kept = np.ix_(rows > 0, columns > 0)
+    occupied = np.ix_(rows > 0, columns > 0)
     expected = np.outer(rows[rows > 0], columns[columns > 0])
     least = min(expected.shape) - 1
     if least == 0:
         return 0.0
-    square = float(((shares[kept] - expected) ** 2 / expected).sum())
+    square = float(((shares[occupied] - expected) ** 2 / expected).sum())
     return min(1.0, math.sqrt(square / least))
 
 
@@ -318,7 +324,7 @@ def accuracy_lines(
     columns: Sequence[ColumnFigures], pairs: Pairs, tables: Sequence[Accuracy]
 ) -> list[Accuracy]:
     """What is known of the counts of every column, of pairs by falling strength, and of larger tables."""
-    larger = (one for one in tables if len(one.attrs) > 2)
+    larger = (line for line in tables if len(line.attrs) > 2)
     return [*_of_columns(columns, tables), *_of_pairs(pairs, tables), *larger]
 
 
@@ -333,17 +339,17 @@ def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[Accuracy]) ->
 
 
 def _of_pairs(pairs: Pairs, tables: Sequence[Accuracy]) -> Iterator[Accuracy]:
-    measured = {frozenset(one.attrs): one for one in reversed(tables) if one.pair}
+    measured = {frozenset(line.attrs): line for line in reversed(tables) if line.pair}
     for pair in pairs.strongest:
         attrs = (pair.first, pair.second)
-        found = measured.pop(frozenset(attrs), None)
+        measured_line = measured.pop(frozenset(attrs), None)
         if pair.exactness is not None:
             yield Accuracy(attrs, "estimate", pair.kind == "measured", pair.exactness, pair.grouped)
-        elif found is not None:
-            yield replace(found, attrs=attrs)
+        elif measured_line is not None:
+            yield replace(measured_line, attrs=attrs)
     yield from measured.values()
 
 
 def smallest_group(lines: Sequence[Accuracy]) -> float:
     """The smallest group that can be trusted in a typical one of some tables; NaN without tables."""
-    return median(one.exactness.smallest for one in lines) if lines else math.nan
+    return median(line.exactness.smallest for line in lines) if lines else math.nan

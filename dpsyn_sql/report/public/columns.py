@@ -61,8 +61,8 @@ class ColumnFigures:
     @property
     def typical_error(self) -> float:
         """The median standard error of a code in rows; NaN if none is known."""
-        known = self.errors[np.isfinite(self.errors)]
-        return float(np.median(known)) if known.size else math.nan
+        finite = self.errors[np.isfinite(self.errors)]
+        return float(np.median(finite)) if finite.size else math.nan
 
     def group(self, code: int) -> Group:
         """A code by itself."""
@@ -73,15 +73,17 @@ def column_figures(
     model: MarginalModel, measured: Sequence[NoisyMarginal], variances: Variances, attribute: Attribute
 ) -> ColumnFigures:
     """The one-way table of a column."""
-    found = marginal_table(model, measured, [attribute.name], variances).iloc[:, 1:]
-    rows, noise, own = (
-        found[name].to_numpy(dtype=np.float64) for name in ("estimate", "standard_error", "estimate_error")
+    table = marginal_table(model, measured, [attribute.name], variances).iloc[:, 1:]
+    rows, noise, estimate_errors = (
+        table[name].to_numpy(dtype=np.float64) for name in ("estimate", "standard_error", "estimate_error")
     )
-    errors, error_of = (own, "estimate") if np.isfinite(own).any() else (noise, "noise")
+    errors, error_of = (
+        (estimate_errors, "estimate") if np.isfinite(estimate_errors).any() else (noise, "noise")
+    )
     if rows.sum() >= 1:  # no count is further off than 0 or all rows
         errors = np.minimum(errors, np.sqrt(largest_variance(rows, float(rows.sum()))))
-    known: ErrorOf = error_of if np.isfinite(errors).any() else "none"  # type: ignore[assignment]
-    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, known)
+    errors_of: ErrorOf = error_of if np.isfinite(errors).any() else "none"  # type: ignore[assignment]
+    return ColumnFigures(attribute, tuple(code_words(attribute)), rows, errors, errors_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     """
     attribute = figures.attribute
     kind, rows = attribute.type, figures.rows[: attribute.regular]
-    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(piece) for piece in zip(*even_pieces(attribute), strict=True))
     high = np.maximum(high, np.nextafter(low, np.inf))
     start, end = _shown(low, high, part * np.maximum(rows, 0.0)[code])
     readable = 0 if kind.discrete else 1e-6 * max(abs(start), abs(end))
@@ -126,28 +128,32 @@ def histogram(figures: ColumnFigures, most: int) -> Histogram:
     with np.errstate(over="ignore"):  # a piece may be as narrow as one double
         before = part * np.clip((cuts[:, None] - low) / (high - low), 0, 1)  # of each piece, by cut
     shares = np.zeros((number + 2, attribute.regular))
-    whole = np.vstack([np.zeros(len(low)), before, part])
-    np.add.at(shares.T, code, np.diff(whole, axis=0).T)
-    held, errors = shares @ rows, figures.errors[: attribute.regular]
+    cumulated = np.vstack([np.zeros(len(low)), before, part])
+    np.add.at(shares.T, code, np.diff(cumulated, axis=0).T)
+    rows_in_range, errors = shares @ rows, figures.errors[: attribute.regular]
     edges, ends = np.array(ends_of(attribute)), np.array([-np.inf, *cuts, np.inf])
     touched = (edges[:-1] < ends[1:, None]) & (edges[1:] > ends[:-1, None])
-    own = np.where(touched, errors, 0.0)
-    error = own.sum(axis=1) if figures.error_of == "estimate" else np.sqrt((own**2).sum(axis=1))
+    error_of_code = np.where(touched, errors, 0.0)
+    error = (
+        error_of_code.sum(axis=1)
+        if figures.error_of == "estimate"
+        else np.sqrt((error_of_code**2).sum(axis=1))
+    )
     names = [_edge_words(kind, cut) for cut in cuts]
     bars = [
         Group(
-            range_words(kind, cuts[place], cuts[place + 1]),
-            float(held[place + 1]),
-            float(error[place + 1]),
-            names[place] if place < number - 1 or (kind.discrete and width == 1) else names[-1],
+            range_words(kind, cuts[index], cuts[index + 1]),
+            float(rows_in_range[index + 1]),
+            float(error[index + 1]),
+            names[index] if index < number - 1 or (kind.discrete and width == 1) else names[-1],
         )
-        for place in range(number)
+        for index in range(number)
     ]
     outside = ((0, f"below {names[0]}"), (-1, f"{names[-1]} and above"))
     beyond = [
-        Group(words, float(held[place]), float(error[place]))
-        for place, words in outside
-        if shares[place].sum() > 1e-9
+        Group(words, float(rows_in_range[index]), float(error[index]))
+        for index, words in outside
+        if shares[index].sum() > 1e-9
     ]
     return Histogram(bars, beyond)
 
@@ -185,10 +191,10 @@ def largest(figures: ColumnFigures, most: int) -> tuple[list[Group], Group | Non
     """The largest categories, and all others together (of no known error)."""
     order = np.argsort(-figures.rows[: figures.attribute.regular], kind="stable")
     shown = [figures.group(int(code)) for code in order[:most]]
-    rest = order[most:]
-    if rest.size == 0:
+    smaller = order[most:]
+    if smaller.size == 0:
         return shown, None
-    return shown, Group(f"and {rest.size:,} more", float(figures.rows[rest].sum()), math.nan)
+    return shown, Group(f"and {smaller.size:,} more", float(figures.rows[smaller].sum()), math.nan)
 
 
 def single_codes(figures: ColumnFigures) -> list[Group]:
@@ -220,17 +226,17 @@ def position(figures: ColumnFigures) -> Position | None:
     rows = np.maximum(figures.rows[: attribute.regular], 0.0)
     if attribute.kind == "categorical" or not rows.sum() > 0:
         return None
-    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(piece) for piece in zip(*even_pieces(attribute), strict=True))
     mass = part * rows[code]
     step = 1.0 if attribute.type.discrete else 0.0
     reached = np.cumsum(mass) / mass.sum()
     quartiles = []
     for wanted in (0.25, 0.5, 0.75):
-        place = min(int(np.searchsorted(reached, wanted)), len(mass) - 1)
-        before = float(reached[place - 1]) if place else 0.0
-        within = (wanted - before) / max(float(reached[place]) - before, 1e-300)
-        tick = float(low[place]) + min(1.0, max(0.0, within)) * float(high[place] - low[place])
-        quartiles.append(_value(attribute, min(tick, float(high[place]) - step)))
+        index = min(int(np.searchsorted(reached, wanted)), len(mass) - 1)
+        before = float(reached[index - 1]) if index else 0.0
+        within = (wanted - before) / max(float(reached[index]) - before, 1e-300)
+        tick = float(low[index]) + min(1.0, max(0.0, within)) * float(high[index] - low[index])
+        quartiles.append(_value(attribute, min(tick, float(high[index]) - step)))
     mean = float(mass @ ((low + np.maximum(low, high - step)) / 2) / mass.sum())
     shown = None if attribute.type.temporal else _number(attribute, mean)
     return Position(shown, (quartiles[0], quartiles[1], quartiles[2]))
@@ -282,7 +288,7 @@ class Card:
     @property
     def most(self) -> float:
         """The largest end of an interval."""
-        return max(one.high for one in self.bars)
+        return max(bar.high for bar in self.bars)
 
 
 def card_of(figures: ColumnFigures, losses: Mapping[str, Any], share: float | None) -> Card:
@@ -293,11 +299,14 @@ def card_of(figures: ColumnFigures, losses: Mapping[str, Any], share: float | No
         losses: its part of ``facts_of_losses``: what it lost, and the verdict.
         share: part of the budget that learning its values took, if any.
     """
-    attribute, whole = figures.attribute, figures.total or 1.0
+    attribute, total = figures.attribute, figures.total or 1.0
     several = [column.name for column in attribute.columns]
-    upright, shown, beyond, rest = _groups(figures)
-    bars, beside = [_bar(one, whole) for one in shown], [_bar(one, whole, aside=True) for one in rest]
-    cut = " and ".join(f"{percent(one.rows / whole)} are {one.words}" for one in beyond)
+    upright, shown, beyond, special_groups = _groups(figures)
+    bars, aside = (
+        [_bar(group, total) for group in shown],
+        [_bar(group, total, aside=True) for group in special_groups],
+    )
+    cut = " and ".join(f"{percent(group.rows / total)} are {group.words}" for group in beyond)
     lost, verdict = str(losses.get("lost", "")), f"Verdict: {losses.get('verdict')}. {losses.get('why')}"
     facts = (
         verdict if "why" in losses else "",
@@ -312,12 +321,12 @@ def card_of(figures: ColumnFigures, losses: Mapping[str, Any], share: float | No
         together=several if several != [attribute.name] else [],
         error_of=figures.error_of,
         upright=upright,
-        bars=bars if upright else [*bars, *beside],
-        beside=beside if upright else [],
+        bars=bars if upright else [*bars, *aside],
+        beside=aside if upright else [],
         note=f"A long tail is cut off: of the rows {cut}." if cut else "",
         facts=[text for text in facts if text],
         origin=origin_words(attribute, share),
-        numbers=[_numbers(one, whole) for one in (*shown, *rest)],
+        numbers=[_numbers(group, total) for group in (*shown, *special_groups)],
     )
 
 
@@ -326,12 +335,12 @@ def _groups(figures: ColumnFigures) -> tuple[bool, Sequence[Group], Sequence[Gro
     that stand aside."""
     attribute, aside = figures.attribute, special(figures)
     if attribute.kind == "categorical":
-        largest_ones, others = largest(figures, _MOST_CATEGORIES)
-        return False, largest_ones, [], [*([others] if others else []), *aside]
+        largest_ones, smaller = largest(figures, _MOST_CATEGORIES)
+        return False, largest_ones, [], [*([smaller] if smaller else []), *aside]
     if attribute.regular <= _FEW and _single_values(attribute):
         return False, single_codes(figures), [], aside
-    found = histogram(figures, _MOST_BARS)
-    return True, found.bars, found.beyond, [*found.beyond, *aside]
+    ranges = histogram(figures, _MOST_BARS)
+    return True, ranges.bars, ranges.beyond, [*ranges.beyond, *aside]
 
 
 def _single_values(attribute: Attribute) -> bool:
@@ -339,19 +348,19 @@ def _single_values(attribute: Attribute) -> bool:
     return attribute.type.discrete and all(low + 1 >= high for low, high in pairwise(edge_ticks(attribute)))
 
 
-def _bar(group: Group, whole: float, *, aside: bool = False) -> Bar:
-    share = group.rows / whole
-    half = TWO_SIDED * group.error / whole if math.isfinite(group.error) else 0.0
+def _bar(group: Group, total: float, *, aside: bool = False) -> Bar:
+    share = group.rows / total
+    half = TWO_SIDED * group.error / total if math.isfinite(group.error) else 0.0
     return Bar(group.words, share, max(0.0, share - half), share + half, percent(share), aside, group.tick)
 
 
 def _summary(figures: ColumnFigures) -> str:
     """Mean and quartiles."""
-    found = position(figures)
-    if found is None:
+    summary = position(figures)
+    if summary is None:
         return ""
-    low, middle, high = map(value_words, found.quartiles)
-    mean = "" if found.mean is None else f"Mean {value_words(found.mean)}. "
+    low, middle, high = map(value_words, summary.quartiles)
+    mean = "" if summary.mean is None else f"Mean {value_words(summary.mean)}. "
     if low == high:
         return f"{mean}Half of the rows or more have the value {low}."
     return f"{mean}Half of the rows are between {low} and {high}; the middle one is {middle}."
@@ -367,6 +376,6 @@ def _exactness(figures: ColumnFigures) -> str:
     return f"{words} ±{rows_words(rounded_up(rows))} rows{part}."
 
 
-def _numbers(group: Group, whole: float) -> tuple[str, str, str, str]:
+def _numbers(group: Group, total: float) -> tuple[str, str, str, str]:
     error = f"±{rows_words(TWO_SIDED * group.error)}" if math.isfinite(group.error) else "unknown"
-    return group.words, rows_words(group.rows), error, percent(group.rows / whole)
+    return group.words, rows_words(group.rows), error, percent(group.rows / total)
