@@ -16,7 +16,7 @@ from dpsyn_sql.source.names import case_clashes, last_part, listed
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTarget:
-    """A checked output of several tables (``rows.write.publish.Place``).
+    """A checked output of several tables (``rows.write.publish.AnyTarget``).
 
     Args:
         kind: what it is.
