@@ -221,8 +221,8 @@ FAULTS = (
         f"{COMMITTED}::test_a_transaction_that_is_crossed_each_time_says_so_and_leaves_nothing",
         (
             OUTPUTS,
-            '    if failure.kind in CONFLICTS:\n        raise PublishError(crossed(f"The {what}',
-            '    if not failure.kind:\n        raise PublishError(crossed(f"The {what}',
+            '    if failure.kind in CONFLICTS:\n        raise PublishError(crossed(f"The {shown}',
+            '    if not failure.kind:\n        raise PublishError(crossed(f"The {shown}',
         ),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------

@@ -110,8 +110,8 @@ FAULTS = (
         f"{SAMPLED}::test_moments_that_are_drawn_again_never_go_backwards[False]",
         (
             "dpsyn_sql/rows/sample/families.py",
-            "stays = found[self._moment] < least",
-            "stays = found[self._moment] < 0",
+            "stays = redrawn[self._moment] < least",
+            "stays = redrawn[self._moment] < 0",
         ),
     ),
     fault(

@@ -76,12 +76,12 @@ def succession(pair: FloatArray, bins: IntArray, before: IntArray, within: Float
     if bins.size < 2 or (np.diff(bins) < 0).any():
         return None
     most, dated = int(bins[-1]) + 1, before.size - 1
-    parts = np.zeros((len(pair), most))  # of each bin of the order before, in bins of the order
-    np.add.at(parts, (before[:dated], bins[:dated]), within[:dated])
-    reached = np.cumsum(parts, axis=1)  # a bin that reaches beyond a moment counts up to it
+    shares = np.zeros((len(pair), most))  # of each bin of the order before, in bins of the order
+    np.add.at(shares, (before[:dated], bins[:dated]), within[:dated])
+    reached = np.cumsum(shares, axis=1)  # a bin that reaches beyond a moment counts up to it
     ratio = pair / np.where(reached > 0, reached, 1.0)
-    table = np.triu(parts.T @ np.where(reached > 0, ratio, 0.0))
-    back = float((pair * parts.sum(axis=1, keepdims=True))[reached <= 0].sum())
+    table = np.triu(shares.T @ np.where(reached > 0, ratio, 0.0))
+    back = float((pair * shares.sum(axis=1, keepdims=True))[reached <= 0].sum())
     if bins.size > dated:  # after a row without a moment no row has one
         table[-1, -1] += pair[before[-1], -1] * within[-1]
     whole = float(table.sum())
@@ -193,23 +193,23 @@ def fitted(
     rows, configuration, share = _sample(rows, configuration, share, room)
     starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
     group = np.repeat(np.arange(starts.size), np.diff(starts, append=rows.size))
-    own = weights[configuration]
-    goal = np.add.reduceat(own / own.sum(axis=1, keepdims=True) * share[:, None], starts, axis=0)
+    own_rows = weights[configuration]
+    goal = np.add.reduceat(own_rows / own_rows.sum(axis=1, keepdims=True) * share[:, None], starts, axis=0)
     follow, factors = np.triu(np.ones_like(wanted.table)), np.ones_like(goal)
     # Each factor enters once a row: larger steps go back and forth.
     step = 1 / max(4.0, float((rows * share).sum() / share.sum()))
     for attempt in range(_ROUNDS + _LAST + 1):
-        pairs, singles = _expected(own * factors[group], follow, rows, share)
+        pairs, singles = _expected(own_rows * factors[group], follow, rows, share)
         pairs /= max(float(pairs.sum()), _LEAST)
-        found = np.add.reduceat(singles, starts, axis=0)
+        chains = np.add.reduceat(singles, starts, axis=0)
         if attempt == _ROUNDS + _LAST:
             break
         if attempt < _ROUNDS:
             ratio = (wanted.table + _TRACE) / (pairs + _TRACE)
             follow = np.triu(np.clip(follow * ratio**step, _LEAST, 1 / _LEAST))
-        factors *= _correction(goal, found, rows[starts])
+        factors *= _correction(goal, chains, rows[starts])
         factors /= factors.max(axis=1, keepdims=True)
-    far = (np.abs(pairs - wanted.table).sum() / 2, np.abs(found - goal).sum() / goal.sum() / 2)
+    far = (np.abs(pairs - wanted.table).sum() / 2, np.abs(chains - goal).sum() / goal.sum() / 2)
     if not max(far) <= MOST_FAR:
         return None
     return Chain(follow, rows[starts][::-1].copy(), factors[::-1].copy())
@@ -231,8 +231,8 @@ def _sample(
     for spread in (False, True):
         if spread:
             order = order[(np.arange(most) * order.size + order.size // 2) // most]
-        both = np.stack([-rows[order], configuration[order]])
-        kinds, kind = np.unique(both, axis=1, return_inverse=True)
+        joint = np.stack([-rows[order], configuration[order]])
+        kinds, kind = np.unique(joint, axis=1, return_inverse=True)
         if kinds.shape[1] <= most:
             break
     return -kinds[0], kinds[1], np.bincount(kind.ravel(), share[order]).astype(np.float64)
@@ -266,8 +266,8 @@ def _expected(
         going = int(np.searchsorted(-rows, -rank - 1, side="left"))
         reached = ahead[:going] @ follow
         told = factors[:going] * messages[left[:going] - 1, np.arange(going)]
-        both = (reached * told).sum(axis=1, keepdims=True)
-        pairs += (ahead[:going] * weight[:going] / np.maximum(both, _TINY)).T @ told
+        joint = (reached * told).sum(axis=1, keepdims=True)
+        pairs += (ahead[:going] * weight[:going] / np.maximum(joint, _TINY)).T @ told
         ahead = reached * factors[:going]
         ahead /= np.maximum(ahead.max(axis=1, keepdims=True), _TINY)
     return pairs * follow, singles
@@ -389,30 +389,30 @@ class LinkedMoments:
         self.variable, self._code = variable, code
         self._succession, self._lines = succession, moments[0]
         node = moments[0].node
-        place = node.variables.index(variable)
-        bins = node.values[:, place]
+        axis = node.variables.index(variable)
+        bins = node.values[:, axis]
         columns = dict(zip(node.parents, node.given.T, strict=True))
         self.weights: FloatArray = np.zeros((moments[0].known.size, sizes[variable]))
         np.add.at(self.weights, (moments[0].groups(columns, bins.size), bins), node.weights)
-        others = [i for i in range(len(node.variables)) if i != place]
-        given, values = np.column_stack([node.given, bins]), node.values[:, others]
+        other_axes = [i for i in range(len(node.variables)) if i != axis]
+        given, values = np.column_stack([node.given, bins]), node.values[:, other_axes]
         order = np.lexsort([*values.T[::-1], *given.T[::-1]])
-        rest = Node(
+        node_after = Node(
             node.label,
-            tuple(node.variables[i] for i in others),
+            tuple(node.variables[i] for i in other_axes),
             (*node.parents, variable),
             given[order],
             values[order],
             node.weights[order],
             node.reach[order],
         )
-        self.after = [*([Lines(rest, sizes)] if others else []), *moments[1:]]
+        self.after = [*([Lines(node_after, sizes)] if other_axes else []), *moments[1:]]
 
     def chain(self, people: People, shares: FloatArray) -> Chain | None:
         """The chain of these units, whose rows weigh ``shares`` (units,) together; None where their moments
         are sorted."""
-        asked = self._lines.groups(people.columns, people.rows.size)
-        return fitted(self._succession, self.weights, people.rows, asked, shares)
+        groups = self._lines.groups(people.columns, people.rows.size)
+        return fitted(self._succession, self.weights, people.rows, groups, shares)
 
     def bins(
         self, people: People, chain: Chain, numbers: IntArray, generator: np.random.Generator
@@ -424,6 +424,6 @@ class LinkedMoments:
         start, later = np.full(units.size, -1), np.flatnonzero(ranks > 0)
         if later.size:
             start[later] = self._succession.bins[people.moments[self._code][first[later] - 1]]
-        asked = self._lines.groups({v: own[units] for v, own in people.columns.items()}, units.size)
+        groups = self._lines.groups({v: own[units] for v, own in people.columns.items()}, units.size)
         rows, apart = people.rows[units], people.in_unit(units, ranks)
-        return chain.draw(self.weights, Units(rows, rows - ranks, asked, start, apart), generator)
+        return chain.draw(self.weights, Units(rows, rows - ranks, groups, start, apart), generator)

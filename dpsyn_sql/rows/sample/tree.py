@@ -73,13 +73,13 @@ class TableRows:
         Raises:
             InternalError: it is drawn with no row, such as what is known of the row before.
         """
-        place = self.families.domain.index(name)
-        if place < self.families.drawn:
-            return np.asarray(self.codes[:, place])
-        found = next((one for one in self.families.above if one.name == name), None)
-        if found is None or self.above is None:
+        position = self.families.domain.index(name)
+        if position < self.families.drawn:
+            return np.asarray(self.codes[:, position])
+        source = next((above for above in self.families.above if above.name == name), None)
+        if source is None or self.above is None:
             raise InternalError("rows of a table have no codes of an attribute of the row before")
-        return self.above.named(found.table, found.attribute)[self.parent]
+        return self.above.named(source.table, source.attribute)[self.parent]
 
     def named(self, table: str, attribute: str) -> Codes:
         """The codes (n,) of an attribute of these rows, or of the rows of a table above them."""
@@ -103,14 +103,16 @@ class TableRows:
 
         The number of rows of each is drawn evenly among those of its code.
         """
-        place = self.families.domain.index(child.number_above)
-        edges = np.array(edge_ticks(self.families.domain.attributes[place]), np.int64)
-        code = self.codes[:, place].astype(np.int64)
-        rows = generator_of(seed, _NUMBERS + place).integers(edges[code], edges[code + 1])
+        position = self.families.domain.index(child.number_above)
+        edges = np.array(edge_ticks(self.families.domain.attributes[position]), np.int64)
+        code = self.codes[:, position].astype(np.int64)
+        rows = generator_of(seed, _NUMBERS + position).integers(edges[code], edges[code + 1])
         before = np.cumsum(rows) - rows
         _, firsts, owners = np.unique(self.unit, return_index=True, return_inverse=True)
         ranks = before - before[firsts][owners.ravel()] if rows.size else before
-        columns = {one.name: self.named(one.table, one.attribute) for one in child.above}
+        columns = {
+            attribute.name: self.named(attribute.table, attribute.attribute) for attribute in child.above
+        }
         return Given(columns, rows, self.weights, np.asarray(ranks, dtype=np.int64))
 
 
@@ -123,8 +125,8 @@ def drawn_rows(
     ``seed`` (not negative).
     """
     people = sampler.people(units, seed, given)
-    parts = [batch.codes for batch in sampler.rows(people, seed)]
-    codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
+    batches = [batch.codes for batch in sampler.rows(people, seed)]
+    codes = np.concatenate(batches) if batches else np.zeros((0, sampler.families.drawn), np.uint8)
     return TableRows.of(sampler.families, people, codes, above)
 
 
@@ -141,18 +143,18 @@ def with_hidden(
         columns: codes (n,) of the attributes that are drawn.
         owners: int64 (n,), the family of each row; rows of one lie together, and all of them are there.
     """
-    found = dict(columns)
+    codes = dict(columns)
     first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
     starts = np.flatnonzero(first)
     sizes = np.diff(np.append(starts, owners.size))
     rows = np.repeat(sizes, sizes)
     if families.size and not families.table:
         edges = np.array(edge_ticks(families.domain[families.size]), np.int64)
-        found[families.size] = np.searchsorted(edges, rows, side="right") - 1
+        codes[families.size] = np.searchsorted(edges, rows, side="right") - 1
     for name, attribute in families.previous:
         before = np.roll(columns[attribute].astype(np.int64), 1)
         before[first] = families.domain[name].size - 1
-        found[name] = before
+        codes[name] = before
     if families.place:
-        found[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
-    return found, 1 / np.maximum(rows, 1)
+        codes[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
+    return codes, 1 / np.maximum(rows, 1)

@@ -140,11 +140,13 @@ def stage(
         return StagedRows(table, names, total, sampler.drawn, families=sampler.families, units=units)
     with nullcontext() if network is None else alias_lists(engine, network) as lists:
 
-        def draw(number: int, other: int, first: int) -> int:
+        def draw(number: int, round_seed: int, first: int) -> int:
             if network is None or lists is None:
-                batches = _told(sampler.batches(number, other), advance)
+                batches = _told(sampler.batches(number, round_seed), advance)
                 return append(engine, shape.domain, batches, table, first)
-            return append_network(engine, network, lists, number, other, table, first=first, advance=advance)
+            return append_network(
+                engine, network, lists, number, round_seed, table, first=first, advance=advance
+            )
 
         total = stage_rows(engine, shape, draw, rows, table, seed, in_parts=network is not None)
     part = rows if network is None else PART_ROWS
@@ -234,8 +236,10 @@ def stage_table(
     shape = together(shape, sampler.families)
     sampler = _as_written(sampler, shape)
     people = sampler.people(units, seed, given)
-    own = sampler.families.domain.attributes[: sampler.families.drawn]
-    codes = np.zeros((people.total, len(own)), code_type(max((one.size for one in own), default=1)))
+    drawn = sampler.families.domain.attributes[: sampler.families.drawn]
+    codes = np.zeros(
+        (people.total, len(drawn)), code_type(max((attribute.size for attribute in drawn), default=1))
+    )
     staged = _StagedFamilies(engine, shape, sampler, people, table, seed, kept, codes, above is None)
     lost = staged.all(advance)
     rows = TableRows.of(sampler.families, people, codes, above)
@@ -289,22 +293,22 @@ class _StagedFamilies:
 
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
-        beside = dict[str, IntArray]()
+        further = dict[str, IntArray]()
         if self.codes is not None:
             self.codes[numbers] = rows.codes
             parent, rank = self.people.owners(numbers)
-            beside |= {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
+            further |= {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
         if "unit" in beside_codes(self.shape):
-            beside["unit"] = self.people.owners(numbers)[0]
+            further["unit"] = self.people.owners(numbers)[0]
         if self.shape.ticks and rows.ticks is not None:
-            beside["t"] = rows.ticks
+            further["t"] = rows.ticks
         if "drawn" in beside_codes(self.shape):
-            beside["drawn"] = draws
+            further["drawn"] = draws
         domain = self.shape.domain
         codes = rows.codes[:, : len(domain.attributes)]
         check_codes(codes, [attribute.size for attribute in domain.attributes])
         if numbers.size:
-            load_codes(self.engine, domain, [codes], self.table, numbers, beside)
+            load_codes(self.engine, domain, [codes], self.table, numbers, further)
 
     def meet_conditions(self) -> IntArray:
         """Draw rows that cannot be again; the units that are left out."""
@@ -350,16 +354,16 @@ class _StagedFamilies:
         if not later.size:
             return before
         listed = self._listed(bad[later], bad[later] - 1)
-        columns = [Fragment(name) for name in (*(f"a{place}" for place in range(written)), "t")]
+        columns = [Fragment(name) for name in (*(f"a{position}" for position in range(written)), "t")]
         if not self.shape.ticks:
             columns.pop()
         query = render("write/before", staged=self.table, listed=listed, columns=columns)
-        found = self.engine.fetch(query, step=_STEP)
+        fetched = self.engine.fetch(query, step=_STEP)
         self._drop(listed)
-        for place, name in enumerate(columns[:written]):
-            before.codes[later, place] = found[name]
+        for position, name in enumerate(columns[:written]):
+            before.codes[later, position] = fetched[name]
         if self.shape.ticks:
-            before.tick[later] = np.ma.filled(np.ma.asarray(found["t"]).astype(np.int64), 0)
+            before.tick[later] = np.ma.filled(np.ma.asarray(fetched["t"]).astype(np.int64), 0)
         return before
 
     def _made_like_others(self, bad: IntArray) -> IntArray:
@@ -373,12 +377,12 @@ class _StagedFamilies:
         donors = np.maximum.accumulate(np.where(possible, numbers, -1))
         following = np.minimum.accumulate(np.where(possible, numbers, people.total)[::-1])[::-1]
         donors = np.where(donors >= begins, donors, following)
-        found = donors < begins + people.rows[people.owners(begins)[0]]
+        has_donor = donors < begins + people.rows[people.owners(begins)[0]]
         self._unstage(bad)
-        copied = ~possible & found
+        copied = ~possible & has_donor
         if copied.any():
             self.copy(numbers[copied], donors[copied])
-        lost = np.unique(people.owners(numbers[~found])[0])
+        lost = np.unique(people.owners(numbers[~has_donor])[0])
         warn_of_few_rows(people.total - int(people.rows[lost].sum()), people.total)
         return lost
 

@@ -92,7 +92,7 @@ def write_tables(
         PublishError: a table has appeared, has other rows, or rows do not meet a constraint.
         EngineFailure: the database failed otherwise.
     """
-    what = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
+    shown = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
 
     def write() -> None:
         for table in tables:
@@ -113,25 +113,25 @@ def write_tables(
         return
     adds = any(table.part is not None for table in tables)
     if failure.kind in CONFLICTS:
-        raise PublishError(crossed(f"The {what} cannot be {'written' if adds else 'created'}"))
+        raise PublishError(crossed(f"The {shown} cannot be {'written' if adds else 'created'}"))
     if failure.kind == "CatalogException" and adds:
         raise PublishError(
-            f"The {what} cannot be written: it was made, changed or removed meanwhile. Nothing was written."
+            f"The {shown} cannot be written: it was made, changed or removed meanwhile. Nothing was written."
         )
     if failure.kind == "CatalogException":
         new = [table.name for table in tables if not (table.replace or table.only_same)]
-        if taken := [name for name in new if _is_there(engine, name)]:
+        if appeared := [name for name in new if _is_there(engine, name)]:
             raise PublishError(
-                f"The {what} cannot be created: something of the name {taken[0]} has appeared. Nothing was "
-                "written. Choose another into=, or add replace=True for a table."
+                f"The {shown} cannot be created: something of the name {appeared[0]} has appeared. Nothing "
+                "was written. Choose another into=, or add replace=True for a table."
             )
         raise PublishError(
-            f"The {what} cannot be created: its schema was removed meanwhile, something that is no table has "
-            "this name, or another table refers to it. Nothing was written. Choose another into=."
+            f"The {shown} cannot be created: its schema was removed meanwhile, something that is no table "
+            "has this name, or another table refers to it. Nothing was written. Choose another into=."
         )
     if failure.kind == "ConstraintException" and any(table.definitions for table in tables):
         raise PublishError(
-            f"The rows of the {what} do not meet the constraints of their keys: a public table has one key "
+            f"The rows of the {shown} do not meet the constraints of their keys: a public table has one key "
             "twice, or a key without a value. Nothing was written. Take away constraints=True, or repair the "
             "public table."
         )
@@ -179,13 +179,13 @@ def _write_table(engine: Engine, table: NewTable) -> None:
             _add_rows(engine, table, table.part)
         return
     if table.definitions:
-        made = render("write/define_table", table=table.name, definitions=list(table.definitions))
-        engine.execute(made, step=_WRITING)
+        statement = render("write/define_table", table=table.name, definitions=list(table.definitions))
+        engine.execute(statement, step=_WRITING)
         engine.execute(render("write/insert", table=table.name, query=table.query), step=_WRITING)
     else:
         replace = int(table.replace)
-        made = render("write/create_table", target=table.name, replace=replace, query=table.query)
-        engine.execute(made, step=_WRITING)
+        statement = render("write/create_table", target=table.name, replace=replace, query=table.query)
+        engine.execute(statement, step=_WRITING)
         for name in table.not_null:
             engine.execute(render("write/not_null", table=table.name, column=ident(name)), step=_WRITING)
     for comment in table.comments:
@@ -207,8 +207,10 @@ def _add_rows(engine: Engine, table: NewTable, part: Fragment) -> None:
 
 def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:
     """How many rows there are, and what they are in short; ``rows`` stands after FROM."""
-    found = engine.fetch(render("write/panel_digest", rows=rows), step="reading the rows of earlier periods")
-    return int(found["rows"][0]), str(found["digest"][0])
+    fetched = engine.fetch(
+        render("write/panel_digest", rows=rows), step="reading the rows of earlier periods"
+    )
+    return int(fetched["rows"][0]), str(fetched["digest"][0])
 
 
 def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
@@ -221,10 +223,10 @@ def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
     return int(differing["rows"][0]) == 0
 
 
-def changed(what: str) -> str:
+def changed(output: str) -> str:
     """What is said of an output that is there and differs."""
     return (
-        f"The {what} exists and differs from what this call writes: it was changed, or it was made with "
+        f"The {output} exists and differs from what this call writes: it was changed, or it was made with "
         "another seed=, rows= or package version, on another machine, or under a time_limit= (which can "
         "change how rows are drawn). It was not changed. Add replace=True to overwrite it."
     )
@@ -275,15 +277,15 @@ def write_files(
             problem = _meanwhile(beside)
         else:
             there = [file.path for file in files if only_same and file.path.exists()]
-            rest = [file.path for file in files if file.path not in there]
+            missing = [file.path for file in files if file.path not in there]
             differ = [path for path in there if not filecmp.cmp(made / path.name, path, shallow=False)]
             if differ:
                 problem = changed(f"file {str(differ[0])!r}")
             else:
-                problem = _move_folder(made, home) if new else _move_all(made, rest, replace=replace)
+                problem = _move_folder(made, home) if new else _move_all(made, missing, replace=replace)
             # Files that are all there keep their model, if it is there too.
-            if models and not problem and (rest or not os.path.lexists(beside)):
-                problem = _move(model, beside, replace=bool(rest))
+            if models and not problem and (missing or not os.path.lexists(beside)):
+                problem = _move(model, beside, replace=bool(missing))
     if problem:
         raise PublishError(problem)
 
@@ -311,13 +313,13 @@ def write_database(
         return
     problem = f"The file {str(path)!r} cannot be written in its folder."
     with contextlib.suppress(OSError), locked_folder(path.parent, _WORK) as work:
-        made = work / path.name
-        attach = render("write/attach_new", path=string_literal(str(made)), name=ident(_ASIDE))
+        unfinished = work / path.name
+        attach = render("write/attach_new", path=string_literal(str(unfinished)), name=ident(_ASIDE))
         with _attached(engine, attach) as home:
             act(home)
             # Said aloud, because a file that is closed without room for all of it is no error.
             engine.execute(render("macros/checkpoint", name=ident(home[0])), step=_FILE)
-        problem = _move(made, path, replace=replace)
+        problem = _move(unfinished, path, replace=replace)
     if problem:
         raise PublishError(problem)
 
@@ -330,20 +332,20 @@ def _attached(engine: Engine, attach: Fragment) -> Iterator[tuple[str, str]]:
         yield _ASIDE, "main"
 
 
-def _move_folder(made: Path, home: Path) -> str:
+def _move_folder(complete: Path, home: Path) -> str:
     """Put a complete folder in its place; what went wrong, or empty text."""
     try:
-        made.rename(home)  # over an empty folder at most
+        complete.rename(home)  # over an empty folder at most
     except OSError:
         return f"The folder {str(home)!r} has appeared, or cannot be made. Nothing was written."
     return ""
 
 
-def _move_all(made: Path, paths: Sequence[Path], *, replace: bool) -> str:
+def _move_all(complete: Path, paths: Sequence[Path], *, replace: bool) -> str:
     """Put complete files in their places; what went wrong, or empty text."""
     moved = list[Path]()
     for path in paths:
-        problem = _move(made / path.name, path, replace=replace)
+        problem = _move(complete / path.name, path, replace=replace)
         if problem:
             if not replace:  # then each of them is new
                 for done in moved:

@@ -75,9 +75,9 @@ class PanelOutput:
     @property
     def so_far(self) -> Fragment:
         """The rows of all periods up to this one, to put after FROM."""
-        own = self.constant
-        value = constant_expression(own)
-        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(own.name)} <= {value})")
+        constant = self.constant
+        value = constant_expression(constant)
+        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} <= {value})")
 
     @property
     def constant(self) -> Constant:
@@ -97,12 +97,12 @@ class PanelOutput:
         """
         counted = render("write/panel_count", rows=self.so_far, id=self._bytes(ident(self.unit.name)))
         so_far = int(engine.fetch(counted, step=_READING)["persons"][0])
-        names = [Fragment(f"p{place}") for place in range(attributes)]
+        names = [Fragment(f"p{position}") for position in range(attributes)]
         own = self._bytes(self.id("number"))
         query = render("write/panel_persons", coded=coded, codes=names, id=own, persons=so_far)
-        found = engine.fetch(query, step=_READING)
-        columns = [np.asarray(found[name]).astype(np.int64) for name in names]
-        return Persons(found["number"].astype(np.int64), np.stack(columns, axis=1), so_far)
+        fetched = engine.fetch(query, step=_READING)
+        columns = [np.asarray(fetched[name]).astype(np.int64) for name in names]
+        return Persons(fetched["number"].astype(np.int64), np.stack(columns, axis=1), so_far)
 
     def check_room(self, persons: int) -> None:
         """Refuse a type that cannot hold as many ids.
@@ -153,7 +153,7 @@ class PanelOutput:
         columns, table = self._columns(shared), qualified("temp", "main", f"dpsyn_kept_{uuid4().hex}")
         if not columns:
             return None
-        made = render(
+        statement = render(
             "write/panel_kept",
             table=table,
             numbered=numbered,
@@ -162,24 +162,24 @@ class PanelOutput:
             id=self._bytes(f"earlier.{ident(self.unit.name)}"),
             kept=_earlier(columns),
         )
-        engine.execute(made, step=_READING)
+        engine.execute(statement, step=_READING)
         names = list(_places(columns).values())
         return Kept(render("write/panel_looked", staged=staged, table=table, kept=names), _places(columns))
 
     def _columns(self, shared: Collection[str]) -> list[str]:
         """The columns that attributes are written to."""
-        own = [one for one in self.shape.domain.attributes if one.name in shared]
-        return [column.name for one in own for column in one.columns]
+        attributes = [attribute for attribute in self.shape.domain.attributes if attribute.name in shared]
+        return [column.name for attribute in attributes for column in attribute.columns]
 
 
 def _earlier(kept: list[str]) -> list[Fragment]:
     """Columns of the period before, under the names of ``_places``."""
-    return [Fragment(f"earlier.{ident(name)} AS kept{place}") for place, name in enumerate(kept)]
+    return [Fragment(f"earlier.{ident(name)} AS kept{position}") for position, name in enumerate(kept)]
 
 
 def _places(kept: list[str]) -> dict[str, Fragment]:
     """The column of staged rows that holds what is kept of each column."""
-    return {name: Fragment(f"kept{place}") for place, name in enumerate(kept)}
+    return {name: Fragment(f"kept{position}") for position, name in enumerate(kept)}
 
 
 def number_rows(engine: Engine, table: Fragment, rows: IntArray, persons: IntArray) -> None:
@@ -190,5 +190,5 @@ def number_rows(engine: Engine, table: Fragment, rows: IntArray, persons: IntArr
 
 def staged_numbers(engine: Engine, staged: Fragment) -> IntArray:
     """The numbers of staged rows, ascending."""
-    found = engine.fetch(render("write/panel_rows", staged=staged), step=_WRITING)
-    return np.asarray(found["row"].astype(np.int64))
+    fetched = engine.fetch(render("write/panel_rows", staged=staged), step=_WRITING)
+    return np.asarray(fetched["row"].astype(np.int64))

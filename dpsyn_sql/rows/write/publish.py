@@ -39,7 +39,7 @@ from dpsyn_sql.sqltext.render import render
 
 class Destination(Protocol):
     """Where synthetic rows go; resolved and checked before anything was charged. What else it may say is in
-    ``Place``."""
+    ``AnyTarget``."""
 
     @property
     def kind(self) -> str:
@@ -60,7 +60,7 @@ class Destination(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnyTarget:
     """One form of every destination, as of ``Destination``.
 
     Args:
@@ -87,10 +87,14 @@ class Place:
     publisher: RowPublisher | None = None
 
     @classmethod
-    def of(cls, target: Destination) -> Place:
+    def of(cls, target: Destination) -> AnyTarget:
         """What a destination says; it need not say what its kind has not."""
         return cls(
-            **{one.name: getattr(target, one.name) for one in fields(cls) if hasattr(target, one.name)}
+            **{
+                attribute.name: getattr(target, attribute.name)
+                for attribute in fields(cls)
+                if hasattr(target, attribute.name)
+            }
         )
 
 
@@ -165,36 +169,36 @@ def publish(
     names = [table.name for table in tables]
     if len(names) != 1 if tree is None else [table.name for table in tree] != names:
         raise InternalError("other tables are published than those of the tree")
-    place = Place.of(target)
-    if place.publisher is not None:
-        _publish_in_tasks(engine, place.publisher, tables[0])
+    output = AnyTarget.of(target)
+    if output.publisher is not None:
+        _publish_in_tasks(engine, output.publisher, tables[0])
         return
     queries = {rows.table.name: _copy(engine, rows) for rows in public} | _decoded(engine, tree, tables)
-    if place.kind in ("file", "folder"):
-        _write_files(engine, place, tables, queries)
+    if output.kind in ("file", "folder"):
+        _write_files(engine, output, tables, queries)
         return
 
     def new_tables(home: tuple[str, str]) -> list[NewTable]:
-        return _new_tables(place, home, tree, tables, queries, constraints)
+        return _new_tables(output, home, tree, tables, queries, constraints)
 
     models = [table.kept for table in tables if table.kept is not None]
 
     def write(home: tuple[str, str]) -> None:
-        dropped = [] if place.only_same else [qualified(*home, name) for name in place.dropped]
+        dropped = [] if output.only_same else [qualified(*home, name) for name in output.dropped]
         write_tables(engine, home[0], new_tables(home), models, schema=qualified(*home), dropped=dropped)
 
     def compare(home: tuple[str, str]) -> None:
         for table in new_tables(home):
             if not holds(engine, table.name, table.query):
-                raise PublishError(changed(f"database file {str(place.path)!r}"))
+                raise PublishError(changed(f"database file {str(output.path)!r}"))
 
-    if place.kind == "table" and place.database is not None:
-        write_tables(engine, place.database, new_tables((place.database, "")), models)
-    elif place.home is not None:
-        write(place.home)
-    elif place.path is not None and place.kind == "database":
-        act = compare if place.only_same else write
-        write_database(engine, place.path, act, replace=place.replace, there=place.only_same)
+    if output.kind == "table" and output.database is not None:
+        write_tables(engine, output.database, new_tables((output.database, "")), models)
+    elif output.home is not None:
+        write(output.home)
+    elif output.path is not None and output.kind == "database":
+        act = compare if output.only_same else write
+        write_database(engine, output.path, act, replace=output.replace, there=output.only_same)
     else:
         raise InternalError("a target has no name")
 
@@ -239,13 +243,13 @@ def check_capacity(shape: Shape, rows: int, units: int) -> None:
     """Refuse types that cannot hold as many different values as keys or units are needed."""
     for role in shape.roles:
         if isinstance(role, Key | UnitId):
-            needed, what = (rows, "rows") if isinstance(role, Key) else (units, "units")
+            needed, things = (rows, "rows") if isinstance(role, Key) else (units, "units")
             most = capacity(role.type)
             if most is not None and needed > most:
                 raise PublishError(
-                    f"Column {role.name!r} needs a fresh value for each of {needed} {what}, but its type has "
-                    f"only {most} values. Nothing was written. The same call with rows={most} or less costs "
-                    "nothing more."
+                    f"Column {role.name!r} needs a fresh value for each of {needed} {things}, but its type "
+                    f"has only {most} values. Nothing was written. The same call with rows={most} or less "
+                    "costs nothing more."
                 )
 
 
@@ -293,10 +297,10 @@ class _Decoding:
 
     def _statement(self, name: str, shape: Shape, *, numbered: bool) -> Fragment:
         table = self.tables[name]
-        named = {role.table for role in shape.roles if isinstance(role, ForeignKey | RandomKey)}
+        referenced = {role.table for role in shape.roles if isinstance(role, ForeignKey | RandomKey)}
         parts = any(isinstance(role, PartOfKey) for role in shape.roles)
         ties = Ties(
-            keys={other: self._keys_of(other) for other in sorted(named)},
+            keys={other: self._keys_of(other) for other in sorted(referenced)},
             rows=self.rows,
             most=max(1, self.most(name)) if parts else 1,
             lookups={
@@ -312,64 +316,66 @@ class _Decoding:
     def _keys_of(self, name: str) -> Fragment:
         """The temporary table of a table's keys."""
         if name not in self.keys:
-            made = _temporary("keys")
+            keys = _temporary("keys")
             shape, key = self.tables[name].shape, self.tree[name].key
             roles = tuple(role for role in shape.roles if role.name in key)
             query = self._statement(name, replace(shape, roles=roles, order=key), numbered=True)
-            self.engine.execute(render("write/keys", table=made, query=query), step="making keys")
-            self.keys[name] = made
+            self.engine.execute(render("write/keys", table=keys, query=query), step="making keys")
+            self.keys[name] = keys
         return self.keys[name]
 
     def _lookup(self, name: str, attribute: str) -> Lookup:
-        place = (name, attribute)
-        if place not in self.lookups:
+        key = (name, attribute)
+        if key not in self.lookups:
             rows = self.tables[name].lookups[attribute]
-            self.lookups[place] = load_lookup(self.engine, rows, _temporary("lookup"))
-        return self.lookups[place]
+            self.lookups[key] = load_lookup(self.engine, rows, _temporary("lookup"))
+        return self.lookups[key]
 
 
 def _copy(engine: Engine, rows: PublicRows) -> Fragment:
     """The query of a public table's rows, in the session that writes."""
-    made = _temporary("public")
-    load_texts(engine, rows.values, made)
-    return copied_rows(made, rows.table)
+    table = _temporary("public")
+    load_texts(engine, rows.values, table)
+    return copied_rows(table, rows.table)
 
 
-def _temporary(what: str) -> Fragment:
-    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
+def _temporary(purpose: str) -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{purpose}_{uuid4().hex}")
 
 
 # -- where they go ----------------------------------------------------------------------------------
 
 
 def _write_files(
-    engine: Engine, place: Place, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
+    engine: Engine, output: AnyTarget, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
 ) -> None:
     """A file, or a folder of Parquet files, with the models in a database file beside it."""
-    formats = ("parquet", "csv") if place.kind == "file" else (None,)
-    if place.path is None or place.format not in formats:
+    formats = ("parquet", "csv") if output.kind == "file" else (None,)
+    if output.path is None or output.format not in formats:
         raise InternalError("files need a path, and a file one of the formats parquet and csv")
     models = {table.name: table.kept for table in tables if table.kept is not None}
     files = list[NewFile]()
     for name, query in queries.items():
-        kept, path = models.get(name), place.path
-        words = Fragment("") if kept is None else readable_literal(statement_of(kept.facts, kept.name))
-        if place.kind == "folder":
-            path = path / f"{place.names[name]}.parquet"
-        files.append(NewFile(path, place.format or "parquet", query, words))
+        release, path = models.get(name), output.path
+        words = (
+            Fragment("") if release is None else readable_literal(statement_of(release.facts, release.name))
+        )
+        if output.kind == "folder":
+            path = path / f"{output.names[name]}.parquet"
+        files.append(NewFile(path, output.format or "parquet", query, words))
     write_files(
         engine,
         files,
         list(models.values()),
-        file_beside(place.path),
-        replace=place.replace,
-        only_same=place.only_same,
-        makes_folder=place.kind == "folder",
+        file_beside(output.path),
+        replace=output.replace,
+        only_same=output.only_same,
+        makes_folder=output.kind == "folder",
     )
 
 
 def _new_tables(
-    place: Place,
+    output: AnyTarget,
     home: tuple[str, str],
     tree: Tree | None,
     tables: Sequence[WrittenTable],
@@ -379,11 +385,11 @@ def _new_tables(
     """What is written into a database, tables before those that refer to them."""
     written = {table.name: table for table in tables}
     shapes = {name: table.shape for name, table in written.items()}
-    stated = Constraints(tree, shapes, place.names) if constraints and tree is not None else None
+    stated = Constraints(tree, shapes, output.names) if constraints and tree is not None else None
     order = list(queries) if tree is None else written_order(tree, queries)
     new = list[NewTable]()
     for name in order:
-        full = qualified(*home, place.names[name]) if place.sql is None else place.sql
+        full = qualified(*home, output.names[name]) if output.sql is None else output.sql
         own = written.get(name)
         comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
         new.append(
@@ -392,8 +398,8 @@ def _new_tables(
                 queries[name],
                 () if own is None else not_null(own.shape),
                 tuple(comments),
-                place.replace,
-                place.only_same and (place.sql is not None or name in place.existing),
+                output.replace,
+                output.only_same and (output.sql is not None or name in output.existing),
                 () if stated is None else stated.definitions(name, order[: order.index(name)]),
                 None if own is None or own.period is None else own.period.there,
             )
@@ -425,8 +431,8 @@ def written_order(tree: Tree, names: Collection[str]) -> list[str]:
 
 def not_null(shape: Shape) -> tuple[str, ...]:
     """Columns without NULL: one that names other rows has NULL where there are none."""
-    named = {role.name for role in shape.roles if isinstance(role, RandomKey | PublicKey)}
-    return tuple(name for name in shape.not_null if name not in named)
+    references = {role.name for role in shape.roles if isinstance(role, RandomKey | PublicKey)}
+    return tuple(name for name in shape.not_null if name not in references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,12 +460,14 @@ class Constraints:
             yield Fragment(f"PRIMARY KEY ({_listed(key)})")
         for link in () if shape is None else self.tree.links(name):
             if link.table in before and link.key == self._key(link.table):
-                other = self._types(link.table)
-                if all(kinds[own] == other[key] for own, key in zip(link.columns, link.key, strict=True)):
+                other_types = self._types(link.table)
+                if all(
+                    kinds[own] == other_types[key] for own, key in zip(link.columns, link.key, strict=True)
+                ):
                     # The name alone: DuckDB 1.5 takes no other database's here, whatever it is called.
-                    place = ident(self.names[link.table])
+                    referenced = ident(self.names[link.table])
                     yield Fragment(
-                        f"FOREIGN KEY ({_listed(link.columns)}) REFERENCES {place} ({_listed(link.key)})"
+                        f"FOREIGN KEY ({_listed(link.columns)}) REFERENCES {referenced} ({_listed(link.key)})"
                     )
 
     def _key(self, name: str) -> tuple[str, ...]:

@@ -77,9 +77,9 @@ def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, fi
         EngineFailure: the database failed.
     """
     rows = 0
-    for held in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
-        start, count = first + rows, sum(map(len, held))
-        load_codes(engine, domain, held, table, np.arange(start, start + count, dtype=np.int64))
+    for group in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
+        start, count = first + rows, sum(map(len, group))
+        load_codes(engine, domain, group, table, np.arange(start, start + count, dtype=np.int64))
         rows += count
     return rows
 
@@ -87,7 +87,7 @@ def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, fi
 def load_codes(
     engine: Engine,
     domain: Domain,
-    held: Sequence[NDArray[np.integer[Any]]],
+    batches: Sequence[NDArray[np.integer[Any]]],
     table: Fragment,
     numbers: NDArray[np.int64],
     beside: Mapping[str, NDArray[np.int64]] | None = None,
@@ -95,26 +95,26 @@ def load_codes(
     """Load checked batches of codes as the rows of these numbers (n,); ``beside``: their further columns."""
     loaded: dict[str, NDArray[Any]] = {"row": numbers}
     for position, attribute in enumerate(domain.attributes):
-        column = np.concatenate([batch[:, position] for batch in held])
+        column = np.concatenate([batch[:, position] for batch in batches])
         loaded[f"a{position}"] = column.astype(_DTYPES[DUCKDB.code_type(attribute.size)], copy=False)
     engine.load(table, {**loaded, **(beside or {})}, step="loading sampled rows")
 
 
 def _row_groups(batches: Batches, sizes: list[int]) -> Iterator[list[NDArray[np.integer[Any]]]]:
     """Checked batches, cut so that together they are whole row groups; only the last ones are other rows."""
-    held, rows = list[NDArray[np.integer[Any]]](), 0
+    group, rows = list[NDArray[np.integer[Any]]](), 0
     for batch in batches:
         check_codes(batch, sizes)
         rows += len(batch)
-        rest = rows % ROW_GROUP
+        beyond = rows % ROW_GROUP
         if rows < ROW_GROUP:
-            held.append(batch)
+            group.append(batch)
             continue
-        cut = len(batch) - rest
-        yield [*held, batch[:cut]]
-        held, rows = [batch[cut:]], rest
+        cut = len(batch) - beyond
+        yield [*group, batch[:cut]]
+        group, rows = [batch[cut:]], beyond
     if rows:
-        yield held
+        yield group
 
 
 def stage_rows(
@@ -149,11 +149,11 @@ def stage_rows(
     make_room(engine, shape.domain, table)
     if not shape.never:
         return draw(rows, seed, 0)
-    kept = 0
+    total = 0
     for first, wanted in parts(rows, gaps=True) if in_parts else [(0, rows)]:
-        kept += _stage_possible(engine, shape, draw, wanted, table, seed, first)
-    warn_of_few_rows(kept, rows)
-    return kept
+        total += _stage_possible(engine, shape, draw, wanted, table, seed, first)
+    warn_of_few_rows(total, rows)
+    return total
 
 
 def _stage_possible(
@@ -173,11 +173,11 @@ def _stage_possible(
     return rows_left(rows, seed, first, draw, reject, trim)
 
 
-def warn_of_few_rows(kept: int, rows: int) -> None:
+def warn_of_few_rows(written: int, rows: int) -> None:
     """Warn if conditions leave fewer rows than are wanted."""
-    if kept < rows:
+    if written < rows:
         warnings.warn(
-            f"The conditions of never: and CHECK exclude too many rows: only {kept} of {rows} rows were "
+            f"The conditions of never: and CHECK exclude too many rows: only {written} of {rows} rows were "
             "written.",
             stacklevel=2,
         )
@@ -194,9 +194,9 @@ def rows_in_place(engine: Engine, table: Fragment) -> tuple[int, bool]:
 
     That is measured, and not concluded from how rows were staged: each lies where its number says.
     """
-    found = engine.fetch(render("write/in_place", staged=table), step="counting sampled rows")
-    rows = int(found["staged_rows"][0])
-    return rows, bool(found["kept"][0]) and int(found["in_place"][0]) == rows
+    counted = engine.fetch(render("write/in_place", staged=table), step="counting sampled rows")
+    rows = int(counted["staged_rows"][0])
+    return rows, bool(counted["kept"][0]) and int(counted["in_place"][0]) == rows
 
 
 def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
@@ -251,19 +251,19 @@ def possible_statements(
     for turn in range(WITHIN):
         yield again_statement(shape, staged, looked(), seed), turn * STEP
     turn = WITHIN
-    for alike, places in _donors(shape):
+    for alike, positions in _donors(shape):
         number, impossible = impossible_rows(shape, staged, looked(), seed)
-        taken = render(
+        statement = render(
             "write/instead",
             staged=staged,
             first=first,
             number=ident(number),
             impossible=impossible,
             alike=Fragment(f"hash({', '.join(['0', *alike])})"),
-            codes=[Fragment(f"a{place}") for place in places],
+            codes=[Fragment(f"a{position}") for position in positions],
             step=STEP,
         )
-        yield taken, turn * STEP
+        yield statement, turn * STEP
         turn += 1
         for _ in range(AFTER):
             yield again_statement(shape, staged, looked(), seed), turn * STEP
@@ -276,14 +276,18 @@ def _donors(shape: Shape) -> Iterator[tuple[list[str], list[int]]]:
     """What rows have to agree in, as expressions, and the attributes whose codes one takes over from another:
     one column of the conditions alone, the last ones first, and only where no row is found for that, all."""
     attributes = shape.domain.attributes
-    places = [place for place, one in enumerate(attributes) if _named(shape, one)]
-    others = [f"a{place}" for place in range(len(attributes)) if place not in places]
-    nulls = [f"a{place} = {attributes[place].size - 1}" for place in places if attributes[place].nullable]
-    for rest in (others, []):
-        for place in reversed(places[:_MOST_ALONE]):
-            yield [*rest, *nulls, *(f"a{other}" for other in places if other != place)], [place]
-    if len(places) > 1:
-        yield nulls, places
+    positions = [position for position, attribute in enumerate(attributes) if _named(shape, attribute)]
+    other_codes = [f"a{position}" for position in range(len(attributes)) if position not in positions]
+    nulls = [
+        f"a{position} = {attributes[position].size - 1}"
+        for position in positions
+        if attributes[position].nullable
+    ]
+    for rest in (other_codes, []):
+        for position in reversed(positions[:_MOST_ALONE]):
+            yield [*rest, *nulls, *(f"a{other}" for other in positions if other != position)], [position]
+    if len(positions) > 1:
+        yield nulls, positions
 
 
 def _named(shape: Shape, attribute: Attribute) -> bool:
@@ -299,8 +303,8 @@ def _names(text: str, column: str) -> bool:
     """Whether an identifier of the text, as it was printed, is that of a column; a function or a type that is
     called so is no harm."""
     return any(
-        (found["plain"] or (found["quoted"] or "").replace('""', '"')).lower() == column.lower()
-        for found in _WORD.finditer(text)
+        (match["plain"] or (match["quoted"] or "").replace('""', '"')).lower() == column.lower()
+        for match in _WORD.finditer(text)
     )
 
 
@@ -396,9 +400,9 @@ def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = 
     above has its code too."""
     families = rows.families
     names = families.domain.names[: families.drawn]
-    own = {name: np.asarray(rows.codes[:, place]) for place, name in enumerate(names)}
+    own_codes = {name: np.asarray(rows.codes[:, position]) for position, name in enumerate(names)}
     owners = np.arange(rows.total) if rows.above is None else rows.parent
-    found, _ = with_hidden(families, own, owners)
+    found, _ = with_hidden(families, own_codes, owners)
     if above is not None:
         found = {name: codes[rows.parent] for name, codes in above.items()} | found
     elif rows.above is not None:
@@ -432,7 +436,7 @@ def _fetched(
     """Codes of all rows, of those of the chosen numbers, or of those that meet a condition, by attribute."""
     if not names:
         return {}
-    columns, listed = [Fragment(f"a{place}") for place in range(len(names))], None
+    columns, listed = [Fragment(f"a{position}") for position in range(len(names))], None
     if chosen is not None:
         listed = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
         engine.execute(render("write/listed", table=listed), step=_STEP)
@@ -440,7 +444,7 @@ def _fetched(
     query = render(
         "write/drawn", staged=staged, listed=listed, condition=condition, columns=columns, ordered=ordered
     )
-    found = engine.fetch(query, step=_STEP)
+    fetched = engine.fetch(query, step=_STEP)
     if listed is not None:
         engine.execute(render("sample/drop", table=listed), step=_STEP)
-    return {name: np.asarray(found[column]) for name, column in zip(names, columns, strict=True)}
+    return {name: np.asarray(fetched[column]) for name, column in zip(names, columns, strict=True)}

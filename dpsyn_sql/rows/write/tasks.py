@@ -159,7 +159,9 @@ def _statements(shape: Shape, network: Network | None, seed: int) -> PartStateme
         query = Script(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
         draw = render("sample/insert", staged=_STAGED, query=query)
         if shape.never:
-            reject = Fragment(";\n".join(one for one, _ in possible_statements(shape, _STAGED, _FIRST, seed)))
+            reject = Fragment(
+                ";\n".join(statement for statement, _ in possible_statements(shape, _STAGED, _FIRST, seed))
+            )
     return PartStatements(
         room=room_statement(shape.domain, _STAGED, beside_codes(shape)),
         staged=_STAGED,
