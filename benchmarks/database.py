@@ -141,10 +141,10 @@ def reached(name: str, way: str, epsilon: float, seed: int) -> Figures:
             if way == "independent":
                 write_independent(con, database, "made", epsilon, DELTA, Path(folder), seed)
             else:
-                dpsyn_sql.release_database(
+                dpsyn_sql.release(
                     con,
                     unit=database.unit,
-                    tables=database.names,
+                    source=database.names,
                     into="made",
                     epsilon=epsilon,
                     delta=DELTA,

@@ -44,10 +44,10 @@ def released(customers: int, folder: str, epsilon: float, memory: str) -> list[l
     warnings.simplefilter("ignore")
     database, place = shop(customers, busy=BUSY), Path(folder)
     with timed() as watch:
-        dpsyn_sql.release_database(
+        dpsyn_sql.release(
             place / "real.duckdb",
             unit=database.unit,
-            tables=database.names,
+            source=database.names,
             into=place / "made.duckdb",
             epsilon=epsilon,
             delta=DELTA,

@@ -25,13 +25,13 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.evaluation.codes import drawn_sql
 from dpsyn_sql.evaluation.session import Session
 from dpsyn_sql.private.encode.codes import encode_query
-from dpsyn_sql.report.stored import facts_of, read_parts
+from dpsyn_sql.report.stored import read_parts
+from dpsyn_sql.report.stored_facts import facts_of
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import fold, listed, shorten, split_name
 from dpsyn_sql.source.paths import absolute_path

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpsyn_sql.common.notices import printable
-from dpsyn_sql.report.html.charts import Bar
-from dpsyn_sql.report.html.templates import template
+from dpsyn_sql.report.html.templates import Bar, template
 from dpsyn_sql.report.labels import counted
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from dpsyn_sql.common.notices import aligned, printable
-from dpsyn_sql.engines.database_files import holds_releases_alone
+from dpsyn_sql.engines.written_rows import holds_releases_alone
 from dpsyn_sql.errors import InputError, LedgerError, said
 from dpsyn_sql.evaluation.page import IN_SUMMARY, PRIVATE, cells, first_columns, heading, page_of, plain
 from dpsyn_sql.ledger.locations import variable_place

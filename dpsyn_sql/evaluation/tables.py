@@ -14,11 +14,11 @@ from typing import Any
 
 from dpsyn_sql.domain.database_file import DatabaseFile, read_database
 from dpsyn_sql.domain.file import DomainSpec
-from dpsyn_sql.engines.database_given import given_of
-from dpsyn_sql.engines.database_session import DatabaseSession, open_linked
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.relations import FURTHER, Given, OpenedRelation, opened_relations
-from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.membership import identifiers
 from dpsyn_sql.evaluation.session import Session, compared_pair, homes_of, ids_of, refuse_empty, session_of
@@ -262,10 +262,13 @@ def tree_of(
             "Say which tables: give a list of them as real=, or domain= with the domain file of the database."
         )
     stated = (reference.table for one in file.tables.values() for reference in one.references.values())
-    with open_linked(con, names, [*file.public, *stated], memory_limit=memory_limit) as session:
+    public = [*file.public, *stated]
+    with open_source(
+        con, names, trust_query=True, public_tables=public, linked=True, memory_limit=memory_limit
+    ) as session:
         file = _stated_of_compared(file, session)
         tree = tied_tables(given_of(session, file, file.unit if unit is None else unit))
-        tree = _called(tree, {name: session.spelled[name] for name in session.relations})
+        tree = _called(tree, {name: source.spelled for name, source in session.private.items()})
     if order is None:
         return tree
     ordered, column = _named_column(tree, order, "order")
@@ -273,7 +276,7 @@ def tree_of(
     return replace(tree, tables=tuple(tables))
 
 
-def _stated_of_compared(file: DatabaseFile, session: DatabaseSession) -> DatabaseFile:
+def _stated_of_compared(file: DatabaseFile, session: SourceSession) -> DatabaseFile:
     """What the file says of the tables that are compared."""
     unit = session.named(file.unit) or (session.named_column(file.unit) or ("",))[0]
     return DatabaseFile(

@@ -64,16 +64,17 @@ def two_periods(rows, noise, delta, domain=DOMAIN):
         ledger = RecordingLedger()
         for index in range(2):
             start = len(recorder.calls), len(ledger.questions)
-            made = dpsyn_sql.panel(
+            made = dpsyn_sql.release(
                 con,
                 "t",
                 into="out",
                 name="p",
-                privacy_unit="who",
+                unit="who",
+                series="panel",
                 domain=domain,
                 delta=delta,
                 ledger=ledger,
-                slice=Window("d", "months", EDGES, index),
+                window=Window("d", "months", EDGES, index),
             )
             questions, calls = ledger.questions[start[1] :], recorder.calls[start[0] :]
             public = {

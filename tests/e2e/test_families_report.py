@@ -30,7 +30,7 @@ def made(tmp_path_factory):
         frame = {"who": who, "age": age[who].astype(np.int32), "ward": ward}
         con.register("frame", frame)
         con.execute("CREATE TABLE visits AS SELECT who, age, ward FROM frame")
-        given = {"domain": DOMAIN, "privacy_unit": "who", "max_rows_per_unit": 6, "epsilon": 10}
+        given = {"domain": DOMAIN, "unit": "who", "most": 6, "weights": False, "epsilon": 10}
         alone = {**DOMAIN["columns"], "age": {**DOMAIN["columns"]["age"], "per_unit": False}}
         release = dpsyn_sql.release(con, "visits", into="copy", together=True, **given)
         plain = dpsyn_sql.release(con, "visits", into="plain", **{**given, "domain": {"columns": alone}})
@@ -77,9 +77,8 @@ def test_rows_of_a_person_share_the_value_within_a_bin(made, never):
         "visits",
         into="binned",
         domain={"columns": binned, "never": never},
-        privacy_unit="who",
-        max_rows_per_unit=6,
-        together=True,
+        unit="who",
+        most=6,
         epsilon=10,
         replace=True,
         new_debit=True,

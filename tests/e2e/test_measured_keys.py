@@ -31,10 +31,10 @@ def con(tmp_path, monkeypatch):
 def released(con, *tables, words, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dpsyn_sql.release_database(
+        return dpsyn_sql.release(
             con,
             unit="persons.id",
-            tables=["persons", *tables],
+            source=["persons", *tables],
             domain={"tables": words},
             into="copy",
             epsilon=10,

@@ -424,8 +424,8 @@ def test_what_a_release_of_a_database_excluded_is_left_out_and_named(tmp_path):
     """A column, and a foreign key that is not the one to the parent; other keys tell whose row it is."""
     with duckdb.connect() as con:
         constrained(con, "main")
-        dpsyn_sql.release_database(
-            con, unit="people.person", tables=["people", "orders"], into="made", ledger=tmp_path / "ledger",
+        dpsyn_sql.release(
+            con, unit="people.person", source=["people", "orders"], into="made", ledger=tmp_path / "ledger",
             exclude=["orders.payer", "orders.before", "orders.good"], most={"orders": 5}, epsilon=20,
         )  # fmt: skip
         found = evaluate(con, ["people", "orders"], "made")

@@ -74,7 +74,13 @@ def test_ids_are_no_subject_of_comparison(con, tmp_path):
         "CREATE TABLE people AS SELECT i // 2 AS who, i AS line, uuid() AS ref, i % 7 AS a FROM range(60) r(i)"
     )
     domain = {"columns": {"line": {"type": "key"}, "a": {"type": "numeric", "lower": 0, "upper": 6}}}
-    asked = {"domain": domain, "privacy_unit": "who", "ledger": tmp_path / "ledger", "method": "independent"}
+    asked = {
+        "domain": domain,
+        "unit": "who",
+        "most": 1,
+        "ledger": tmp_path / "ledger",
+        "method": "independent",
+    }
     for into in ("people2", tmp_path / "p.parquet"):
         dpsyn_sql.release(con, "people", into=into, version=str(into), **asked)
         with opened_one(con, "people", str(into)) as session:
