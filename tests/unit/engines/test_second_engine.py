@@ -20,7 +20,7 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
-RELEASE = import_module("dpsyn_sql.front.release")
+MEASURE = import_module("dpsyn_sql.front.measure")
 
 
 def cases(pairs, looked_at):
@@ -94,7 +94,7 @@ def con():
 def released(con, noise, **options):
     recorder = RecordingNoise(noise)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
+        patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
         made = dpsyn_sql.release(
             con, "t", domain=SPEC, ledger=RecordingLedger(), replace=True, seed=1, epsilon=20.0, **options
         )
@@ -138,7 +138,7 @@ def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeyp
     relation = Fragment('"memory"."main"."t"')
 
     def parted(connection):
-        unit, driver = options.get("unit="), opened(connection)._connection
+        unit, driver = options.get("unit"), opened(connection)._connection
         made.append(PartedEngine(connection, relation, 3, unit, driver=driver))
         made[-1].trace = beside.append
         return made[-1]
