@@ -44,7 +44,7 @@ from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStag
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.tree import TreeCodes
+from dpsyn_sql.private.encode.kept import KeptRows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.database_result import DatabaseRelease
@@ -128,7 +128,7 @@ def _measured_and_fitted(job: DatabaseJob, entry: SqliteEntry) -> dict[str, Fitt
     found = {leg.name: measuring.discovered(leg) for leg in job.legs}
     domains = {name: one.shape.domain for name, one in found.items()}
     orders = {table.name: table.order for table in job.tree if table.order}
-    with closing(TreeCodes(engine, job.tree, domains, orders)) as codes:
+    with closing(KeptRows(engine, job.tree, domains, orders)) as codes:
         left = dict[str, Budget]()
         for leg in reversed(job.legs):
             left[leg.name] = measuring.grouped(leg, _left(leg, found[leg.name]), codes)
@@ -169,7 +169,7 @@ class _Measuring:
             self.door.discover(unknown, looked.max_rows)
             return discovered(leg.shape, leg.plan.discovery, self.door, looked.max_rows, leg.chooser)
 
-    def grouped(self, leg: Leg, budget: Budget, codes: TreeCodes) -> Budget:
+    def grouped(self, leg: Leg, budget: Budget, codes: KeptRows) -> Budget:
         """Give each family of a table's rows its classes, if they are alike; what is left of the budget."""
         if not leg.asks_siblings:
             return budget
@@ -185,7 +185,7 @@ class _Measuring:
         codes.attach(leg.name, groups)
         return replace(rest, amount=rest.amount + unspent.amount)
 
-    def fit(self, leg: Leg, found: Discovered, budget: Budget, codes: TreeCodes) -> None:
+    def fit(self, leg: Leg, found: Discovered, budget: Budget, codes: KeptRows) -> None:
         """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
         families = codes.families(leg.name)
         above = None if leg.table.parent is None else self._rows[leg.table.parent]
@@ -229,7 +229,7 @@ class _Measuring:
 
     @contextmanager
     def _counter(
-        self, plan: Plan, families: Families, codes: TreeCodes, *, siblings: bool = False
+        self, plan: Plan, families: Families, codes: KeptRows, *, siblings: bool = False
     ) -> Iterator[None]:
         """PRIVATE: what counts the marginals of a table is behind the door inside."""
         counter = SqlCounter(
@@ -241,7 +241,7 @@ class _Measuring:
             further=plan.further,
             families=families,
             siblings=siblings,
-            encoder=codes,
+            rows=codes,
         )
         with closing(counter):
             self.door.open(counter, families.domain, WEIGHT)

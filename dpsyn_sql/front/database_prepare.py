@@ -32,7 +32,7 @@ from dpsyn_sql.planning.explain import learnt_types
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Tie
 from dpsyn_sql.planning.tree import Reference, Table, families_of_tree
-from dpsyn_sql.private.encode.tree import discovery_relation
+from dpsyn_sql.private.encode.relations import discovery_relation
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.rows.write.public_rows import public_rows
 from dpsyn_sql.source.ledger_names import LedgerNames

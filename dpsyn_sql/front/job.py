@@ -29,7 +29,7 @@ from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.private.count.planner import check_size
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
+from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 from dpsyn_sql.source.slices import Window

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
-from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
     Exact,
@@ -22,17 +21,6 @@ from dpsyn_sql.planning.queries import (
     TypesQuery,
 )
 from dpsyn_sql.planning.row_labels import RowLabel
-from dpsyn_sql.sqltext.fragments import Fragment
-
-
-class Encoder(Protocol):
-    """Gives a statement with the columns p0, p1, ... of packs of the attributes of families, and the weight w
-    of each row; ``numbered``: and u, the number of its family, and n, how many rows that has."""
-
-    def query(
-        self, families: Families, packs: Sequence[Sequence[int]], *, numbered: bool = False
-    ) -> Fragment:
-        """The statement."""
 
 
 class Counter(Protocol):

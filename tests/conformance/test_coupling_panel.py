@@ -26,7 +26,7 @@ from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, Replayed
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.codes import Bound
+from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.slices import Window
 
 PANELS, RELEASE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.release")

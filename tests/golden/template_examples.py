@@ -39,10 +39,12 @@ from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.exact import step_expression
 from dpsyn_sql.private.count.siblings import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
-from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.private.encode.families import encode_families
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation, units_of_rows
+from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
+from dpsyn_sql.private.encode.kept import KeptRows
+from dpsyn_sql.private.encode.relations import discovery_relation, units_of_rows
 from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
@@ -173,7 +175,7 @@ def tree_statements():
     )
     domains = {"p": Domain((NUMBER,)), "q": Domain((NUMBER, TEXT)), "r": Domain((TEXT,))}
     engine = Kept()
-    codes = TreeCodes(engine, tree, domains, {"q": "a"}, 7)
+    codes = KeptRows(engine, tree, domains, {"q": "a"}, 7)
     label = NearestLabel("group", (1, 0), (('b"', ((1, 0, 3), (0, 1, 2))),))
     codes.attach("r", [FamilyClass(label)])
     codes.keep()

@@ -24,7 +24,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.report.stored import attribute_of_facts
 from dpsyn_sql.rows.decode.leaves import _Fact
@@ -271,7 +272,7 @@ def test_the_rows_of_a_unit_are_bounded_with_their_leaves(con):
         con.execute("DROP TABLE IF EXISTS temp.coded")
         relation = Fragment(f"(SELECT row % 30 AS unit, p0, p1 FROM {source})")
         bound = Bound("unit", 3, 12345)
-        con.execute(f"CREATE TEMP TABLE coded AS {encode_query(relation, domain, [(0,)], bound=bound)}")
+        con.execute(f"CREATE TEMP TABLE coded AS {rows_of_units(relation, domain, [(0,)], bound)}")
         found = con.execute("SELECT p0, count(*) FROM coded GROUP BY p0").fetchall()
         counted.append(Counter(dict(found)))
     assert counted[0].total() == 90 and counted[1].total() == 87

@@ -26,11 +26,9 @@ from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.marginalise import scatter
 from dpsyn_sql.private.count.passes import Tables, grouped, is_one_pass, multiplied
-from dpsyn_sql.private.count.planner import CountingPlan, cells_of, groups_for, plan_counting
+from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
 from dpsyn_sql.private.count.siblings import sibling_tables
-from dpsyn_sql.private.encode.codes import encode_query
-from dpsyn_sql.private.encode.families import encode_families
-from dpsyn_sql.private.protocols import Encoder
+from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -64,7 +62,8 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
-        encoder: gives the rows of ``families``, as ``TreeCodes``; ``relation_sql`` is then not read.
+        rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``, ``csv``,
+            ``unit`` and ``key`` then have no say.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -83,20 +82,22 @@ class SqlCounter:
         most: int = MAX_KEPT_CELLS,
         families: Families | None = None,
         siblings: bool = False,
-        encoder: Encoder | None = None,
+        rows: KeptRows | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._csv = csv
-        self._bound = statements.bound_of(unit, key)
-        self._encoder = encoder
+        if rows is None:
+            bound = Bound.of(unit, key)
+            rows = KeptRows.of_table(
+                engine, relation_sql, domain, csv=csv, bound=bound, families=families
+            )
+        self._rows = rows
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(
-            queries, domain, bounded=self._bound is not None or encoder is not None
-        )
+        self._plan = self._planned_for(queries, domain, bounded=not rows.single)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
@@ -311,28 +312,10 @@ class SqlCounter:
         these codes only.
         """
         if self._encoding is None:
-            dialect, bound, packs = self._engine.dialect, self._bound, self._plan.packs
-            part, rows = None, self._relation
-            if self._encoder is None:
-                part = self._engine.part_of(self._relation, None if bound is None else bound.column)
-                rows = part or rows
-            if self._families is not None and self._encoder is not None:
-                query = self._encoder.query(self._families, packs, numbered=self._siblings)
-            elif self._families is not None and bound is not None:
-                query = encode_families(
-                    rows,
-                    self._families,
-                    packs,
-                    bound,
-                    self._csv,
-                    dialect,
-                    numbered=self._siblings,
-                )
-            else:
-                query = encode_query(rows, self._domain, packs, self._csv, bound, dialect)
-            unit = None if bound is None else bound.column
-            width = sum(dialect.bytes_of(cells_of(self._domain, pack)) for pack in packs)
-            self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit, part=part, width=width)
+            table = "" if self._families is None else self._families.table
+            self._encoding = self._rows.encoding(
+                table, self._domain, self._plan.packs, numbered=self._siblings
+            )
         return self._encoding
 
     def _keep(self, encoding: Encoding) -> None:

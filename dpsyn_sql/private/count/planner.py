@@ -43,7 +43,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import products
-from dpsyn_sql.private.encode.leaves import has_join
+from dpsyn_sql.private.encode.codes import has_join
 
 Strategy = Literal["scan", "encoded", "packed", "products"]
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES
 from dpsyn_sql.private.encode.codes import (
-    Bound,
     encode_expression,
     key_columns,
+    label_expression,
     mixed_radix,
     named_columns,
 )
-from dpsyn_sql.private.encode.row_labels import label_expression
 from dpsyn_sql.source.parts import Encoding, Tally
-from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
@@ -67,20 +63,6 @@ class BinnedMarginals:
             tuple((domain.index(name), bins) for name, bins in names),
             tuple(MarginalQuery(tuple(names[key] for key in _columns(query))) for query in queries),
         )
-
-
-def bound_of(unit: PrivacyUnit, key: int | None) -> Bound | None:
-    """The bound of a unit of several rows; None where each row is a unit. Its ``key`` never leaves the
-    counters, and is fresh unless a test needs to know it.
-
-    Raises:
-        InternalError: a unit of no rows.
-    """
-    if unit.column is None:
-        return None
-    if unit.max_rows < 1:
-        raise InternalError("a unit counts for at least one row")
-    return Bound(unit.column, unit.max_rows, secrets.randbits(64) if key is None else key)
 
 
 def pack_column(pack: int) -> Fragment:

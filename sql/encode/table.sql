@@ -1,16 +1,16 @@
 -- The kept rows of a table of a tree, each with the numbers and classes of the rows below it and with what stands
 -- above it (private side). No join drops or doubles a row: each is with one row at most.
--- in:  kept (the kept rows), unit (the place of the parent's row, in a row called own),
+-- in:  kept (the kept rows), parent (the place of the parent's row, in a row called own),
 --      columns (<expression> AS p<i> of own, number<i>, classes<i> and up),
 --      order (the columns of own that rows of one parent are ordered by; often none),
 --      numbers (of each child table whose number of rows is used: its kept rows, and its number),
 --      classes (of each child table whose classes are used: their table, and its number),
 --      above (a query like this of the parent; none: nothing above is used)
--- out: r BIGINT (the place of the row), unit BIGINT (the same for rows of one parent), n INTEGER (how many these are),
+-- out: r BIGINT (the place of the row), parent BIGINT (the same for rows of one parent), n INTEGER (how many these are),
 --      w INTEGER (the weight of the row), the columns and the order
 SELECT
     own.rowid AS r,
-    {{ unit }} AS unit,
+    {{ parent }} AS parent,
 {% for column in columns %}
     {{ column }},
 {% endfor %}

@@ -1,24 +1,30 @@
-"""The rows that are read, as SQL: of a slice, one window of a calendar or one declared partition; and of text
-that must be readable as its type.
+"""The rows that are read, as SQL to put after FROM: of a slice, one window of a calendar or one declared
+partition; of text that must be readable as its type; of two periods of a panel, joined; of a table of a tree,
+with their units.
 
 This runs on the private side of the door. Whether a row is in a slice is a total function of that row. With
 ``most`` and a unit column, which windows count is a function of the rows of its unit alone
-(docs/privacy.md, "Windows and panels").
+(docs/privacy.md, "Windows and panels"). A row of a panel is a function of the rows of its unit alone, and a unit
+has at most one ("Panels").
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import count
 
+from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import SqlType, parse_type, tick_literal
 from dpsyn_sql.domain.unit import family_of
-from dpsyn_sql.errors import InputError
-from dpsyn_sql.private.encode.codes import unit_bytes
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period, presence_domain
+from dpsyn_sql.planning.tree import Table, Tree
+from dpsyn_sql.private.encode.codes import key_bytes, unit_bytes
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window
@@ -224,3 +230,119 @@ def typed_relation(relation: Relation, shape: Shape, dialect: Dialect = DUCKDB) 
         value = f"CAST({text} AS {kind.sql})" if typed and kind is not None else name
         columns.append(Fragment(f"{value} AS {name}"))
     return replace(relation, sql=render("encode/strict", relation=relation.sql, columns=columns), strict=True)
+
+
+# -- panels --------------------------------------------------------------------------------------------
+
+
+UNIT = "unit"
+"""The column of the join that holds the unit, as bytes."""
+
+
+def joined_rows(
+    now: Source,
+    before: Source,
+    domain: Domain,
+    key: int,
+    *,
+    everybody: bool,
+    dialect: Dialect = DUCKDB,
+) -> tuple[Fragment, Domain]:
+    """The joined rows, as the text after FROM, and how their columns are read.
+
+    Args:
+        now: the rows of a period; its unit is a column, and one row of each unit is kept.
+        before: those of the period before.
+        domain: the attributes of a row in either of them.
+        key: of the draw among the rows that a unit has in a period.
+        everybody: rows of all units that have a row in one of the periods, with their presence and the period
+            before; else of those with a row in the period, with both periods.
+        dialect: of the engine that runs the statement.
+
+    Returns:
+        The second value has the attributes of ``families_of_period`` (with ``everybody`` those of the period
+        before, then ``presence``), each read from the column that holds its code.
+
+    Raises:
+        InternalError: units are no column, or several of their rows count.
+    """
+    unit = now.unit.column
+    if unit is None or now.unit.max_rows != 1:
+        raise InternalError("a panel is of units with one row in each period")
+    singles = [(place,) for place in range(len(domain.attributes))]
+
+    def kept(source: Source) -> Fragment:
+        csv, bound = source.relation.read_as_text, Bound(unit, 1, key)
+        return rows_of_units(source.relation.sql, domain, singles, bound, csv, dialect)
+
+    families = families_of_period(domain)
+    own = [] if everybody else list(domain.attributes)
+    *earlier, size = families.domain.attributes[families.written :]
+    columns = [f"present.p{place} AS n{place}" for place in range(len(own))]
+    columns += [
+        f"coalesce(past.p{place}, {attribute.size - 1}) AS b{place}"
+        for place, attribute in enumerate(earlier)
+    ]
+    sql = render(
+        "encode/panel",
+        dialect=dialect,
+        now=kept(now),
+        before=kept(before),
+        everybody=everybody,
+        stays=STAYS,
+        leaves=LEAVES,
+        joins=JOINS,
+        columns=[Fragment(column) for column in columns],
+    )
+    last = _coded(presence_domain(families).attributes[-1], "presence") if everybody else _coded(size, "0")
+    return sql, Domain((*_all_coded(own, "n"), *_all_coded(earlier, "b"), last))
+
+
+def _all_coded(attributes: Iterable[Attribute], stem: str) -> list[Attribute]:
+    return [_coded(attribute, f"{stem}{place}") for place, attribute in enumerate(attributes)]
+
+
+def _coded(attribute: Attribute, value: str) -> Attribute:
+    """An attribute of as many codes, read from what already is its code."""
+    codes = tuple(range(attribute.size))
+    return Attribute(attribute.name, "INTEGER", "categorical", labels=codes, source=Fragment(value))
+
+
+# -- tables of a tree ----------------------------------------------------------------------------------
+
+
+_OWN = "own"
+
+
+def discovery_relation(tree: Tree, name: str, dialect: Dialect = DUCKDB) -> tuple[Relation, str]:
+    """The rows of a table with the unit that each belongs to, and the name of the unit's column, which holds
+    bytes and is never NULL.
+
+    A row of two units is there once for each, a row of nobody is not. Nothing is bounded: what counts over it
+    counts with ``PrivacyUnit(column, max_rows=1)``.
+    """
+    table = tree[name]
+    relation = table.relation
+    taken = {fold(column.name) for column in relation.columns}
+    unit = next(text for number in count() if (text := f"its_unit{number or ''}") not in taken)
+    sql = render(
+        "encode/tree_joined",
+        relation=relation.sql,
+        columns=[ident(column.name) for column in relation.columns if not column.refused],
+        unit=ident(unit),
+        owner=key_bytes(table.foreign_key if table.parent else table.key, dialect, of=_OWN),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+    )
+    columns = (*relation.columns, Column(unit, "BLOB", not_null=True))
+    return replace(relation, sql=sql, columns=columns), unit
+
+
+def units_of_rows(tree: Tree, table: Table, dialect: Dialect) -> Fragment:
+    """The query of the units of an inner table's rows, by the keys of these rows."""
+    return render(
+        "encode/tree_units",
+        relation=table.relation.sql,
+        key=key_bytes(table.key, dialect, of=_OWN),
+        owner=key_bytes(table.foreign_key, dialect, of=_OWN) if table.parent else Fragment(""),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+    )
