@@ -188,7 +188,11 @@ def plan(con: Connection, request: Request) -> Explanation:
             plan=job.plan,
             shape=job.shape,
             counting=plan_counting(
-                job.plan.queries, job.plan.domain, bounded, in_parts=job.session.engine.in_parts
+                job.plan.queries,
+                job.plan.domain,
+                bounded,
+                in_parts=job.session.engine.in_parts,
+                weighted=job.plan.source.unit.together,
             ),
             into=job.target.name,
             promise=f"{promise}, charged before" if job.preview.stored is not None else promise,

@@ -7,7 +7,7 @@
 --      before (of the row before: <expression> AS <name>, where family_order is the window; often none),
 --      order (columns: rows of a family that tie in them are equal in all codes; with before),
 --      packed (mixed-radix codes: <expression> AS p<i>), weighted (whether the weight stays),
---      numbered (whether the number of the family and of its rows stay too), key (whether parent is a key, no number)
+--      numbered (whether the number of the family and that of its rows stay too), number (of the family, with numbered)
 -- out: p0, p1, ..., w INTEGER (the weight of the row) and, if numbered, u BIGINT (the same for the rows of a family)
 --      and n INTEGER (how many these are), in the order of u
 WITH kept AS (
@@ -45,7 +45,7 @@ family AS (
         {{ column }},
 {% endfor %}
 {% if numbered %}
-        {% if key %}dense_rank() OVER (ORDER BY parent){% else %}parent{% endif %} AS u,
+        {{ number }} AS u,
 {% endif %}
         *
     FROM {% if repeated %}counted{% else %}kept{% endif %}

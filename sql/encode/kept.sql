@@ -5,11 +5,12 @@
 -- in:  coded (a query: codes; owner, the key of the row above, but not of the root; key, the row's own, with below; both
 --      as bytes),
 --      codes (names of codes, and of the moment if rows have an order),
---      up (the kept rows of the table above; none: the root, and rows of persons),
---      below (rows have rows below; else they are leaves), unit (whose row it is, of a row called coded or up; with below),
---      carried (whether the unit stays: a table below has tables below it),
---      secret (the key of the draw), most (rows that are kept of a family; none: the root, which keeps one of each unit),
---      weight (of a unit; without up)
+--      up (the kept rows of the table above; none: the root, and rows of persons), and of a row with these:
+--      parent (the place of the row above, or the key of a person; not of the root), weight (of the row above, or of a
+--      unit), seed (of its lot: the lot of the row above, or the key of the unit),
+--      below (rows have rows below; else they are leaves), with them unit (whose row it is) and ties (the order of rows
+--      with one key in one unit), carried (whether the unit stays: a table below has tables below it),
+--      secret (the key of the draw), most (rows that are kept of a family; none: the root, which keeps one of each unit)
 -- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the codes,
 --      n INTEGER (kept rows of the family), w INTEGER (the weight of the row); with below key, h UBIGINT (the lot of the
 --      row) and unit BIGINT (the same for all rows of a unit; if it stays)
@@ -19,17 +20,17 @@ WITH coded AS (
 {% if below %}met{% else %}members{% endif %} AS MATERIALIZED (
     SELECT
 {% if most is not none %}
-        {% if up %}up.rowid{% else %}coded.owner{% endif %} AS parent,
+        {{ parent }} AS parent,
 {% endif %}
 {% if below %}
         {{ unit }} AS unit,
         coded.key AS key,
-        {{ dialect.lot(["coded.key"], "up.h" if up else "coded.key", secret) }} AS h,
+        {{ dialect.lot(["coded.key"], seed, secret) }} AS h,
 {% endif %}
 {% for code in codes %}
         coded.{{ code }} AS {{ code }},
 {% endfor %}
-        {% if up %}up.w{% else %}{{ weight }}{% endif %} AS parent_weight
+        {{ weight }} AS parent_weight
     FROM coded
 {% if up %}
     JOIN {{ up }} AS up
@@ -60,11 +61,13 @@ numbered AS (
             PARTITION BY
                 met.unit,
                 met.key
-{% if up or codes %}
+{% if ties %}
             ORDER BY
-                {% if up %}up.key{% if codes %}, {% endif %}{% endif %}{% for code in codes %}met.{{ code }}{% if not loop.last %}, {% endif %}{% endfor %}
-
 {% endif %}
+{% for column in ties %}
+                {{ column }}{% if not loop.last %},{% endif %}
+
+{% endfor %}
         ) AS copy
     FROM met
     JOIN repeated
@@ -107,7 +110,7 @@ cut AS (
     SELECT
         members.*,
 {% if not below %}
-        {% if up %}up.h{% else %}members.parent{% endif %} AS seed,
+        {{ seed }} AS seed,
         row_number() OVER (PARTITION BY members.parent{% for code in codes %}, members.{{ code }}{% endfor %}) AS copy,
 {% endif %}
         families.n AS n
@@ -125,8 +128,13 @@ cut AS (
 -- on nothing but its own rows.
 drawn AS (
     SELECT
-        *{% if not below %} EXCLUDE (seed, copy){% endif %},
-        {% if below %}h{% else %}{{ dialect.lot(codes + ["copy"], "seed", secret) }}{% endif %} AS lot
+{% if below %}
+        *,
+        h AS lot
+{% else %}
+        * EXCLUDE (seed, copy),
+        {{ dialect.lot(codes + ["copy"], "seed", secret) }} AS lot
+{% endif %}
     FROM cut
 ),
 ranked AS (

@@ -17,7 +17,6 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal

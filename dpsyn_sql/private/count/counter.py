@@ -62,8 +62,8 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
-        rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``, ``csv``,
-            ``unit`` and ``key`` then have no say.
+        rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``,
+            ``csv``, ``unit`` and ``key`` then have no say.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -90,9 +90,7 @@ class SqlCounter:
         self._csv = csv
         if rows is None:
             bound = Bound.of(unit, key)
-            rows = KeptRows.of_table(
-                engine, relation_sql, domain, csv=csv, bound=bound, families=families
-            )
+            rows = KeptRows.of_table(engine, relation_sql, domain, csv=csv, bound=bound, families=families)
         self._rows = rows
         self._families = families
         self._siblings = siblings and families is not None
@@ -113,9 +111,10 @@ class SqlCounter:
     def _planned_for(
         self, queries: Sequence[MarginalQuery], domain: Domain, *, bounded: bool
     ) -> CountingPlan:
-        """Products count rows, not weights."""
-        summed = self._engine.in_parts or self._families is not None
-        return plan_counting(queries, domain, bounded=bounded, in_parts=summed)
+        weighted = self._families is not None
+        return plan_counting(
+            queries, domain, bounded=bounded, in_parts=self._engine.in_parts, weighted=weighted
+        )
 
     @property
     def plan(self) -> CountingPlan:
@@ -256,9 +255,9 @@ class SqlCounter:
         self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery], *, keep: bool = False
     ) -> Tables:
         """Marginals of a plan's domain over its codes; ``keep``: these are kept as well."""
+        weighted = plan.weighted
         if plan.strategy == "products":
-            return multiplied(self._engine, encoding, plan, queries, keep=keep)
-        weighted = self._families is not None
+            return multiplied(self._engine, encoding, plan, queries, weighted=weighted, keep=keep)
         return grouped(self._engine, encoding, plan, weighted=weighted, keep=keep)
 
     def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:

@@ -17,9 +17,12 @@ from dpsyn_sql.private.count.planner import CountingPlan, Group, cells_of
 from dpsyn_sql.private.count.products import PairSums
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.sqltext.fragments import Fragment
 
 Tables = dict[MarginalQuery, NDArray[np.int64]]
 Pack = tuple[int, ...]
+
+_WEIGHT = Fragment("w")
 
 _HELD_CELLS = 2**25
 # Counts that a pass over the rows adds up: 256 MiB.
@@ -31,17 +34,19 @@ def multiplied(
     plan: CountingPlan,
     queries: Sequence[MarginalQuery],
     *,
+    weighted: bool,
     keep: bool = False,
 ) -> Tables:
     """Marginals of a plan's domain from products of its codes; arguments and errors as ``grouped``."""
-    sums = PairSums(plan.domain, plan.packs)
-    columns = [statements.pack_column(pack) for pack in range(len(plan.packs))]
+    sums = PairSums(plan.domain, plan.packs, weighted=weighted)
+    packs = [statements.pack_column(pack) for pack in range(len(plan.packs))]
+    columns = [*packs, _WEIGHT] if weighted else packs
     with phase("count", engine.parts(encoding)) as advance:
         done = 0
         for place, codes in engine.chunks(columns, over=encoding, step="reading codes", keep=keep):
             advance(place - done)
             done = place
-            sums.add([codes[column] for column in columns])
+            sums.add([codes[pack] for pack in packs], codes[_WEIGHT] if weighted else None)
         return sums.tables(queries, plan.domain)
 
 

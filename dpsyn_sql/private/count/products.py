@@ -8,7 +8,8 @@ at once. Its diagonal counts single codes; the first code of each attribute gets
                   -> tables: sums, differences to one-way counts and to the number of rows
 
 Products are made in float32, for which processors have the fastest instructions, and are exact nevertheless:
-a sum of zeros and ones over at most 2^24 rows, and every part of it, is an integer that float32 holds. Sums
+a sum of zeros and ones over at most 2^24 rows, and every part of it, is an integer that float32 holds. Rows
+that have weights, whole numbers, are added in float64: indicators times weights, up to a weight of 2^53. Sums
 move to int64 before a sum could exceed that.
 """
 
@@ -36,8 +37,11 @@ Pack = tuple[int, ...]
 EXACT_ROWS = 2**24
 """Integers up to this one are exact in float32."""
 
+EXACT_WEIGHT = 2**53
+"""Integers up to this one are exact in float64."""
+
 MOST_INDICATORS = 4096
-"""Sums in float32 and in int64 then take 200 MB."""
+"""Sums in float32 and in int64 then take 200 MB; of weights 256 MB."""
 
 _PACK_CODES = 2**8
 # A pack of a byte: its indicators are looked up in a short table.
@@ -49,6 +53,9 @@ _NANOSECONDS_PER_PRODUCT = 0.01
 _NANOSECONDS_PER_INDICATOR = 1.5
 # Of wall time per row on 2 cores; a product is made for half of all pairs of indicators.
 
+_WEIGHTED = 2.5
+# As often as long for rows with weights: numbers of twice the size, and products for all pairs of indicators.
+
 _NANOSECONDS_PER_PAIR_OF_BITS = 0.12
 # What a GROUP BY over packs costs at best, per row and per pair of binary attributes that it joins
 # (``private/count/planner.py``): 9 ns over two packs of eight.
@@ -57,7 +64,7 @@ _FEWEST_PAIRS = 1_000
 # Fewer take little time either way.
 
 
-def cheaper(queries: Sequence[MarginalQuery], domain: Domain) -> bool:
+def cheaper(queries: Sequence[MarginalQuery], domain: Domain, *, weighted: bool = False) -> bool:
     """Whether marginals of at most two attributes cost less as products than as GROUP BYs over packs.
 
     Public facts decide: the number of pairs and the sizes of attributes. A pair of attributes of b and c bits
@@ -70,12 +77,13 @@ def cheaper(queries: Sequence[MarginalQuery], domain: Domain) -> bool:
     grouped = _NANOSECONDS_PER_PAIR_OF_BITS * sum(bits[one] * bits[other] for one, other in pairs)
     names = {name for query in queries for name in query.attrs}
     indicators = sum(domain[name].size - 1 for name in names)
-    return indicators <= MOST_INDICATORS and nanoseconds_per_row(indicators) < grouped
+    return indicators <= MOST_INDICATORS and nanoseconds_per_row(indicators, weighted=weighted) < grouped
 
 
-def nanoseconds_per_row(indicators: int) -> float:
+def nanoseconds_per_row(indicators: int, *, weighted: bool = False) -> float:
     """Of wall time on 2 cores, by the number of indicators."""
-    return _NANOSECONDS_PER_PRODUCT * indicators**2 + _NANOSECONDS_PER_INDICATOR * indicators
+    of_rows = _NANOSECONDS_PER_PRODUCT * indicators**2 + _NANOSECONDS_PER_INDICATOR * indicators
+    return of_rows * (_WEIGHTED if weighted else 1.0)
 
 
 def byte_packs(wanted: Sequence[int], domain: Domain) -> tuple[Pack, ...]:
@@ -98,50 +106,65 @@ class PairSums:
     Args:
         domain: the public domain.
         packs: positions of attributes; the first of a pack is the most significant digit of its codes.
-        exact: the most rows that sums in float32 hold (``EXACT_ROWS``).
+        weighted: rows count their weights, not 1.
+        exact: the most that sums hold before they move; ``EXACT_ROWS``, or ``EXACT_WEIGHT``.
     """
 
-    def __init__(self, domain: Domain, packs: Sequence[Pack], exact: int = EXACT_ROWS) -> None:
+    def __init__(
+        self, domain: Domain, packs: Sequence[Pack], *, weighted: bool = False, exact: int | None = None
+    ) -> None:
+        self._weighted = weighted
+        kind: Any = np.float64 if weighted else np.float32
         self._sizes = {attribute: domain.attributes[attribute].size for pack in packs for attribute in pack}
         ends = list(accumulate((size - 1 for size in self._sizes.values()), initial=0))
         self._starts = dict(zip(self._sizes, ends[:-1], strict=True))
-        self._lookups = [_indicators([self._sizes[attribute] for attribute in pack]) for pack in packs]
-        self._exact = exact
+        self._lookups = [
+            _indicators([self._sizes[attribute] for attribute in pack]).astype(kind) for pack in packs
+        ]
+        self._exact = exact or (EXACT_WEIGHT if weighted else EXACT_ROWS)
         self._held = 0
-        self.rows = 0
-        """Rows that were added."""
-        self._single = np.zeros((ends[-1], ends[-1]), dtype=np.float32, order="F")
+        self.total = 0
+        """Rows that were added, or what they weigh."""
+        self._single = np.zeros((ends[-1], ends[-1]), dtype=kind, order="F")
         self._sums = np.zeros(self._single.shape, dtype=np.int64)
 
-    def add(self, codes: Sequence[NDArray[Any]]) -> None:
-        """Count more rows, given the codes of each pack.
+    def add(self, codes: Sequence[NDArray[Any]], weights: NDArray[Any] | None = None) -> None:
+        """Count more rows, given the codes of each pack, and their weights if they have some.
 
         Raises:
-            InternalError: a code is missing, not an integer, or outside its pack.
+            InternalError: a code is missing, not an integer, or outside its pack; a weight is no whole number
+                of 0 or more.
         """
+        if (weights is not None) != self._weighted:
+            raise InternalError("rows have weights if their sums are those of weights")
+        whole_weights = None if weights is None else whole_codes(weights, EXACT_WEIGHT)
         step = max(1, min(self._exact, _HELD // max(1, len(self._sums))))
         # The only large matrices of a release: here a second thread of the library halves the time.
         with threadpool_limits(os.cpu_count(), user_api="blas"):
             for start in range(0, len(codes[0]), step):
-                self._add([column[start : start + step] for column in codes])
+                weights = None if whole_weights is None else whole_weights[start : start + step]
+                self._add([column[start : start + step] for column in codes], weights)
 
-    def _add(self, codes: Sequence[NDArray[Any]]) -> None:
+    def _add(self, codes: Sequence[NDArray[Any]], weights: NDArray[np.int64] | None = None) -> None:
         rows = len(codes[0])
-        if rows > self._exact:
-            raise InternalError("more rows are multiplied at once than float32 can count")
-        if self._held + rows > self._exact:
+        added = rows if weights is None else sum(weights.tolist())
+        if added > self._exact:
+            raise InternalError("more rows are multiplied at once than a sum can count")
+        if self._held + added > self._exact:
             self._settle()
-        indicators = np.empty((len(self._sums), rows), dtype=np.float32)
+        indicators = np.empty((len(self._sums), rows), dtype=self._single.dtype)
         place = 0
         for column, lookup in zip(codes, self._lookups, strict=True):
             whole = whole_codes(column, lookup.shape[1])
             for table in lookup:
                 np.take(table, whole, out=indicators[place], mode="clip")
                 place += 1
-        if len(indicators):
+        if len(indicators) and weights is not None:
+            self._single += (indicators * weights) @ indicators.T
+        elif len(indicators):
             self._single = ssyrk(1.0, indicators.T, beta=1.0, c=self._single, trans=1, lower=1, overwrite_c=1)
-        self._held += rows
-        self.rows += rows
+        self._held += added
+        self.total += added
 
     def _settle(self) -> None:
         """Move the sums to int64."""
@@ -174,17 +197,17 @@ class PairSums:
         """Tables (n, *shape) of attributes whose indicators begin at ``starts`` (n, axes)."""
         tables = np.zeros((len(starts), *shape), dtype=np.int64)
         if not shape:
-            tables[...] = self.rows
+            tables[...] = self.total
             return tables
         own = [starts[:, axis, None] + np.arange(size - 1) for axis, size in enumerate(shape)]
         if len(shape) == 1:
             tables[:, 1:] = sums[own[0], own[0]]
-            tables[:, 0] = self.rows - tables.sum(axis=1)
+            tables[:, 0] = self.total - tables.sum(axis=1)
             return tables
         tables[:, 1:, 1:] = sums[own[0][:, :, None], own[1][:, None, :]]
         tables[:, 1:, 0] = sums[own[0], own[0]] - tables[:, 1:, 1:].sum(axis=2)
         tables[:, 0, 1:] = sums[own[1], own[1]] - tables[:, 1:, 1:].sum(axis=1)
-        tables[:, 0, 0] = self.rows - tables.sum(axis=(1, 2))
+        tables[:, 0, 0] = self.total - tables.sum(axis=(1, 2))
         return tables
 
 

@@ -1,8 +1,8 @@
-"""Codes of the hidden attributes of a table, as SQL over its kept rows: the row before, and what the rows of a
-family decide together (``planning/families.py``).
+"""Codes of the hidden attributes of a table, as SQL over its kept rows: the row before, and what the rows of
+a family decide together (``planning/families.py``).
 
-This runs on the private side of the door. A family is the rows of one row of the table above, such as those of
-a person. Each hidden attribute of a row is a function of the kept rows of its unit alone (docs/privacy.md,
+This runs on the private side of the door. A family is the rows of one row of the table above, such as those
+of a person. Each hidden attribute of a row is a function of the kept rows of its unit alone (docs/privacy.md,
 "Weights"): total, in whole numbers.
 """
 
@@ -46,8 +46,8 @@ def moment(families: Families, dialect: Dialect) -> Fragment | None:
 class HiddenCodes:
     """The expressions of a table's attributes in the template ``encode/codes``.
 
-    That has the columns ``parent`` (of which row above a row is), ``o`` (the moment), ``n`` (rows of the family),
-    p<i>, and the windows ``family_rows`` and ``family_order``.
+    That has the columns ``parent`` (of which row above a row is), ``o`` (the moment), ``n`` (rows of the
+    family), p<i>, and the windows ``family_rows`` and ``family_order``.
 
     Args:
         families: of the table.

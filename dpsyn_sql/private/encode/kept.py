@@ -2,15 +2,15 @@
 
 This runs on the private side of the door. Every source is a tree of tables, and one table is a tree of one:
 
-- A root without a key has single rows. Each is kept, as a projection of the relation, and counts 1: no key, no
-  hash, no window, no table of ours.
-- Rows that name a unit, in a table without one above it, are rows of persons. They lie below a root of persons
-  without columns, where the key of a person stands for its row. At most so many are kept of each.
-- In a tree of several tables the kept rows of each are a temporary table. The place of a row there stands for it:
-  it is compared for equality only.
+- A root without a key has single rows. Each is kept, as a projection of the relation, and counts 1: no key,
+  no hash, no window, no table of ours.
+- Rows that name a unit, in a table without one above it, are rows of persons. They lie below a root of
+  persons without columns, where the key of a person stands for its row. At most so many are kept of each.
+- In a tree of several tables the kept rows of each are a temporary table. The place of a row there stands for
+  it: it is compared for equality only.
 
-Which rows of a unit are kept depends on the rows of this unit alone (docs/privacy.md, "Units of several rows", "A
-tree of tables"). With weights they weigh at most WEIGHT in each table.
+Which rows of a unit are kept depends on the rows of this unit alone (docs/privacy.md, "Units of several
+rows", "A tree of tables"). With weights they weigh at most WEIGHT in each table.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def rows_of_units(
     dialect: Dialect = DUCKDB,
     order: Fragment | None = None,
 ) -> Fragment:
-    """The query that gives the kept rows of units in codes: p0, p1, ... of the ``packs`` as in ``encode_query``,
-    ``parent`` (the unit as bytes), ``n`` (its kept rows), ``w`` (the weight of a row), and the moment ``o`` with
-    an ``order``.
+    """The query that gives the kept rows of units in codes: p0, p1, ... of the ``packs`` as in
+    ``encode_query``, ``parent`` (the unit as bytes), ``n`` (its kept rows), ``w`` (the weight of a row), and
+    the moment ``o`` with an ``order``.
 
-    At most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key`` from the unit's own value, codes
-    and moments alone; rows without a unit are not.
+    At most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key`` from the unit's own value,
+    codes and moments alone; rows without a unit are not.
     """
     owner = [Carried(unit_bytes(bound.column, dialect), Fragment("owner"))]
     coded = encode_query(relation_sql, domain, packs, csv, dialect, order=order, carried=owner)
@@ -101,11 +101,13 @@ def rows_of_units(
         coded=coded,
         codes=codes,
         up=None,
+        parent=Fragment("coded.owner"),
+        weight=WEIGHT,
+        seed=Fragment("members.parent"),
         below=False,
         carried=False,
         secret=bound.key,
         most=bound.max_rows,
-        weight=WEIGHT,
     )
 
 
@@ -120,7 +122,8 @@ class _Joined:
 class KeptRows:
     """The kept rows of all tables of a tree, in codes.
 
-    First ``attach`` classes from the lowest tables upwards, then ``encoding``: nothing is read before. PRIVATE.
+    First ``attach`` classes from the lowest tables upwards, then ``encoding``: nothing is read before.
+    PRIVATE.
 
     Args:
         engine: holds the rows of the source; those of several tables in one database.
@@ -211,12 +214,13 @@ class KeptRows:
     def encoding(
         self, name: str, domain: Domain, packs: Sequence[Sequence[int]], *, numbered: bool = False
     ) -> Encoding:
-        """What gives the codes of the kept rows of one table; ``domain`` is that of its families, if it has some.
+        """What gives the codes of the kept rows of one table; ``domain`` is that of its families, if it has
+        some.
 
-        Column ``p<i>`` is the mixed-radix code of the attributes of the domain in ``packs[i]``, the first the most
-        significant, in the smallest unsigned type. With families ``w`` is the weight of a row, INTEGER.
-        ``numbered``: there are also ``u``, BIGINT, the same for the rows of one family, and ``n``, INTEGER, how many
-        these are.
+        Column ``p<i>`` is the mixed-radix code of the attributes of the domain in ``packs[i]``, the first the
+        most significant, in the smallest unsigned type. With families ``w`` is the weight of a row, INTEGER.
+        ``numbered``: there are also ``u``, BIGINT, the same for the rows of one family, and ``n``, INTEGER,
+        how many these are.
 
         Raises:
             InternalError: other attributes than those of the table.
@@ -287,7 +291,7 @@ class KeptRows:
             ],
             weighted=True,
             numbered=numbered,
-            key=relation_sql is not None,
+            number=Fragment("parent" if relation_sql is None else "dense_rank() OVER (ORDER BY parent)"),
         )
 
     def _order_of(self, families: Families) -> list[Fragment]:
@@ -360,25 +364,33 @@ class KeptRows:
             carried=carried,
         )
         codes = [Fragment(f"p{place}") for place in range(families.written)]
+        codes += [] if order is None else [Fragment("o")]
+        above, ties = self._above_kept(table), [] if table.parent is None else [Fragment("up.key")]
         return render(
             "encode/kept",
             dialect=self._dialect,
             coded=coded,
-            codes=codes + ([] if order is None else [Fragment("o")]),
-            up=self._tables[table.parent] if table.parent else None,
+            codes=codes,
             below=below,
-            unit=self._unit_of(table),
+            ties=[*ties, *(Fragment(f"met.{code}") for code in codes)],
             carried=table.parent is not None and self._has_grandchildren(table),
             secret=self._key,
-            most=table.most if table.parent else None,
-            weight=WEIGHT,
+            **above,
         )
 
-    def _unit_of(self, table: Table) -> Fragment:
-        """The number of the unit of a row, or the key of a root."""
+    def _above_kept(self, table: Table) -> dict[str, Any]:
+        """What the kept row of a table takes from the one above it; the root from its key."""
         if table.parent is None:
-            return Fragment("coded.key")
-        return Fragment("up.rowid" if self._tree[table.parent].parent is None else "up.unit")
+            key = Fragment("coded.key")
+            return {"up": None, "unit": key, "seed": key, "weight": WEIGHT, "most": None}
+        return {
+            "up": self._tables[table.parent],
+            "parent": Fragment("up.rowid"),
+            "unit": Fragment("up.rowid" if self._tree[table.parent].parent is None else "up.unit"),
+            "seed": Fragment("up.h"),
+            "weight": Fragment("up.w"),
+            "most": table.most,
+        }
 
     def _has_grandchildren(self, table: Table) -> bool:
         return any(self._tree.children(child.name) for child in self._tree.children(table.name))
@@ -483,7 +495,6 @@ class KeptRows:
 
 
 _NO_FAMILY: Mapping[str, Any] = dict.fromkeys(("repeated", "shared", "classes", "before", "order"), ()) | {
-    "numbered": False,
-    "key": True,
+    "numbered": False
 }
 # Of the template ``encode/codes``: rows that decide nothing together.

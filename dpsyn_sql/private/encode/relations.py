@@ -4,8 +4,8 @@ with their units.
 
 This runs on the private side of the door. Whether a row is in a slice is a total function of that row. With
 ``most`` and a unit column, which windows count is a function of the rows of its unit alone
-(docs/privacy.md, "Windows and panels"). A row of a panel is a function of the rows of its unit alone, and a unit
-has at most one ("Panels").
+(docs/privacy.md, "Windows and panels"). A row of a panel is a function of the rows of its unit alone, and a
+unit has at most one ("Panels").
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def test_all_that_was_kept_is_dropped(con):
     before = con.execute("SELECT count(*) FROM duckdb_tables()").fetchone()
     codes = codes_of(DuckDBEngine(con))
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == before  # nothing was asked yet
-    codes.query(codes.families("items"), [(0,)])
+    codes.encoding("items", codes.families("items").domain, [(0,)])
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() > before
     codes.close()
     codes.close()
@@ -309,7 +309,7 @@ def test_attributes_of_another_time_are_refused(con):
     early = codes.families("customers")
     codes.attach("cards", dict(GROUPS)["cards"])
     with pytest.raises(InternalError, match="other attributes"):
-        codes.query(early, [(0,)])
+        codes.encoding("customers", early.domain, [(0,)])
     codes.close()
 
 

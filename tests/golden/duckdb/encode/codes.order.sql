@@ -1,13 +1,7 @@
-WITH family AS (
-    SELECT
-        lag(o) OVER unit_order AS bo,
-        row_number() OVER unit_order AS place,
-        lag(p0) OVER unit_order AS b0,
-        *
-    FROM (
+WITH kept AS (
 SELECT
     own.rowid AS r,
-    own.parent AS unit,
+    own.parent AS parent,
     own.p0 AS p0,
     own.p1 AS p1,
     CAST(CASE WHEN COALESCE(number2.n, 0) IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN COALESCE(number2.n, 0) < 0 THEN 0 WHEN COALESCE(number2.n, 0) > 2 THEN 2 ELSE COALESCE(number2.n, 0) END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS UTINYINT) AS p2,
@@ -33,18 +27,27 @@ JOIN temp.main.dpsyn_kept_3 AS classes2
 JOIN (
 SELECT
     own.rowid AS r,
-    own.rowid AS unit,
+    own.rowid AS parent,
     own.p0 AS p0,
     own.n AS n,
     own.w AS w
 FROM temp.main.dpsyn_kept_0 AS own
 ) AS up
     ON up.r = own.parent
-    ) AS kept
+),
+family AS (
+    SELECT
+        lag(o) OVER family_order AS bo,
+        row_number() OVER family_order AS place,
+        lag(p0) OVER family_order AS b0,
+        parent AS u,
+        *
+    FROM kept
     WINDOW
-        unit_order AS (
+        family_rows AS (PARTITION BY parent),
+        family_order AS (
             PARTITION BY
-                unit
+                parent
             ORDER BY
                 o,
                 p0,
@@ -55,7 +58,7 @@ FROM temp.main.dpsyn_kept_0 AS own
 )
 SELECT
     CAST((((((CAST(p0 AS INTEGER) * 3 + p2) * 3 + p4) * 4 + CASE WHEN n = 1 THEN 0 WHEN place = 1 THEN 1 WHEN place = n THEN 3 ELSE 2 END) * 4 + COALESCE(b0, 3)) * 2 + p3) AS USMALLINT) AS p0,
-    unit AS u,
+    CAST(u AS BIGINT) AS u,
     n,
     w
 FROM family

@@ -26,16 +26,16 @@ FROM coded
 ),
 met AS MATERIALIZED (
     SELECT
-        up.rowid AS unit,
         up.rowid AS parent,
+        up.rowid AS unit,
         coded.key AS key,
-        coded.p0 AS p0,
-        coded.p1 AS p1,
-        coded.o AS o,
         hash(xor(
             hash(coded.key),
             hash(xor(hash(up.h), CAST(7 AS UBIGINT)))
         )) AS h,
+        coded.p0 AS p0,
+        coded.p1 AS p1,
+        coded.o AS o,
         up.w AS parent_weight
     FROM coded
     JOIN temp.main.dpsyn_kept_0 AS up
@@ -72,7 +72,7 @@ numbered AS (
     JOIN temp.main.dpsyn_kept_0 AS up
         ON met.parent = up.rowid
 ),
-single AS MATERIALIZED (
+members AS MATERIALIZED (
     SELECT met.*
     FROM met
     ANTI JOIN repeated
@@ -87,47 +87,57 @@ families AS MATERIALIZED (
     SELECT
         parent,
         count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS kept
-    FROM single
+        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+    FROM members
     GROUP BY
         parent
 ),
+cut AS (
+    SELECT
+        members.*,
+        families.n AS n
+    FROM members
+    JOIN families
+        ON members.parent = families.parent
+        AND families.met > families.n
+),
+drawn AS (
+    SELECT
+        *,
+        h AS lot
+    FROM cut
+),
 ranked AS (
     SELECT
-        single.*,
-        families.kept AS kept,
+        *,
         row_number() OVER (
             PARTITION BY
-                single.parent
+                parent
             ORDER BY
-                single.h,
-                single.key
+                lot, key
         ) AS place
-    FROM single
-    JOIN families
-        ON single.parent = families.parent
-        AND families.met > families.kept
+    FROM drawn
 ),
 bounded AS (
     SELECT
-        single.*,
-        families.kept AS kept
-    FROM single
+        members.*,
+        families.n AS n
+    FROM members
     JOIN families
-        ON single.parent = families.parent
-        AND families.met = families.kept
+        ON members.parent = families.parent
+        AND families.met = families.n
     UNION ALL BY NAME
-    SELECT * EXCLUDE (place)
+    SELECT * EXCLUDE (lot, place)
     FROM ranked
     WHERE place <= 3
 )
 SELECT
     parent,
     key,
+    h,
     p0,
     p1,
     o,
-    h,
-    kept AS n,
-    parent_weight // kept AS w
+    n,
+    parent_weight // n AS w
 FROM bounded

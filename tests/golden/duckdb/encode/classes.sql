@@ -11,13 +11,13 @@ FROM temp.main.dpsyn_kept_1 AS up
 LEFT JOIN (
 SELECT
     own.rowid AS r,
-    own.parent AS unit,
+    own.parent AS parent,
     own.p0 AS p0,
     own.n AS n,
     own.w AS w
 FROM temp.main.dpsyn_kept_2 AS own
 ) AS child
-    ON child.unit = up.rowid
+    ON child.parent = up.rowid
 GROUP BY
     up.rowid,
     up.h

@@ -1,6 +1,6 @@
 SELECT
     own.rowid AS r,
-    own.parent AS unit,
+    own.parent AS parent,
     own.p0 AS p0,
     up.p0 AS p1,
     up.p1 AS p2,
@@ -11,7 +11,7 @@ FROM temp.main.dpsyn_kept_2 AS own
 JOIN (
 SELECT
     own.rowid AS r,
-    own.parent AS unit,
+    own.parent AS parent,
     own.p0 AS p0,
     own.p1 AS p1,
     CAST(CASE WHEN COALESCE(number2.n, 0) IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN COALESCE(number2.n, 0) < 0 THEN 0 WHEN COALESCE(number2.n, 0) > 2 THEN 2 ELSE COALESCE(number2.n, 0) END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS UTINYINT) AS p2,

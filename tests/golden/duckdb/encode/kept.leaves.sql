@@ -16,7 +16,7 @@ SELECT
     CAST(k0 AS UTINYINT) AS p0
 FROM coded
 ),
-met AS MATERIALIZED (
+members AS MATERIALIZED (
     SELECT
         up.rowid AS parent,
         coded.p0 AS p0,
@@ -29,39 +29,35 @@ families AS MATERIALIZED (
     SELECT
         parent,
         count(*) AS met,
-        CAST(LEAST(count(*), 2) AS INTEGER) AS kept
-    FROM met
+        CAST(LEAST(count(*), 2) AS INTEGER) AS n
+    FROM members
     GROUP BY
         parent
 ),
-numbered AS (
+cut AS (
     SELECT
-        met.*,
-        families.kept AS kept,
-        up.h AS parent_lot,
-        row_number() OVER (
-            PARTITION BY
-                met.parent,
-                met.p0
-        ) AS copy
-    FROM met
+        members.*,
+        up.h AS seed,
+        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
+        families.n AS n
+    FROM members
     JOIN families
-        ON met.parent = families.parent
-        AND families.met > families.kept
+        ON members.parent = families.parent
+        AND families.met > families.n
     JOIN temp.main.dpsyn_kept_1 AS up
-        ON met.parent = up.rowid
+        ON members.parent = up.rowid
 ),
 drawn AS (
     SELECT
-        *,
+        * EXCLUDE (seed, copy),
         hash(xor(
             hash(
                 p0,
                 copy
             ),
-            hash(xor(hash(parent_lot), CAST(7 AS UBIGINT)))
+            hash(xor(hash(seed), CAST(7 AS UBIGINT)))
         )) AS lot
-    FROM numbered
+    FROM cut
 ),
 ranked AS (
     SELECT
@@ -70,28 +66,26 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot,
-                p0
+                lot, p0
         ) AS place
     FROM drawn
 ),
 bounded AS (
     SELECT
-        met.*,
-        families.kept AS kept
-    FROM met
+        members.*,
+        families.n AS n
+    FROM members
     JOIN families
-        ON met.parent = families.parent
-        AND families.met = families.kept
+        ON members.parent = families.parent
+        AND families.met = families.n
     UNION ALL BY NAME
-    SELECT
-        * EXCLUDE (parent_lot, copy, lot, place)
+    SELECT * EXCLUDE (lot, place)
     FROM ranked
     WHERE place <= 2
 )
 SELECT
     parent,
     p0,
-    kept AS n,
-    parent_weight // kept AS w
+    n,
+    parent_weight // n AS w
 FROM bounded
