@@ -51,7 +51,7 @@ from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
-from dpsyn_sql.private.measure.questions.keys import keys_event, shown_from
+from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
 from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column

@@ -35,9 +35,9 @@ from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.planning.tree import Table, Tree
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.exact import step_expression
-from dpsyn_sql.private.count.siblings import sibling_tally
+from dpsyn_sql.private.count import passes
+from dpsyn_sql.private.count.discovery import step_expression
+from dpsyn_sql.private.count.passes import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.kept import Bound, KeptRows, rows_of_units
@@ -244,7 +244,7 @@ SAMPLER = {
 APART = {**STEP, "columns": [F("thresholds0"), F("own0"), F("aliases0")], "packed_bits": 0}
 QUERY = F("SELECT 1 AS a")
 UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
-BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
+BINNED = passes.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 LABELS = (
     NearestLabel("near", (0, 5), (("a", ((1, 2, 9), (4, 0, 0))), ('b"', ((0, 3, 1), (2, 0, 0))))),
@@ -253,11 +253,11 @@ LABELS = (
         (Node("a", (False, True, True), 1, -1), Node('b"', (True, False, True), -2, -3)),
     ),
 )
-LABELLED = statements.BinnedMarginals.of(
+LABELLED = passes.BinnedMarginals.of(
     [MarginalQuery(("near", "c")), MarginalQuery(("leaf",), ((0, 0, 1),))], labelled(DOMAIN, LABELS)
 )
-(SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
-(SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)
+(SCAN,) = passes.scans(SRC, DOMAIN, [0, 1], csv=True)
+(SCAN_LEAVES,) = passes.scans(SRC, LEAVES, [0, 1], csv=False)
 
 BOX = Points(
     "place",
@@ -329,8 +329,8 @@ EXAMPLES = {
         "weighted": {**MARGINAL, "weighted": True},
     },
     "count/repack": {
-        "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
-        "labels": statements.repack(
+        "": passes.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
+        "labels": passes.repack(
             F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], LABELLED, [(0, 1), (2,)], labels=LABELS
         ).query,
     },

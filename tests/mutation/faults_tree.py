@@ -119,7 +119,7 @@ FAULTS = (
     fault(
         "the rows of a parent count by what all of a unit's rows weigh",
         f"{COUNTS}::test_many_children_of_one_parent",
-        ("dpsyn_sql/private/count/sibling_sums.py", "rows[2] // (rows[1] - 1)", "1048576 // (rows[1] - 1)"),
+        ("dpsyn_sql/private/count/sums.py", "rows[2] // (rows[1] - 1)", "1048576 // (rows[1] - 1)"),
     ),
     fault(
         "a table is discovered after another was opened",

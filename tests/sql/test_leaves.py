@@ -22,7 +22,7 @@ from dpsyn_sql.domain.hierarchies.text import END, Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.planner import plan_counting
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.kept import Bound, rows_of_units
@@ -110,7 +110,7 @@ def encoded(con, attribute, source, csv=False):
     [(rows,)] = con.execute(f"SELECT count(*) FROM {source}").fetchall()
     assert [row for row, _ in found] == list(range(rows))
     codes = [code for _, code in found]
-    [(_, scan)] = statements.scans(Fragment(source), domain, [0], csv=csv)
+    [(_, scan)] = passes.scans(Fragment(source), domain, [0], csv=csv)
     counts = {code: n for _, code, n in con.execute(scan.query).fetchall()}
     assert counts == {code: codes.count(code) for code in set(codes)}
     return codes

@@ -23,11 +23,18 @@ from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import scatter
-from dpsyn_sql.private.count.passes import Tables, grouped, is_one_pass, multiplied
+from dpsyn_sql.private.count.passes import (
+    BinnedMarginals,
+    Tables,
+    grouped,
+    is_one_pass,
+    multiplied,
+    repack,
+    scans,
+    sibling_tables,
+)
 from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
-from dpsyn_sql.private.count.siblings import sibling_tables
+from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
@@ -41,7 +48,7 @@ MAX_KEPT_CELLS = 3 * 2**24
 
 
 class SqlCounter:
-    """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
+    """Counts marginals by GROUP BY where the rows lie, or by products.
 
     Everything planned is counted at the first question and kept, further marginals when they are asked for.
     If no others can be asked for, the encoded table is dropped at once, else by ``close``. Plans of more than
@@ -216,12 +223,10 @@ class SqlCounter:
         found: Tables = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
         dialect = self._engine.dialect
-        scans = list(
-            statements.scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect)
-        )
+        asked = list(scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect))
         with phase("count", len(attributes)) as advance:
-            sums = self._engine.sums([tally for _, tally in scans], step="counting one-way marginals")
-            for (part, _), result in zip(scans, sums, strict=True):
+            sums = self._engine.sums([tally for _, tally in asked], step="counting one-way marginals")
+            for (part, _), result in zip(asked, sums, strict=True):
                 for attribute in part:
                     histogram = self._histogram(result, attribute)
                     total = np.asarray(histogram.sum(dtype=np.int64))
@@ -265,11 +270,11 @@ class SqlCounter:
         labels."""
         domain = labelled(self._domain, labels)
         self._check_further(queries, domain, labels)
-        binned = statements.BinnedMarginals.of(queries, domain)
+        binned = BinnedMarginals.of(queries, domain)
         plan = self._planned_for(binned.queries, binned.domain, bounded=True)
         encoding = self._codes()
         self._keep(encoding)
-        repacked = statements.repack(
+        repacked = repack(
             self._engine.dialect.temporary(_STEM),
             encoding,
             self._domain,

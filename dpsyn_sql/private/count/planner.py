@@ -9,7 +9,7 @@ Four strategies:
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
 - ``products``: the packed codes are read, and all pairs counted by products of matrices
-  (``private/count/products.py``). For many pairs of small attributes, where the rows are at hand.
+  (``private/count/sums.py``). For many pairs of small attributes, where the rows are at hand.
 
 If the rows of a privacy unit are bounded, ``scan`` is not used: the codes of whole rows decide once, in
 the encoded table, which rows count, so that all marginals count the same rows.
@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import products
+from dpsyn_sql.private.count import sums
 from dpsyn_sql.private.encode.codes import has_join
 
 Strategy = Literal["scan", "encoded", "packed", "products"]
@@ -108,7 +108,7 @@ class CountingPlan:
     def seconds_per_million_rows(self) -> float:
         """Estimate on 2 cores, without encoding."""
         if self.strategy == "products":
-            return products.nanoseconds_per_row(self.indicators, weighted=self.weighted) / 1e3
+            return sums.nanoseconds_per_row(self.indicators, weighted=self.weighted) / 1e3
         return _cost(group.cells for group in self.groups) / 1e9
 
     @property
@@ -179,8 +179,8 @@ def plan_counting(
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"
         return CountingPlan("scan", domain, singles, groups, cells, reason)
     marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
-    if not in_parts and products.cheaper(queries, domain, weighted=weighted):
-        packs = products.byte_packs(wanted, domain)
+    if not in_parts and sums.cheaper(queries, domain, weighted=weighted):
+        packs = sums.byte_packs(wanted, domain)
         reason = f"{marginals} of one or two small attributes"
         return CountingPlan("products", domain, packs, (), cells, reason, bounded, weighted)
     plain = groups_for(queries, singles, domain)

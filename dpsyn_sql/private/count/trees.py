@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.private.count.marginalise import scatter
+from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.codes import unit_bytes
 from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.engine import SourceEngine

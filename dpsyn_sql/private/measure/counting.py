@@ -17,8 +17,9 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled
-from dpsyn_sql.private.measure.noise import add_noise
-from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.noise import NoiseSource, add_noise
 
 LARGEST_REFERENCE = 2**57
 """More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
@@ -36,7 +37,7 @@ MOST_PAIRED_BINS = 64
 class Counts:
     """The encoded source as tables over its domain; ``labels`` are its last attributes."""
 
-    counter: Counter
+    counter: SqlCounter
     domain: Domain
     labels: tuple[RowLabel, ...] = ()
 
@@ -167,7 +168,7 @@ class PrivateSide:
     rows_per_unit: int
     noise: NoiseSource
     counts: Counts | None
-    unknown: DiscoveryCounter | None
+    unknown: SqlDiscoveryCounter | None
 
     def noisy(
         self, exact: Iterable[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
@@ -187,7 +188,7 @@ class PrivateSide:
             raise InternalError("marginals were asked for before the domain was complete")
         return self.counts
 
-    def columns(self) -> DiscoveryCounter:
+    def columns(self) -> SqlDiscoveryCounter:
         """Counts of columns without a public domain.
 
         Raises:

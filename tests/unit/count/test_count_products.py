@@ -18,10 +18,10 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import products
+from dpsyn_sql.private.count import sums as products
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.count.products import PairSums, byte_packs
+from dpsyn_sql.private.count.sums import PairSums, byte_packs
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

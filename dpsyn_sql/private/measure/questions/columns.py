@@ -1,8 +1,30 @@
-"""Keys: the values of a column, or their beginnings, whose noisy count reaches a threshold.
+"""Questions of discovery about the values of one column, and about the rows of units.
+
+Grid: noisy numbers of distinct units for each code of a public grid over a column.
+
+Claim: docs/privacy.md, "Grids". A unit counts for at most m codes, once each: m = 1 where a row is the unit,
+ceil(sqrt(k)) for units of k rows; L1 sensitivity m, L2 sensitivity sqrt(m).
+
+Keys: the values of a column, or their beginnings, whose noisy count reaches a threshold.
 
 Claim: docs/privacy.md, "Keys". A unit counts for at most m values, once each: m = 1 where a row is the unit,
 ceil(sqrt(k)) for units of k rows; L2 sensitivity sqrt(m). Values of fewer units than a public number are
 never shown, and one that a unit brings to this number with at most the probability that is charged as delta.
+
+Steps: noisy numbers of distinct units by the coarsest step that their values are multiples of.
+
+Claim: docs/privacy.md, "Steps". A unit counts for one step, whether it has one row or k: L1 and L2
+sensitivity 1.
+
+Types: noisy numbers of distinct units for each class of text in a column of text.
+
+Claim: docs/privacy.md, "Types of text". A grid whose codes are the classes: a unit counts for at most m of
+them, once each, and the charge is that of a grid.
+
+Contributions: noisy numbers of units with 1, 2, ... rows after the bound.
+
+Claim: docs/privacy.md, "Rows per unit". A unit counts in one cell, whether it has one row or k:
+sensitivity 1.
 """
 
 from __future__ import annotations
@@ -14,13 +36,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.accounting.events import ThresholdEvent
+from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.text_types import CLASSES
 from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.discovery import counted_per_unit
-from dpsyn_sql.planning.queries import Beginning, Exact, KeyQuery, NoisyKeys
+from dpsyn_sql.planning.queries import (
+    Beginning,
+    ContributionQuery,
+    Exact,
+    GridQuery,
+    KeyQuery,
+    NoisyContributions,
+    NoisyKeys,
+    NoisyMarginal,
+    NoisySteps,
+    StepQuery,
+    TypesQuery,
+)
 from dpsyn_sql.private.measure.calibrate import (
+    counts_event,
     gaussian_event,
     refuse_no_discovery,
     standard_deviation,
@@ -28,6 +64,47 @@ from dpsyn_sql.private.measure.calibrate import (
 from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
 from dpsyn_sql.private.measure.noise import steps_with_noise, whole_rows
 from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, column_named, digest
+
+# -- grids ---------------------------------------------------------------------------------------------
+
+
+def grid_event(codes_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of counting distinct units per code of a grid within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    refuse_no_discovery(share)
+    return counts_event(codes_per_unit, codes_per_unit, share)
+
+
+def grid_question_parts(
+    question: GridQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyMarginal]:
+    """All codes are answered, empty ones included.
+
+    Raises:
+        BudgetError: as ``grid_event``.
+        InternalError: the domain is complete.
+    """
+    counter, grid = private_side.columns(), question.grid
+    event = grid_event(counted_per_unit("grid", private_side.rows_per_unit), budget)
+    together = (question.owners,) if question.owners else ()
+    cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable, *together)))
+    named = {**column_named("grid", grid.name, grid.sql_type, grid.source), "codes": grid.size, "cuts": cuts}
+
+    def noisy() -> Arrays:
+        counts = counter.cells(question)
+        check_counts(counts, (grid.size,))
+        return private_side.noisy([counts], event)
+
+    def read(arrays: Arrays) -> NoisyMarginal:
+        return NoisyMarginal((grid.name,), arrays[0], standard_deviation(event))
+
+    return QuestionParts(event, named, noisy, read)
+
+
+# -- keys ----------------------------------------------------------------------------------------------
 
 
 def keys_event(keys_per_unit: int, share: Budget) -> ThresholdEvent:
@@ -75,7 +152,9 @@ def shown_from(event: ThresholdEvent) -> int:
     return event.threshold + least_units(event) - 1
 
 
-def question_parts(question: KeyQuery, budget: Budget, private_side: PrivateSide) -> QuestionParts[NoisyKeys]:
+def keys_question_parts(
+    question: KeyQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyKeys]:
     """Only the shown values leave, sorted.
 
     Raises:
@@ -160,3 +239,96 @@ def _label(kind: SqlType, text: str) -> Exact:
     if kind.family == "boolean":
         return text == "True"
     return float(text) if kind.family == "float" else int(text)
+
+
+# -- steps ---------------------------------------------------------------------------------------------
+
+
+def steps_question_parts(
+    question: StepQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisySteps]:
+    """All steps are answered, those that no value fits included.
+
+    Raises:
+        BudgetError: the share is nothing.
+        InternalError: the domain is complete.
+    """
+    counter, steps = private_side.columns(), question.steps
+    event = grid_event(counted_per_unit("steps", private_side.rows_per_unit), budget)
+    named = {
+        **column_named("steps", question.attr, question.sql_type, question.source),
+        "steps": [str(step) for step in steps],
+    }
+
+    def noisy() -> Arrays:
+        counts = counter.steps(question)
+        check_counts(counts, (len(steps) + 1,))
+        return private_side.noisy([counts], event)
+
+    def read(arrays: Arrays) -> NoisySteps:
+        return NoisySteps(steps, arrays[0], standard_deviation(event))
+
+    return QuestionParts(event, named, noisy, read)
+
+
+# -- types of text -------------------------------------------------------------------------------------
+
+
+def types_question_parts(
+    question: TypesQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyMarginal]:
+    """All classes are answered, empty ones too.
+
+    Raises:
+        BudgetError: as ``grid_event``.
+        InternalError: the domain is complete.
+    """
+    counter = private_side.columns()
+    event = grid_event(counted_per_unit("types", private_side.rows_per_unit), budget)
+    named = {**column_named("types", question.attr, "VARCHAR", None), "classes": digest(repr(CLASSES))}
+
+    def noisy() -> Arrays:
+        counts = counter.types(question)
+        check_counts(counts, (len(CLASSES),))
+        return private_side.noisy([counts], event)
+
+    def read(arrays: Arrays) -> NoisyMarginal:
+        return NoisyMarginal((question.attr,), arrays[0], standard_deviation(event))
+
+    return QuestionParts(event, named, noisy, read)
+
+
+# -- rows per unit -------------------------------------------------------------------------------------
+
+
+def contributions_event(share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of counting units by their number of rows within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    refuse_no_discovery(share)
+    return counts_event(1, 1, share)
+
+
+def contributions_question_parts(
+    question: ContributionQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyContributions]:
+    """One cell for each number of rows.
+
+    Raises:
+        BudgetError: as ``contributions_event``.
+        InternalError: the domain is complete.
+    """
+    counter, event = private_side.columns(), contributions_event(budget)
+
+    def noisy() -> Arrays:
+        counts = counter.contributions(question)
+        check_counts(counts, (question.most,))
+        return private_side.noisy([counts], event)
+
+    def read(arrays: Arrays) -> NoisyContributions:
+        return NoisyContributions(arrays[0], standard_deviation(event))
+
+    named = {"ask": "discover", "what": "contributions", "most": question.most}
+    return QuestionParts(event, named, noisy, read)

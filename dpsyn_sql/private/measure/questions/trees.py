@@ -1,10 +1,17 @@
-"""Tree: which nodes of a public hierarchy are split, asked level by level from the root.
+"""Questions about hierarchies: a tree of nodes, and its leaves.
+
+Tree: which nodes of a public hierarchy are split, asked level by level from the root.
 
 Claim: docs/privacy.md, "Trees". A row is in one node of each level; what the tests of all levels cost
 together is the splitter's own (``splitter_prices.py``). In a tree over several hierarchies each node that is
 split chooses its part by the exponential mechanism, whose scores are the rows of the largest child. The k
 rows of a unit change the scores of all nodes of a level by k together, so a level costs one choice of
 sensitivity k.
+
+Leaves: noisy numbers of rows per leaf of a tree, of rows outside of it, and of rows without a value.
+
+Claim: docs/privacy.md, "Leaves". A row is in one leaf, outside, or without a value: a marginal over these. L1
+and L2 sensitivity 1, for the k rows of a unit at most k.
 """
 
 from __future__ import annotations
@@ -21,16 +28,18 @@ from dpsyn_sql.accounting.events import (
     event_to_dict,
 )
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes
+from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes, disjoint
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.queries import NoisyTree, TreeQuery
-from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.planning.queries import LeafQuery, NoisyLeaves, NoisyTree, TreeQuery
+from dpsyn_sql.private.measure.calibrate import counts_event, refuse_no_discovery, standard_deviation
 from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
-from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, nodes_named
-from dpsyn_sql.private.measure.questions.choice import selection_event
-from dpsyn_sql.private.measure.splitter_prices import splitter_of
-from dpsyn_sql.private.measure.splitters import Splitter
-from dpsyn_sql.private.protocols import NoiseSource
+from dpsyn_sql.private.measure.noise import NoiseSource
+from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, digest, nodes_named
+from dpsyn_sql.private.measure.questions.choices import selection_event
+from dpsyn_sql.private.measure.splitters import Splitter, splitter_of
+
+# -- trees ---------------------------------------------------------------------------------------------
+
 
 CHOICE_PARTS = (3, 1)
 """How a share is divided between the tests and the choices of parts, where there are several parts."""
@@ -56,7 +65,7 @@ def _priced(question: TreeQuery, rows_per_unit: int, share: Budget) -> tuple[Spl
     return splitter_of(question, rows_per_unit, tests), choice
 
 
-def question_parts(
+def tree_question_parts(
     question: TreeQuery, budget: Budget, private_side: PrivateSide
 ) -> QuestionParts[NoisyTree]:
     """The tree that the tests grow; of its counts only what they store.
@@ -199,3 +208,59 @@ def chosen_parts(
         parts = np.flatnonzero(may)
         found[node] = parts[noise.select(largest[node, parts], event.scale, kind, 1)[0]]
     return found
+
+
+# -- leaves --------------------------------------------------------------------------------------------
+
+
+def leaves_event(rows_per_unit: int, share: Budget) -> GaussianEvent | LaplaceEvent:
+    """The event of counting rows per leaf within ``share``.
+
+    Raises:
+        BudgetError: the share is nothing.
+    """
+    refuse_no_discovery(share)
+    return counts_event(rows_per_unit, rows_per_unit**2, share)
+
+
+def leaves_question_parts(
+    question: LeafQuery, budget: Budget, private_side: PrivateSide
+) -> QuestionParts[NoisyLeaves]:
+    """All leaves are answered, empty ones included.
+
+    Raises:
+        BudgetError: as ``leaves_event``.
+        InternalError: the domain is complete, or levels and nodes do not fit together.
+    """
+    counter, hierarchies = private_side.columns(), question.hierarchies
+    event = leaves_event(private_side.rows_per_unit, budget)
+    leaves = _leaves(question)
+    parts = [part.tolist() for part in (*leaves.levels, *leaves.ids)]
+    named = {**nodes_named("leaves", hierarchies), "leaves": digest(repr(parts))}
+
+    def noisy() -> Arrays:
+        counts, others = counter.nodes(hierarchies, leaves), counter.outside(hierarchies)
+        check_counts(counts, (len(leaves),))
+        check_counts(others, (2,))
+        return private_side.noisy([np.concatenate((counts, others))], event)
+
+    def read(arrays: Arrays) -> NoisyLeaves:
+        return NoisyLeaves(arrays[0], standard_deviation(event))
+
+    return QuestionParts(event, named, noisy, read)
+
+
+def _leaves(question: LeafQuery) -> Nodes:
+    """The leaves, which must share no row: a row in two of them would be counted twice.
+
+    Raises:
+        InternalError: they do not fit together, or two may share rows.
+    """
+    number = len(question.hierarchies)
+    lengths = {len(part) for part in (*question.levels, *question.nodes)}
+    if not number or {len(question.levels), len(question.nodes)} != {number} or len(lengths) != 1:
+        raise InternalError("leaves need a level and a node in every hierarchy")
+    leaves = Nodes(question.levels, question.nodes, np.zeros(lengths.pop(), dtype=np.int64))
+    if not disjoint(question.hierarchies, leaves):
+        raise InternalError("leaves must share no row")
+    return leaves
