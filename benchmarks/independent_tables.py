@@ -102,8 +102,9 @@ def _released(
         into=into,
         epsilon=epsilon,
         domain={"columns": columns},
-        privacy_unit=_UNIT,
-        max_rows_per_unit=most,
+        unit=_UNIT,
+        most=most,
+        weights=False,
         **common,
     )
     return con.execute(f"SELECT {', '.join(columns)} FROM {into}").df()

@@ -146,15 +146,16 @@ def panel(con: duckdb.DuckDBPyConnection, months: int, epsilon: float) -> np.nda
     edges = month_edges(months)
     for month in range(months):
         window = Window("month", "month from 2025-01-01", edges, month)
-        dpsyn_sql.panel(
+        dpsyn_sql.release(
             con,
             "activity",
             into="year",
             name="year",
-            privacy_unit="person_id",
+            unit="person_id",
+            series="panel",
             epsilon=epsilon,
             domain=DOMAIN,
-            slice=window,
+            window=window,
         )
     return coded(con, "year", months)
 
@@ -170,10 +171,11 @@ def monthly(con: duckdb.DuckDBPyConnection, months: int, epsilon: float, rho: fl
             into=f"alone_{month}",
             name="alone",
             version=edges[month],
-            privacy_unit="person_id",
+            unit="person_id",
+            most=1,
             epsilon=_epsilon_of(rho),
             domain=DOMAIN,
-            slice=window,
+            window=window,
         )
         con.execute(
             "CREATE OR REPLACE TABLE one AS SELECT * REPLACE "

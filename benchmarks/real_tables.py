@@ -38,7 +38,7 @@ class RealTable:
     @property
     def protects(self) -> dict[str, Any]:
         """Arguments of ``release`` that say whom it protects."""
-        return {} if self.unit is None else {"privacy_unit": self.unit, "max_rows_per_unit": self.max_rows}
+        return {} if self.unit is None else {"unit": self.unit, "most": self.max_rows, "weights": False}
 
     @property
     def rows_that_count(self) -> str:

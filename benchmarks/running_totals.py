@@ -30,10 +30,10 @@ from charts import write_chart
 from harness import machine, print_table
 from numpy.typing import NDArray
 
+import dpsyn_sql
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways
@@ -187,7 +187,7 @@ def end_to_end() -> None:
             wanted = range(1, 13) if periods == 12 else (364, 365)
             for period in wanted:
                 begun = time.perf_counter()
-                made = running_total(path, total_of(periods, period))
+                made = dpsyn_sql.release(path, total_of(periods, period))
                 seconds = time.perf_counter() - begun
                 nodes = made.certificate()["public_facts"]["running_total"]["nodes"]
                 if period in (1, 2, 12, 364, 365):
@@ -219,14 +219,15 @@ def total_of(periods: int, period: int) -> Request:
         name="so_far",
         into="so_far",
         replace=True,
-        privacy_unit="person",
+        unit="person",
+        most=1,
         exclude=["day"],
         domain={"columns": columns},
         epsilon=EPSILON,
         delta=DELTA,
-        slice=Window("day", "days from 2020-01-01", edges, period - 1),
+        window=Window("day", "days from 2020-01-01", edges, period - 1),
         version=edges[period - 1],
-        cumulative=edges[:-1],
+        series="total",
     )
 
 

@@ -36,19 +36,13 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.evaluation.database import evaluate_database
     from dpsyn_sql.evaluation.evaluating import evaluate
+    from dpsyn_sql.front.advice import init, suggest
     from dpsyn_sql.front.attach import attach
-    from dpsyn_sql.front.database import release_database
-    from dpsyn_sql.front.database_plan import DatabaseExplanation, plan_database
-    from dpsyn_sql.front.database_request import DatabaseRequest
     from dpsyn_sql.front.load import load
-    from dpsyn_sql.front.panels import panel
-    from dpsyn_sql.front.plan import Explanation, init, plan, suggest
+    from dpsyn_sql.front.plan import Explanation, plan
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.request import Request
-    from dpsyn_sql.front.totals import running_total
-    from dpsyn_sql.report.database_result import DatabaseRelease
     from dpsyn_sql.report.result import Release
 
 __version__ = "0.2.0"
@@ -56,9 +50,6 @@ __version__ = "0.2.0"
 __all__ = [
     "AccountError",
     "BudgetError",
-    "DatabaseExplanation",
-    "DatabaseRelease",
-    "DatabaseRequest",
     "DomainError",
     "DpsynError",
     "EngineFailure",
@@ -84,40 +75,27 @@ __all__ = [
     "audit",
     "errors",
     "evaluate",
-    "evaluate_database",
     "init",
     "load",
     "methods",
-    "panel",
     "plan",
-    "plan_database",
     "release",
-    "release_database",
-    "running_total",
     "suggest",
 ]
 
 _MODULES = ("errors", "methods")
 _HOMES = {
-    "DatabaseExplanation": "front.database_plan",
-    "DatabaseRelease": "report.database_result",
-    "DatabaseRequest": "front.database_request",
     "Explanation": "front.plan",
     "Release": "report.result",
     "Request": "front.request",
     "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
-    "evaluate_database": "evaluation.database",
-    "init": "front.plan",
+    "init": "front.advice",
     "load": "front.load",
-    "panel": "front.panels",
     "plan": "front.plan",
-    "plan_database": "front.database_plan",
     "release": "front.release",
-    "release_database": "front.database",
-    "running_total": "front.totals",
-    "suggest": "front.plan",
+    "suggest": "front.advice",
 }
 """Modules of the public names; of all others ``errors``."""
 

@@ -1,4 +1,4 @@
-"""What ``dpsyn release`` and ``dpsyn plan`` print of a database whose tables are released together."""
+"""What ``dpsyn release`` prints of a database whose tables are released together."""
 
 from __future__ import annotations
 
@@ -10,34 +10,10 @@ from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.cli.output import Output
 
 if TYPE_CHECKING:
-    from dpsyn_sql.front.database_plan import DatabaseExplanation
-    from dpsyn_sql.report.database_result import DatabaseRelease
+    from dpsyn_sql.report.result import Release
 
 
-def show_plan_of_database(out: Output, planned: DatabaseExplanation, verbose: bool) -> None:
-    """What a release would do: the tree of tables first."""
-    lines = [with_option_names(line) for line in planned.verbose().splitlines()]
-    for line in lines if verbose else map(with_option_names, str(planned).splitlines()):
-        out.show(line)
-    budget = planned.budget
-    out.document(
-        {
-            "output": planned.into,
-            "obstacle": with_option_names(planned.obstacle) or None,
-            "release": with_option_names(planned.preview),
-            "ledger": planned.ledger,
-            "account": with_option_names(planned.account),
-            "tables": {
-                leg.name: {"share": leg.plan.budget.amount / budget.amount, "most": leg.table.most}
-                for leg in planned.legs
-            },
-            "budget": {"kind": budget.kind, "amount": float(budget.fraction)},
-            "explanation": lines,
-        }
-    )
-
-
-def report_database(out: Output, result: DatabaseRelease, certificate: Path | None) -> None:
+def report_database(out: Output, result: Release, certificate: Path | None) -> None:
     """What was written, a line for each table."""
     told = (with_option_names(note) for note in result.notes)
     notes = [note for note in told if note not in out.warnings]  # each text once

@@ -24,7 +24,7 @@ from dpsyn_sql.cli.output import ExitCode, Json, Quiet, check_writable, printing
 from dpsyn_sql.errors import InputError
 
 _NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
-_UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("privacy_unit", "exclude"))
+_UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("unit", "exclude"))
 _ENCODING, _DELIMITER, _QUOTE = (parameter_of(name).annotation for name in ("encoding", "delimiter", "quote"))
 
 
@@ -79,7 +79,7 @@ def check_command(
         ),
     ] = None,
     database: Database = None,
-    privacy_unit: _UNIT = None,  # type: ignore[valid-type]
+    unit: _UNIT = None,  # type: ignore[valid-type]
     exclude: _EXCLUDE = None,  # type: ignore[valid-type]
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
@@ -99,7 +99,7 @@ def check_command(
             database,
             source,
             domain=domain,
-            privacy_unit=privacy_unit,
+            unit=unit,
             exclude=exclude or (),
             trust_query=trust_query,
             public_tables=public_tables or (),

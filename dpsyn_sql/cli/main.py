@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 import dpsyn_sql
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.audit import audit_command
-from dpsyn_sql.cli.database import report_database, show_plan_of_database
+from dpsyn_sql.cli.database import report_database
 from dpsyn_sql.cli.domain import check_command, init_command
 from dpsyn_sql.cli.evaluate import evaluate_command
 from dpsyn_sql.cli.ledger import ledger_app
@@ -27,6 +27,7 @@ from dpsyn_sql.cli.options import (
     RequestFile,
     Settings,
     Spark,
+    Tables,
     connection,
     request_of,
     with_options,
@@ -46,7 +47,6 @@ from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
 from dpsyn_sql.cli.timings import Timings, timed
 from dpsyn_sql.errors import DpsynError, InputError, unexpected
-from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.request import Request
 
 _JSON = "--json"
@@ -145,6 +145,7 @@ def plan_command(
     spark: Spark = None,
     request: RequestFile = None,
     set_: Settings = None,
+    table: Tables = None,
     *,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say every column and question too.")
@@ -155,18 +156,15 @@ def plan_command(
 ) -> None:
     """Say what 'release' would read, ask and write. Read no rows and spend nothing."""
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        wanted = request_of(context, request, set_)
+        wanted = request_of(context, request, set_, table)
         with connection(database, spark, source) as con:
-            if isinstance(wanted, DatabaseRequest):
-                show_plan_of_database(out, dpsyn_sql.plan_database(con, wanted), verbose)
-                return
             planned = dpsyn_sql.plan(con, wanted)
         # Other lines may quote the owner's SQL, where rows=1 is a condition.
         lines = [_spoken(line) for line in planned.verbose().splitlines()]
         shown = lines if verbose else [_spoken(line) for line in str(planned).splitlines()]
         for line in shown:
             out.show(line)
-        budget = planned.plan.budget
+        budget = planned.budget
         out.document(
             {
                 "output": planned.into,
@@ -175,6 +173,10 @@ def plan_command(
                 "ledger": planned.ledger,
                 "account": with_option_names(planned.account),
                 "method": planned.plan.method,
+                "tables": {
+                    table.name: {"share": table.plan.budget.amount / budget.amount, "most": table.table.most}
+                    for table in planned.tables
+                },
                 "budget": {"kind": budget.kind, "amount": float(budget.fraction)},
                 "explanation": lines,
             }
@@ -190,6 +192,7 @@ def release_command(
     spark: Spark = None,
     request: RequestFile = None,
     set_: Settings = None,
+    table: Tables = None,
     *,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", help="Also write the certificate to this JSON file.")
@@ -202,33 +205,28 @@ def release_command(
     """Write a differentially private synthetic copy of SOURCE."""
     with printing(as_json, quiet) as out:
         with interruptible("Interrupted before anything was charged."):
-            wanted = request_of(context, request, set_)
-            release = _release_of(wanted)  # imports everything that it needs
+            wanted = request_of(context, request, set_, table)
+            release = dpsyn_sql.release  # imports everything that it needs
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
         with interruptible(said), timed(out, timings), connection(database, spark, source) as con:
             result = release(con, wanted)
-        place = result.into if isinstance(wanted, DatabaseRequest) else result.table
+        place = result.into
         with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):
             if certificate is not None and not written(certificate, _text(result)):
                 raise DpsynError(
                     f"{place} is complete, but its certificate cannot be written to {certificate}. "
                     "The same command with another --certificate costs nothing."
                 )
-            if isinstance(wanted, DatabaseRequest):
+            if wanted.several:
                 report_database(out, result, certificate)
             else:
                 _report(out, result, wanted, certificate)
 
 
-def _release_of(wanted: Request | DatabaseRequest) -> Any:
-    """The function that carries it out."""
-    return dpsyn_sql.release_database if isinstance(wanted, DatabaseRequest) else dpsyn_sql.release
-
-
 def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
-    column = wanted.unit().column
+    column = wanted.protected().column
     unit = "row" if column is None else f"value of {column}"
     from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words  # loads numpy
 

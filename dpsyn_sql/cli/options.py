@@ -1,7 +1,7 @@
-"""The options of a release on the command line, made from the fields of ``Request`` and ``DatabaseRequest``.
+"""The options of a release on the command line, made from the fields of ``Request``.
 
-SOURCE decides which of the two it is: a DuckDB file is a database whose tables are released together.
-``--method`` and ``--set`` know the registry of methods, which is loaded when it is needed.
+A DuckDB file as SOURCE is a database whose tables are released together, those of ``--table``. ``--method``
+and ``--set`` know the registry of methods, which is loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,6 @@ import typer
 from typer.core import TyperCommand
 
 from dpsyn_sql.errors import InputError, SourceError
-from dpsyn_sql.front.database_request import (
-    DATABASE_DEFAULTS,
-    DATABASE_OPTIONS,
-    DatabaseRequest,
-)
 from dpsyn_sql.front.options import Option
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 from dpsyn_sql.planning.workload import members_of
@@ -47,6 +42,13 @@ Spark = Annotated[
         "--spark",
         metavar="MASTER",
         help="Read SOURCE as a table of Spark (catalog.db.table), on a master such as yarn or 'local[4]'.",
+    ),
+]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        help="Of a DuckDB file: a table to release (repeatable). Default: those of the file --domain.",
     ),
 ]
 RequestFile = Annotated[
@@ -142,14 +144,8 @@ _COMPLETED = {"method": method_names}
 """What the shell completes the values of an option with; of all others with files."""
 
 
-_MORE = {name: option for name, option in DATABASE_OPTIONS.items() if name not in OPTIONS}
-"""What is asked of a database alone."""
-
-_ALL = {**OPTIONS, **_MORE}
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes ``**options`` an option for each field of both kinds of requests.
+    """Give a command that takes ``**options`` an option for each field of a request.
 
     They come after the command's own options; its own keyword-only options come last.
     """
@@ -157,18 +153,16 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
     last = [item for item in own if item.kind is item.KEYWORD_ONLY]
     first = [item.replace(kind=item.KEYWORD_ONLY) for item in own if item not in last]
-    options = [parameter_of(name) for name in _ALL if name != "source"]
+    options = [parameter_of(name) for name in OPTIONS if name != "source"]
     command.__signature__ = signature.replace(parameters=[*first, *options, *last])  # type: ignore[attr-defined]
     return command
 
 
 def parameter_of(name: str) -> inspect.Parameter:
     """The parameter of a command for a field, from which typer makes an option."""
-    option, default = _ALL[name], {**DATABASE_DEFAULTS, **DEFAULTS}[name]
-    kind, shown = _kind_and_default(option, default)
-    text = _help_of(name)
-    if option.reads is list:
-        text = text.removesuffix(".") + " (repeatable)."
+    option = OPTIONS[name]
+    kind, shown = _kind_and_default(option, DEFAULTS[name])
+    text = f"{option.help.removesuffix('.')} (repeatable)." if option.reads is list else option.help
     flags = option.flags or (f"--{name.replace('_', '-')}",)
     return inspect.Parameter(
         name,
@@ -176,15 +170,6 @@ def parameter_of(name: str) -> inspect.Parameter:
         default=shown,
         annotation=Annotated[kind, typer.Option(*flags, help=text, autocompletion=_COMPLETED.get(name))],
     )
-
-
-def _help_of(name: str) -> str:
-    """What the option means for a table, and what else for a database."""
-    told = [OPTIONS[name].help] if name in OPTIONS else []
-    other = DATABASE_OPTIONS[name].help if name in DATABASE_OPTIONS else ""
-    if other and other not in told:
-        told.append(f"Of a database: {other if other[:2].isupper() else other[:1].lower() + other[1:]}")
-    return " ".join(told)
 
 
 def _kind_and_default(option: Option, default: Any) -> tuple[Any, Any]:
@@ -205,60 +190,42 @@ PublicTables = parameter_of("public_tables").annotation
 
 
 def request_of(
-    context: typer.Context, file: Path | None, settings: Sequence[str] | None
-) -> Request | DatabaseRequest:
+    context: typer.Context,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    tables: Sequence[str] | None = None,
+) -> Request:
     """The request of a command line: the values of ``file``, if there is one, and the options.
 
-    ``settings`` are those of the method.
+    ``settings`` are those of the method; ``tables`` those of a SOURCE that is a DuckDB file.
 
     Raises:
-        InputError: the file, ``--workload``, ``--most`` or ``--set`` cannot be read, or an option is not for
-            what SOURCE is.
+        InputError: the file, ``--workload``, ``--most``, ``--table`` or ``--set`` cannot be read.
+        SourceError: SOURCE is named as a DuckDB file, and there is none.
     """
     source = context.params["source"]
     elsewhere = context.params["database"] is not None or context.params["spark"] is not None
-    if not elsewhere and names_database(source):
-        return _of_database(context, source, file, settings)
+    whole = not elsewhere and names_database(source)
+    if whole and not Path(source).is_file():
+        raise SourceError(f"There is no file {source}.")
+    if tables and not whole:
+        raise InputError(
+            f"--table is not an option here: {source or 'SOURCE'} is one table, not a DuckDB file"
+        )
     request = Request() if file is None else Request.from_yaml(file)
-    given = _given(context, OPTIONS, f"{source or 'SOURCE'} is one table, not a DuckDB file")
+    given = {name: context.params[name] for name in OPTIONS if _is_given(context, name)}
+    if whole:
+        given["source"] = tuple(tables or ()) or (request.source if request.several else ())
     if "workload" in given:
         given["workload"] = _workload(given["workload"])
+    if "most" in given:
+        given["most"] = _most(given["most"], request)
     if settings:
         given["method"] = with_set(given.get("method", request.method), settings)
     request = replace(request, **given)
-    if request.source is None:
+    if request.source is None and request.domain is None:
         context.fail("Missing argument 'SOURCE'.")
     return request
-
-
-def _of_database(
-    context: typer.Context, source: str, file: Path | None, settings: Sequence[str] | None
-) -> DatabaseRequest:
-    if not Path(source).is_file():
-        raise SourceError(f"There is no file {source}.")
-    if settings:
-        raise InputError(f"--set is not for a database: {source} is a DuckDB file")
-    request = DatabaseRequest() if file is None else DatabaseRequest.from_yaml(file)
-    given = _given(
-        context, DATABASE_OPTIONS, f"{source} is a DuckDB file, whose tables are released together"
-    )
-    if "most" in given:
-        given["most"] = {**(request.most or {}), **_most(given["most"])}
-    return replace(request, **given)
-
-
-def _given(context: typer.Context, options: Mapping[str, Option], why: str) -> dict[str, Any]:
-    """The options of the command line.
-
-    Raises:
-        InputError: one of them is not among ``options``.
-    """
-    given = {name: context.params[name] for name in _ALL if _is_given(context, name)}
-    for name in given:
-        if name not in options and name != "source":
-            flag = max(_ALL[name].flags or (f"--{name.replace('_', '-')}",), key=len)
-            raise InputError(f"{flag} is not an option here: {why}")
-    return {name: value for name, value in given.items() if name in options}
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -266,15 +233,17 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _most(entries: list[str]) -> dict[str, int]:
-    """``orders=16``, by the name of the table."""
-    found: dict[str, int] = {}
+def _most(entries: list[str], request: Request) -> int | dict[str, int]:
+    """``16`` of one table, or ``orders=16`` by the names of several."""
+    if len(entries) == 1 and entries[0].isdecimal():
+        return int(entries[0])
+    numbers: dict[str, int] = {}
     for entry in entries:
         name, _, number = entry.rpartition("=")
-        if not name or name in found or not number.isdecimal():
-            raise InputError(f"--most {entry!r}: write orders=16, each table only once")
-        found[name] = int(number)
-    return found
+        if not name or name in numbers or not number.isdecimal():
+            raise InputError(f"--most {entry!r}: write 16, or orders=16 for each of several tables once")
+        numbers[name] = int(number)
+    return {**(request.most if isinstance(request.most, Mapping) else {}), **numbers}
 
 
 def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:

@@ -132,6 +132,16 @@ class DatabaseFile:
     public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def is_of_tables(spec: Any) -> bool:
+    """Whether a domain has ``tables:``, so that it is the file of several tables.
+
+    Raises:
+        DomainError: it cannot be read, or is no YAML.
+    """
+    document = load_yaml(Path(spec)) if isinstance(spec, str | PathLike) else spec
+    return isinstance(document, Mapping) and "tables" in document
+
+
 def read_database(spec: DomainSpec) -> DatabaseFile:
     """Read a database file from a mapping or from the path of a YAML file; None is an empty one.
 

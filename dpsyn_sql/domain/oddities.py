@@ -88,8 +88,8 @@ def _person_in_rows(table: Table) -> Iterator[Finding]:
             yield Finding(
                 column.name,
                 "its name says whose row it is, but one row is protected, not one person",
-                f"release with privacy_unit={column.name!r} and max_rows_per_unit=, or write "
-                "privacy_unit='row' if every person has one row",
+                f"release with unit={column.name!r} and most=, or write "
+                "unit='row' if every person has one row",
                 "serious",
             )
 

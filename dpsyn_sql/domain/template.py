@@ -39,7 +39,7 @@ HOW_TO_DECLARE = """\
 #                prefixes: [3] if text that is not listed may count as "250*", which then is a category;
 #                ordered: true if neighbours in the list are alike
 #   nullable     true if NULL may occur and shall occur in the synthetic table
-#   per_unit     true if all rows of a unit have the same value, such as a year of birth; with together=True
+#   per_unit     true if all rows of a unit have the same value, such as a year of birth; with unit=
 #   granularity  values are whole multiples of it: 0.01, 100, or second, minute, hour, day, month
 #   discover     {type: discover}: learn the column with noise; lower, upper: no value beyond is looked
 #                for; max_codes: at most so many values or bins, one each for all other values and for

@@ -33,7 +33,7 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     if unit.column is None:
         raise InternalError("a privacy unit without a column was looked up")
     found = [column for column in columns if fold(column.name) == fold(unit.column)]
-    given = f"privacy_unit={shorten(unit.column)!r}"
+    given = f"unit={shorten(unit.column)!r}"
     if fold(unit.column) == ROW_OF_RESULT:
         raise InputError(f"{given} is the ledger's name for a row of a query's result: rename the column.")
     if not found:
@@ -66,10 +66,10 @@ def not_stated(columns: Sequence[Column]) -> str:
         return ""
     one = len(names) == 1
     return (
-        f"privacy_unit= is not given, and {'column' if one else 'columns'} {listed(names)} "
+        f"unit= is not given, and {'column' if one else 'columns'} {listed(names)} "
         f"{'says' if one else 'say'} whose row it is: a person with several rows would be protected less. "
-        f"Write privacy_unit={names[0]!r}, with the most rows of one that count as max_rows_per_unit=, or "
-        "privacy_unit='row' if every person has one row, or single rows are what you want to protect."
+        f"Write unit={names[0]!r}, with the most rows of one that count as most=, or "
+        "unit='row' if every person has one row, or single rows are what you want to protect."
     )
 
 

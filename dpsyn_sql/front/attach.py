@@ -6,27 +6,15 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dpsyn_sql.common.notices import keeping
+from dpsyn_sql.engines.connections import Answer, Call, register
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.sql_calls import Answer, Call, register
 from dpsyn_sql.errors import DpsynError, InputError, said
-from dpsyn_sql.front.database_plan import plan_database
-from dpsyn_sql.front.database_request import DATABASE_DEFAULTS, DATABASE_OPTIONS, DatabaseRequest
 from dpsyn_sql.front.plan import plan
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
-from dpsyn_sql.front.sql_release import (
-    DATABASE,
-    ONE_TABLE,
-    ChargedQuery,
-    DatabaseStatus,
-    Kind,
-    Releases,
-    Status,
-    columns_of,
-)
+from dpsyn_sql.front.sql_release import Releases, Status, columns_of
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -45,10 +33,9 @@ def attach(con: Connection) -> None:
 
     It makes table macros that this connection alone has, until it is closed: ``dpsyn_release`` makes a
     release and returns one row that says what was made; ``dpsyn_plan`` says what it would do, line by line,
-    and costs nothing. ``dpsyn_release_database`` and ``dpsyn_plan_database`` do the same with tables tied by
-    keys. They take the options of ``dpsyn_sql.release`` and ``dpsyn_sql.release_database`` by name, but for
-    ``memory_limit`` and ``scratch``: constants alone, no columns. The same call again costs nothing; where
-    its output still stands, nothing is written either.
+    and costs nothing. They take the options of ``dpsyn_sql.release`` by name, but for ``memory_limit`` and
+    ``scratch``: constants alone, no columns. The same call again costs nothing; where its output still
+    stands, nothing is written either.
 
     Args:
         con: an open DuckDB connection. Repeating it is harmless.
@@ -56,82 +43,56 @@ def attach(con: Connection) -> None:
     Raises:
         InputError: it is no DuckDB connection, is closed, or its transaction has failed.
     """
-    mark, charged = secrets.token_hex(4), ChargedQuery()
-    for suffix, asked in _ASKED.items():
-        release = Releases(asked.kind, asked.request_of, in_sql, charged)
-        kinds: list[tuple[str, _Answering, dict[str, str]]] = [
-            ("release", release, columns_of(asked.status)),
-            ("plan", asked.planned, {"lines": "VARCHAR[]"}),
-        ]
-        for verb, answer, columns in kinds:
-            name = f"dpsyn_{verb}{suffix}"
-            function = f"{name}_called_{mark}"
-            macro = render(
-                f"attach/{verb}",
-                macro=ident(name),
-                columns=[ident(column) for column in columns],
-                **asked.parts(function),
-            )
-            result = {**columns, "fault": "VARCHAR"}
-            register(con, function, _guarded(answer, function, columns), result, macro)
+    mark, columns = secrets.token_hex(4), columns_of(Status)
+    kinds: list[tuple[str, _Answering, dict[str, str]]] = [
+        ("release", Releases(_request_of, in_sql), columns),
+        ("plan", _planned, {"lines": "VARCHAR[]"}),
+    ]
+    for verb, answer, columns in kinds:
+        name = f"dpsyn_{verb}"
+        function = f"{name}_called_{mark}"
+        macro = render(
+            f"attach/{verb}",
+            macro=ident(name),
+            columns=[ident(column) for column in columns],
+            **_parts(function),
+        )
+        result = {**columns, "fault": "VARCHAR"}
+        register(con, function, _guarded(answer, function, columns), result, macro)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A kind of request: how SQL gives its options, and what answers."""
-
-    make: type[Request | DatabaseRequest]
-    defaults: Mapping[str, Any]
-    options: tuple[str, ...]
-    kind: Kind
-    status: type[Any]
-    explain: Callable[..., Any]
-
-    def parts(self, function: str) -> dict[str, Any]:
-        """The parameters of a macro, with their defaults, and the call that answers."""
-        parameters = [
-            {"name": ident(option), "key": string_literal(option), "value": _default(self.defaults[option])}
-            for option in self.options
-        ]
-        seen = render("attach/seen")
-        answer = render("attach/answer", parameters=parameters, function=ident(function), seen=seen)
-        return {"parameters": parameters, "answer": answer}
-
-    def request_of(self, options: str) -> Any:
-        """The options of a call; NULL is one that is left out.
-
-        Raises:
-            InputError: a label that is no text, or text that looks like JSON and is not.
-        """
-        given = {name: value for name, value in json.loads(options).items() if value is not None}
-        for name in _JSON:
-            value = given.get(name)
-            if isinstance(value, str) and value.lstrip().startswith("{"):
-                given[name] = _object(name, value)
-        return self.make.from_mapping(given)
-
-    def planned(self, call: Call, warned: list[str]) -> dict[str, Any]:
-        """The lines of a plan."""
-        lines = self.explain(call.connection(), self.request_of(call.options)).verbose().splitlines()
-        return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
+def _parts(function: str) -> dict[str, Any]:
+    """The parameters of a macro, with their defaults, and the call that answers."""
+    parameters = [
+        {"name": ident(option), "key": string_literal(option), "value": _default(DEFAULTS[option])}
+        for option in _OPTIONS
+    ]
+    seen = render("attach/seen")
+    answer = render("attach/answer", parameters=parameters, function=ident(function), seen=seen)
+    return {"parameters": parameters, "answer": answer}
 
 
-def _without(options: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in options if name not in _NOT_IN_SQL)
+def _request_of(options: str) -> Request:
+    """The options of a call; NULL is one that is left out.
+
+    Raises:
+        InputError: a label that is no text, or text that looks like JSON and is not.
+    """
+    given = {name: value for name, value in json.loads(options).items() if value is not None}
+    for name in _JSON:
+        value = given.get(name)
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            given[name] = _object(name, value)
+    return Request.from_mapping(given)
 
 
-_ASKED = {
-    "": _Asked(Request, DEFAULTS, _without(OPTIONS), ONE_TABLE, Status, plan),
-    "_database": _Asked(
-        DatabaseRequest,
-        DATABASE_DEFAULTS,
-        _without(DATABASE_OPTIONS),
-        DATABASE,
-        DatabaseStatus,
-        plan_database,
-    ),
-}
-"""By the ends of the macros' names."""
+def _planned(call: Call, warned: list[str]) -> dict[str, Any]:
+    """The lines of a plan."""
+    lines = plan(call.connection(), _request_of(call.options)).verbose().splitlines()
+    return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
+
+
+_OPTIONS = tuple(name for name in OPTIONS if name not in _NOT_IN_SQL)
 
 
 def _default(value: Any) -> Fragment:
@@ -192,9 +153,7 @@ _FIGURES = ("epsilon", "delta")
 _RESERVED = ("into",)
 """A word of SQL, which stands in quotes as the name of an argument."""
 
-_NAMES = "|".join(
-    name for name in dict.fromkeys((*_without(OPTIONS), *_without(DATABASE_OPTIONS))) if name not in _FIGURES
-)
+_NAMES = "|".join(name for name in _OPTIONS if name not in _FIGURES)
 _ARGUMENT = re.compile(
     rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{_NAMES})=(?!=)"
     r"(?:(?P<word>True\b|False\b|None\b)|(?P<value>(?=[\w'\"<+\[{-])))?"

@@ -23,16 +23,11 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
-from dpsyn_sql.front.database import release_database
-from dpsyn_sql.front.database_job import DatabaseJob
-from dpsyn_sql.front.database_prepare import prepared_database
-from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.sqltext.fragments import ident, string_literal
@@ -42,23 +37,18 @@ _ONE_AT_A_TIME = threading.Lock()
 """dbt builds models in several threads; two releases would change the macros of one database at once."""
 
 _OURS = {
-    "source": "the source is the model that the body names",
-    "tables": "the tables are those that the body names",
+    "source": "the source is what the body names",
     "into": "the output is the model",
     "replace": "a model always replaces its table",
     "new_debit": "a model is built again and again; a new label under 'version' pays for another release",
 }
-_STATED = {
-    Request: {
-        "epsilon": ", such as 1.0",
-        "privacy_unit": ", 'row' or the column that identifies a person",
-    },
-    DatabaseRequest: {"epsilon": ", such as 1.0", "name": ", such as 'shop': all tables have one release"},
-}
+_STATED = {"epsilon": ", such as 1.0"}
+_STATED_OF_ONE = {**_STATED, "unit": ", 'row' or the column that identifies a person"}
+_STATED_OF_SEVERAL = {**_STATED, "name": ", such as 'shop': all tables have one release"}
 """The options that are always stated, with examples."""
 
-_made: dict[str, list[tuple[DatabaseRequest, str]]] = {}
-"""The database releases of the present build, by its id, and what is told of their further tables."""
+_made: dict[str, list[tuple[Request, str]]] = {}
+"""The releases of several tables of this build, by its id, and what is told of their further tables."""
 
 _WHERE = "meta.dpsyn"
 _GOES_ON = "What was charged stays, and the next build goes on from there at no further cost."
@@ -101,37 +91,21 @@ def _connection(session: Any) -> Any:
 
 
 def _built(con: Any, call: Mapping[str, Any], returned: object) -> dict[str, Any]:
+    """One table of a release: the first of several that is built makes it, the others find it made."""
     request = request_of(call, returned)
-    if isinstance(request, DatabaseRequest):
-        return _built_table(con, call, request)
     with prepared(con, request) as job:
         _check_ledger(job, Path(call["project"]), call["target_path"])
         if call["empty"]:
-            return {"columns": _columns(job.shape)}
+            return {"columns": _columns(_shape_of(job, call))}
+        _shape_of(job, call)
         place = describe_ledger(job.place)
-    made = release(con, request)
-    told = _in_words(made, request.name, f"{made.rows:,} synthetic rows", place)
-    return {"told": told, "notes": list(made.notes)}
-
-
-def _built_table(con: Any, call: Mapping[str, Any], request: DatabaseRequest) -> dict[str, Any]:
-    """One table of a database: the first that is built makes the release, the others find it made."""
-    with prepared_database(con, request) as job:
-        _check_ledger(job, Path(call["project"]), call["target_path"])
-        found = {fold(leg.name): leg.shape for leg in job.legs}
-        shape = found.get(fold(call["into"][-1]))
-        if shape is None:
-            raise InputError(
-                f"The model is called {said(call['into'][-1])}, and the body names the private tables "
-                f"{listed([leg.name for leg in job.legs])}: give the model the alias of one of them."
-            )
-        if call["empty"]:
-            return {"columns": _columns(shape)}
-        place = describe_ledger(job.place)
-    for known, told in _made.get(call["invocation"], []):
-        if known == request:
+    for built, told in _made.get(call["invocation"], []):
+        if built == request:
             return {"told": told, "notes": []}
-    made = release_database(con, request)
+    made = release(con, request)
+    if not request.several:
+        words = _in_words(made, request.name, f"{made.rows:,} synthetic rows", place)
+        return {"told": words, "notes": list(made.notes)}
     if call["invocation"] not in _made:
         _made.clear()
     told = f"a table of release {request.name!r} ({made.id}), which this build has made"
@@ -141,8 +115,26 @@ def _built_table(con: Any, call: Mapping[str, Any], request: DatabaseRequest) ->
     return {"told": words, "notes": list(made.notes)}
 
 
-def request_of(call: Mapping[str, Any], returned: object = None) -> Request | DatabaseRequest:
-    """The request of a model: of a database if its body names several sources.
+def _shape_of(job: Job, call: Mapping[str, Any]) -> Shape:
+    """What is written of the table of a model.
+
+    Raises:
+        InputError: no table of the release is called as the model is.
+    """
+    if not job.request.several:
+        return job.only.shape
+    shapes = {fold(table.name): table.shape for table in job.tables}
+    shape = shapes.get(fold(call["into"][-1]))
+    if shape is None:
+        raise InputError(
+            f"The model is called {said(call['into'][-1])}, and the body names the private tables "
+            f"{listed([table.name for table in job.tables])}: give the model the alias of one of them."
+        )
+    return shape
+
+
+def request_of(call: Mapping[str, Any], returned: object = None) -> Request:
+    """The request of a model: of several tables if its body names several sources.
 
     Raises:
         InputError: options that are missing, unknown, or not a model's to decide, all at once.
@@ -152,23 +144,23 @@ def request_of(call: Mapping[str, Any], returned: object = None) -> Request | Da
         raise InputError(f"The Python model returns options and has some under {_WHERE}: keep one of them.")
     if not isinstance(given, Mapping):
         raise InputError(f"The options of a release are a mapping, not {said(given)}: see {_WHERE}.")
-    made = Request if len(call["sources"]) == 1 else DatabaseRequest
+    several = len(call["sources"]) > 1
     problems = [f"{key} is not an option here: {_OURS[key]}" for key in _OURS if key in given]
-    for key, example in _STATED[made].items():
+    for key, example in (_STATED_OF_SEVERAL if several else _STATED_OF_ONE).items():
         if given.get(key) is None:
             problems.append(f"{key} is missing: state it for every release{example}")
     folder, unknown, request = Path(call["project"]), "", None
     try:
-        request = made.from_mapping(
+        request = Request.from_mapping(
             {key: value for key, value in given.items() if key not in _OURS}, folder=folder
         )
     except InputError as error:
         unknown = str(error)
     if problems or unknown or request is None:
         told = "; ".join(problems) + "." if problems else ""
-        many = _names_several(call) if made is DatabaseRequest else ""
+        many = _names_several(call) if several else ""
         raise InputError(f"{_WHERE}: {told} {unknown} {many}".replace("  ", " ").strip())
-    if isinstance(request, DatabaseRequest):
+    if several:
         return _with_tables(request, call)
     (source,) = call["sources"]
     return replace(
@@ -185,7 +177,7 @@ def _names_several(call: Mapping[str, Any]) -> str:
     return f"The body names {names}: several sources are tables of a database that keys tie."
 
 
-def _with_tables(request: DatabaseRequest, call: Mapping[str, Any]) -> DatabaseRequest:
+def _with_tables(request: Request, call: Mapping[str, Any]) -> Request:
     """With the sources as tables; public are those that the options or the domain file call so.
 
     Raises:
@@ -201,14 +193,14 @@ def _with_tables(request: DatabaseRequest, call: Mapping[str, Any]) -> DatabaseR
     apart = {fold(name) for name in public}
     return replace(
         request,
-        tables=tuple(name for key, name in names.items() if key not in apart),
+        source=tuple(name for key, name in names.items() if key not in apart),
         public_tables=tuple(name for key, name in names.items() if key in apart),
         into=display_name(*call["into"][:-1]),
         replace=True,
     )
 
 
-def _check_ledger(job: Job | DatabaseJob, project: Path, target_path: str) -> None:
+def _check_ledger(job: Job, project: Path, target_path: str) -> None:
     """Refuse a ledger that ends with the build or that ``dbt clean`` deletes: the next build would pay again.
 
     Raises:
@@ -256,7 +248,7 @@ def _public_type(sql_type: str) -> str:
     return "VARCHAR" if known is not None and known.family == "enum" else sql_type
 
 
-def _in_words(made: Release | DatabaseRelease, name: str | None, rows: str, place: str) -> str:
+def _in_words(made: Release, name: str | None, rows: str, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
     claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
     return f"release {name!r} ({made.id}): {rows}, {claim}; {cost}"

@@ -1,56 +1,72 @@
-"""A release as it is decided from public facts; no row is read to make one."""
+"""A release as it is decided from public facts; no row is read to make one.
+
+Each table of the tree has a plan of its own, with a share of the budget by its number of attributes. All have
+one debit. One table is a tree of one.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Target
+from dpsyn_sql.engines.spark.outputs import SparkOutput
+from dpsyn_sql.engines.target import Target
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.tree import TreeOfTables
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import DEFAULT, method_of
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
-from dpsyn_sql.planning.families import divided, families_of
+from dpsyn_sql.planning.families import Families, divided, families_of
 from dpsyn_sql.planning.growth import planned_growth
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
 from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
 from dpsyn_sql.planning.running import Total
+from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.planner import check_size
-from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
 from dpsyn_sql.private.measure.planned_events import planned_events
-from dpsyn_sql.source.relation import PrivacyUnit, Source
+from dpsyn_sql.rows.write.public_rows import PublicRows
+from dpsyn_sql.source.relation import Source
 from dpsyn_sql.source.slices import Window
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
-    """What is protected, and how it is asked.
+class TableDesign:
+    """One table of a release: what is protected, and how it is asked.
 
-    ``shape`` may have columns still to be discovered. ``total``: the running total that is made; ``request``
-    is then of the node that its period measures (``at_node``). ``panel``: the period of a panel.
+    ``shape`` may have columns still to be discovered. ``families``: of a table of several, as planned, of the
+    largest domains. ``total``: the running total that is made; ``request`` is then of the node that its
+    period measures (``at_node``). ``panel``: the period of a panel.
     """
 
     request: Request
     session: SourceSession
+    table: Table
     source: Source
     shape: Shape
     method: Recipe
     terms: Terms
-    total: Total | None
-    panel: Panel | None
+    families: Families | None = None
+    total: Total | None = None
+    panel: Panel | None = None
+
+    @property
+    def name(self) -> str:
+        """That of the table."""
+        return self.table.name
 
     @property
     def budget(self) -> Budget:
@@ -73,20 +89,19 @@ class Design:
             BudgetError: a share is too small to pay for its question.
             PlanTooLarge: more cells than fit.
         """
-        known = self.total is not None or self.follows
-        steps, rest = ((), budget) if known else self._discovery(budget)
+        declared = self.total is not None or self.follows
+        steps, rest = ((), budget) if declared else self._discovery(budget)
         domain, terms = self.of_families(self.shape.planned(), self.terms)
         plan = self.method.plan(self.source, domain, self.divided(rest)[1], terms)
         whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
         plan = replace(plan, budget=whole, discovery=steps)
         if terms.families is not None and not self.follows:
-            own = plan.details
-            details = replace(own, lines=(*own.lines, *terms.families.lines))
+            details = replace(plan.details, lines=(*plan.details.lines, *terms.families.lines))
             plan = replace(plan, details=details, siblings=self._siblings(rest))
         if self.total is not None:
-            own = plan.details
-            identity, lines = {**own.identity, **self.total.identity}, (*own.lines, *self.total.lines)
-            plan = replace(plan, details=replace(own, identity=identity, lines=lines))
+            identity = {**plan.details.identity, **self.total.identity}
+            lines = (*plan.details.lines, *self.total.lines)
+            plan = replace(plan, details=replace(plan.details, identity=identity, lines=lines))
         if self.panel is not None:
             plan = _of_period(plan, self.panel, terms, rest, sorted(self.shape.per_unit))
         planned_events(plan)
@@ -96,8 +111,10 @@ class Design:
         return plan, rest
 
     def of_families(self, domain: Domain, terms: Terms) -> tuple[Domain, Terms]:
-        """The domain with what the rows of a unit decide together, if they stay together, or with what is
-        known of the period before; and the terms."""
+        """The domain with what the rows of a unit decide together, if they stay together, with attributes of
+        the rows above and below, or with what is known of the period before; and the terms."""
+        if self.families is not None:
+            return self.families.domain, replace(terms, families=self.families)
         if self.follows:
             period = families_of_period(domain, self.shape.per_unit)
             return period.domain, replace(terms, families=period)
@@ -116,20 +133,22 @@ class Design:
 
     @property
     def may_stop(self) -> bool:
-        """Whether it stops where little can be kept. Who names a method has chosen what to ask for; slices
-        belong to a series."""
-        return method_of(self.request.method).name == DEFAULT and self.request.slice is None
+        """Whether it stops where little can be kept. Who names a method has chosen what to ask for; windows
+        belong to a series, and several tables have one debit."""
+        by_default = method_of(self.request.method).name == DEFAULT
+        return by_default and self.request.window is None and self.families is None
 
     @property
     def asks_siblings(self) -> bool:
-        """Whether it asks if rows of a unit are alike."""
-        return self.source.unit.together and self.method.takes_classes
+        """Whether it asks if rows of a unit, or of a row above, are alike. A root has no such rows."""
+        alone = self.families is not None and self.table.parent is None
+        return self.source.unit.together and self.method.takes_classes and not alone
 
     @property
     def counted(self) -> str:
-        """What a threshold counts, in words."""
+        """What a threshold counts, in words. The column of the unit of several tables is one that we make."""
         unit = self.source.unit.column
-        return "rows" if unit is None else f"values of {unit}"
+        return "units" if self.families is not None else "rows" if unit is None else f"values of {unit}"
 
     def chooser_of(self, plan: Plan) -> Chooser:
         """What decides whether columns are asked about once; ``plan`` is of this design."""
@@ -165,19 +184,45 @@ def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget, shared: l
     return replace(plan, details=details, domain=domain, steps=steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Job(Design):
-    """A design with its plan, its place in the ledger, and its output.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan(TableDesign):
+    """A table with its part of the whole plan. ``rest`` is what its discovery leaves to the method."""
 
-    ``rest`` is what discovery leaves to the method. ``place``: an open ledger, the file of one, or None for
-    one in memory. ``target_name`` and ``key`` are what the ledger calls the output and the release;
-    ``preview`` is what it will do. ``obstacle`` is what prevents the output (only in an explained plan; a
-    release stops there). ``serious``: what is odd about the declarations.
-    """
-
-    con: Connection
     plan: Plan
     rest: Budget
+
+    @classmethod
+    def of(cls, design: TableDesign, budget: Budget) -> TablePlan:
+        """The plan of a table that may spend this."""
+        plan, rest = design.planned(budget)
+        values = {item.name: getattr(design, item.name) for item in fields(TableDesign)}
+        return cls(**values, plan=plan, rest=rest)
+
+    @property
+    def chooser(self) -> Chooser:
+        """What decides whether columns are asked about once."""
+        return self.chooser_of(self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A release with its plan, its place in the ledger, and its output.
+
+    ``tied``: the tables, with what references to public tables can name. ``tables``: parents before their
+    children, the root first. ``public``: the rows of the public tables that are copied into the output.
+    ``budget``: of the debit. ``place``: an open ledger, the file of one, or None for one in memory.
+    ``target_name`` and ``key`` are what the ledger calls the output and the release; ``preview`` is what it
+    will do. ``obstacle`` is what prevents the output (only in an explained plan; a release stops there).
+    ``serious``: what is odd about the declarations.
+    """
+
+    request: Request
+    session: SourceSession
+    tied: TreeOfTables
+    tables: tuple[TablePlan, ...]
+    public: tuple[PublicRows, ...]
+    con: Connection
+    budget: Budget
     place: SqliteLedger | Path | None
     target: Target
     target_name: str
@@ -186,52 +231,59 @@ class Job(Design):
     obstacle: str
     serious: tuple[str, ...]
 
-    @classmethod
-    def of(cls, design: Design, **decided: Any) -> Job:
-        """The job of a design."""
-        return cls(**{one.name: getattr(design, one.name) for one in fields(Design)}, **decided)
+    @property
+    def tree(self) -> Tree:
+        """The tables."""
+        return self.tied.tree
 
     @property
-    def chooser(self) -> Chooser:
-        """What decides whether columns are asked about once."""
-        return self.chooser_of(self.plan)
+    def only(self) -> TablePlan:
+        """The only table.
+
+        Raises:
+            InternalError: there are several.
+        """
+        if len(self.tables) > 1:
+            raise InternalError("one table of several was taken for all")
+        return self.tables[0]
 
     @property
     def stored_name(self) -> str:
-        """What the release is called where it is stored."""
+        """What the release is called where it is stored; of several tables before the name of the table."""
         return stored_name(self.request, self.target)
+
+    @property
+    def stored_in(self) -> Connection | SparkOutput:
+        """Where the models are: beside a file or folder, otherwise with the tables."""
+        return self.target.stored_in(self.con)
 
     @property
     def deadline(self) -> Deadline:
         """The deadline of everything after the last question."""
-        return self.terms.deadline
+        return self.tables[0].terms.deadline
 
 
 def stored_name(request: Request, target: Target) -> str:
-    """The name that a release is stored under: a slice has that of its output, since all slices share one."""
-    return (request.name if request.slice is None else None) or target.label
+    """The name that a release is stored under: that of a window is its output's, since all windows share
+    one name."""
+    return (request.name if request.window is None else None) or target.label
 
 
-def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit, shape: Shape) -> Source:
-    """The rows that are read, and the unit that is protected."""
-    source = Source(session.relation, unit)
-    if request.slice is not None:
-        source = sliced_source(source.relation, unit, request.slice, shape, session.engine.dialect)
-    if source.sliced is not None and (request.asks_total or request.asks_panel):
-        source = replace(source, sliced=replace(source.sliced, together=True))
-    if source.relation.strict:
-        source = replace(source, relation=typed_relation(source.relation, shape, session.engine.dialect))
-    return source
+def divided_among(budget: Budget, tree: Tree, domains: Mapping[str, Domain]) -> dict[str, Budget]:
+    """The shares of the tables, by their attributes: own ones, and numbers of rows below."""
+    sizes = [len(domains[table.name].attributes) + len(tree.children(table.name)) for table in tree]
+    shares = budget.split(sizes)
+    return {table.name: share for table, share in zip(tree, shares, strict=True)}
 
 
 def at_node(request: Request, total: Total | None) -> Request:
     """A request for the node that the period of a running total measures; any other stays the same."""
-    if total is None or not isinstance(request.slice, Window):
+    if total is None or not isinstance(request.window, Window):
         return request
     return replace(
         request,
-        slice=total.node(request.slice),
-        max_rows_per_unit=total.level.rows,
+        window=total.node(request.window),
+        most=total.level.rows,
         version=total.labels[total.period - 1],
     )
 

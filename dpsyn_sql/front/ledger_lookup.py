@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
-from dpsyn_sql.engines.callers_instance import instance_of
+from dpsyn_sql.engines.connections import instance_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Output
-from dpsyn_sql.errors import LedgerError, TargetError
-from dpsyn_sql.front.database_request import DatabaseRequest
-from dpsyn_sql.front.job import Design
+from dpsyn_sql.engines.target import Output
+from dpsyn_sql.errors import LedgerError, SourceError, TargetError
+from dpsyn_sql.front.job import TablePlan
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.tree import TreeOfTables
 from dpsyn_sql.ledger.accounts import new_account_state, new_name
 from dpsyn_sql.ledger.creation import files_of
 from dpsyn_sql.ledger.locations import (
@@ -29,7 +28,9 @@ from dpsyn_sql.ledger.locations import (
 from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.ledger.store import IN_MEMORY
-from dpsyn_sql.planning.plan import Plan, ReleaseKey, Tie
+from dpsyn_sql.ledger.ties import row_of, two_owners
+from dpsyn_sql.planning.plan import ReleaseKey, Tie
+from dpsyn_sql.planning.tree import Reference, Table
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -38,34 +39,22 @@ from dpsyn_sql.source.slices import Sliced
 
 
 class LedgerLookup:
-    """Asks the ledger about a release before the debit. It never makes a missing ledger.
-
-    ``configuration``: of the release, given the names of the ledger's home. ``ties``: likewise, by what rows
-    belong to the unit.
-    """
+    """Asks the ledger about a release before the debit. It never makes a missing ledger."""
 
     def __init__(
         self,
         con: Connection,
         place: SqliteLedger | Path | None,
-        request: Request | DatabaseRequest,
+        request: Request,
         session: SourceSession,
+        tied: TreeOfTables,
+        tables: Sequence[TablePlan],
         budget: Budget,
-        configuration: Callable[[LedgerNames], dict[str, Any]],
-        ties: Callable[[LedgerNames], dict[str, Tie]],
     ) -> None:
         self._con, self._place, self._request, self._budget = con, place, request, budget
-        self._session, self._configuration, self._ties = session, configuration, ties
+        self._session, self._tied, self._tables = session, tied, tables
         with _opened(con, place) as ledger:
             self._home = _home(ledger, place)
-
-    @classmethod
-    def of(
-        cls, con: Connection, place: SqliteLedger | Path | None, design: Design, plan: Plan
-    ) -> LedgerLookup:
-        """Of a release of one table."""
-        asked = _Asked(design, plan)
-        return cls(con, place, design.request, design.session, plan.budget, asked.configuration, asked.ties)
 
     def name(self, output: Output) -> str:
         """The name of an output in the ledger."""
@@ -74,14 +63,15 @@ class LedgerLookup:
     def key(self, output: Output) -> ReleaseKey:
         """The idempotency key of a release to this output."""
         request = self._request
+        several = len(self._tables) > 1 or request.several
         return ReleaseKey(
             account=request.account,
             name=request.name or self.name(output),
             version=request.version,
-            configuration=self._configuration(self._home),
+            configuration={**self._common(), **(self._of_tree() if several else self._of_table())},
             sources=self._session.private_sources(self._home),
             named=request.name is not None,
-            ties=self._ties(self._home),
+            ties=self._ties_of_tree() if several else self._ties_of_table(),
         )
 
     def look(self, output: Output) -> ReleasePreview:
@@ -92,61 +82,108 @@ class LedgerLookup:
                 return ReleasePreview(new_account_state(new_name(key), self._budget.kind))
             return ledger.look(key, self._budget, (self.name(output),), new_debit=fresh)
 
+    # The public settings that decide the answers. Nothing here is computed from rows.
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The settings of a release of one table."""
+    def _common(self) -> dict[str, Any]:
+        """What every release has, with the source as the ledger names it."""
+        request, table = self._request, self._tables[0]
+        return {
+            "source": self._session.resolved_name(self._home),
+            "kind": self._session.kind,
+            "method": table.plan.method,
+            "epsilon": str(exact_number("epsilon", request.epsilon)),
+            "delta": str(exact_number("delta", request.delta)),
+        }
 
-    design: Design
-    plan: Plan
-
-    def configuration(self, home: LedgerNames) -> dict[str, Any]:
-        """The public settings that decide the answers, with the source as the ledger names it.
-        Nothing here is computed from rows."""
-        request, plan, session = self.design.request, self.plan, self.design.session
-        unit, shape = plan.source.unit, self.design.shape
+    def _of_table(self) -> dict[str, Any]:
+        """The settings of one table."""
+        request, (table,) = self._request, self._tables
+        plan, shape, unit = table.plan, table.shape, table.plan.source.unit
         left_out = {fold(name) for name in request.exclude} - {fold(unit.column or "")}
         configuration: dict[str, Any] = {
-            "source": session.resolved_name(home),
-            "kind": session.kind,
             "statements": list(plan.source.relation.statements),
             "unit": None if plan.source.unit_name == "row" else plan.source.unit_name,
             "rows_per_unit": unit.max_rows,
             "domain": [measured_facts(item) for item in shape.measured],
             "exclude": sorted(left_out),
-            "method": plan.method,
-            "epsilon": str(exact_number("epsilon", request.epsilon)),
-            "delta": str(exact_number("delta", request.delta)),
         }
         if unit.together:
-            shared = sorted(shape.per_unit)
-            configuration["together"] = {"order": unit.order, "per_unit": shared}
+            configuration["together"] = {"order": unit.order, "per_unit": sorted(shape.per_unit)}
         if any(step.ask == "contributions" for step in plan.discovery):
             configuration["rows_of_units"] = "measured"
         if plan.source.sliced is not None:
-            configuration["slice"] = self._slice(plan.source.sliced, home)
+            configuration["slice"] = self._slice(plan.source.sliced)
         if request.on_error != "null" and plan.source.relation.kind == "csv":
             configuration["on_error"] = request.on_error
         if plan.details.settings:
             configuration["settings"] = dict(plan.details.settings)
         return {**configuration, **plan.details.identity}
 
-    def ties(self, home: LedgerNames) -> dict[str, Tie]:
-        """By what the rows of each source belong to the unit; none of single rows."""
-        column = self.plan.source.unit.column
-        if column is None:
-            return {}
-        return {name: ("", own) for name, own in self.design.session.owners((column,), home).items()}
-
-    def _slice(self, sliced: Sliced, home: LedgerNames) -> dict[str, Any]:
+    def _slice(self, sliced: Sliced) -> dict[str, Any]:
         """A slice with all that decides its rows: the definition of a view and, if a bound is enforced, the
         conventions of the session such as its time zone."""
-        session = self.design.session
-        definition, conventions = session.definition(home), session.conventions
-        told = {**sliced.identity, **({} if definition is None else {"definition": definition})}
+        session = self._session
+        definition, conventions = session.definition(self._home), session.conventions
+        facts = {**sliced.identity, **({} if definition is None else {"definition": definition})}
         if conventions and sliced.slice.most is not None:
-            told["conventions"] = dict(conventions)
-        return told
+            facts["conventions"] = dict(conventions)
+        return facts
+
+    def _of_tree(self) -> dict[str, Any]:
+        """The settings of tables that keys tie."""
+        tree, session, home = self._tied.tree, self._session, self._home
+        names = session.resolved_names(home)
+        return {
+            "definition": session.definition(home),
+            "unit": ", ".join(tree.root.key),
+            "rows_per_unit": max(tree.rows_per_unit(table.name) for table in tree),
+            "tables": {
+                table.name: {
+                    "source": names[table.name],
+                    "statements": list(table.relation.statements),
+                    "key": list(table.key),
+                    "parent": table.parent,
+                    "foreign_key": list(table.foreign_key),
+                    "most": table.most,
+                    "order": table.order,
+                    "references": [self._reference(table, reference) for reference in table.references],
+                    "domain": [measured_facts(item) for item in self._tied.shapes[table.name].measured],
+                }
+                for table in tree
+            },
+            "exclude": sorted(self._request.exclude),
+        }
+
+    def _reference(self, table: Table, reference: Reference) -> list[Any]:
+        """A reference; to a public table with a digest of the rows that it can name: codes depend on them."""
+        rows = self._tied.lookups.get(table.name, {}).get(reference.columns[0])
+        facts = [list(reference.columns), reference.table, reference.kind, list(reference.by)]
+        return facts if rows is None else [*facts, rows.digest]
+
+    def _ties_of_table(self) -> dict[str, Tie]:
+        """By what the rows of each source belong to the unit; none of single rows."""
+        column = self._tables[0].plan.source.unit.column
+        if column is None:
+            return {}
+        return {name: ("", columns) for name, columns in self._session.owners((column,), self._home).items()}
+
+    def _ties_of_tree(self) -> dict[str, Tie]:
+        """By what the rows of each base table belong to the unit, views followed.
+
+        Raises:
+            SourceError: those of one in two ways.
+        """
+        tree, session, ties = self._tied.tree, self._session, dict[str, Tie]()
+        for table in tree:
+            opened, columns, above = session.private[table.name], table.foreign_key or table.key, ""
+            if table.parent is not None and table.parent != tree.root.name:
+                keys = session.private[table.parent].owners(tree[table.parent].key, self._home)
+                above = row_of(keys)
+            for source, owners in opened.owners(columns, self._home).items():
+                tie = above, owners
+                if ties.setdefault(source, tie) != tie:
+                    raise SourceError(two_owners(source, ties[source], tie))
+        return ties
 
 
 def _home(ledger: SqliteLedger | None, place: SqliteLedger | Path | None) -> LedgerNames:
@@ -172,7 +209,7 @@ def describe_ledger(place: SqliteLedger | Path | None) -> str:
     return str(place) if isinstance(place, Path) else "the open ledger that you passed"
 
 
-def ledger_place(request: Request | DatabaseRequest, session: SourceSession) -> SqliteLedger | Path | None:
+def ledger_place(request: Request, session: SourceSession) -> SqliteLedger | Path | None:
     """The ledger of a release: an open one, the path of a file, or None for one in memory. Makes nothing."""
     if request.ledger is not None and not isinstance(request.ledger, str | os.PathLike):
         ledger: SqliteLedger = request.ledger

@@ -8,7 +8,7 @@ from typing import Any
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.discovery.cells import STANDS_OUT
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.front.job import Design
+from dpsyn_sql.front.job import TableDesign
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
@@ -21,7 +21,7 @@ from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.verdict import Terms, judged
-from dpsyn_sql.rows.write.drawn import DrawnRows
+from dpsyn_sql.rows.write.staging import DrawnRows
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")
 """The questions that show values of text."""
@@ -47,7 +47,7 @@ def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[D
     return found
 
 
-def _stated_of_text(design: Design, fitted: FittedRelease) -> frozenset[str]:
+def _stated_of_text(design: TableDesign, fitted: FittedRelease) -> frozenset[str]:
     """The columns of a text file whose types are not learnt."""
     if not design.source.relation.read_as_text:
         return frozenset()
@@ -55,7 +55,7 @@ def _stated_of_text(design: Design, fitted: FittedRelease) -> frozenset[str]:
 
 
 def lost_of(
-    design: Design, fitted: FittedRelease, found: tuple[Departure, ...], replaced: float = 0.0
+    design: TableDesign, fitted: FittedRelease, found: tuple[Departure, ...], replaced: float = 0.0
 ) -> tuple[dict[str, Any], Doubts]:
     """The losses and verdicts for the certificate, and the doubts that follow from them; ``found``: where the
     rows depart from the answers; ``replaced``: the part of the rows that conditions gave other codes."""

@@ -21,7 +21,7 @@ from dpsyn_sql.source.frames import is_frame
 from dpsyn_sql.source.names import near_matches
 
 _LABELS = ("name", "version", "account")
-_NAMES = ("order", "privacy_unit", "target", "unit")
+_NAMES = ("order", "target", "unit")
 SCRATCH = ("encrypted", "plain")
 _SEEDS = 2**64
 _WIDTH = 100
@@ -112,7 +112,7 @@ class Options:
         _refuse_unknown(mapping, options_of(cls))
         given = {name: cls.plain(name, value) for name, value in mapping.items()}
         if folder is not None:
-            given |= {name: cls._below(folder, name, given[name]) for name in cls.paths if name in given}
+            given |= {name: cls._below(folder, name, given) for name in cls.paths if name in given}
         return cls(**given)
 
     @classmethod
@@ -135,14 +135,16 @@ class Options:
         return plain(name, value)
 
     @classmethod
-    def is_path(cls, name: str, text: str) -> bool:
-        """Whether the value of a field that can hold a path is one."""
+    def is_path(cls, name: str, text: str, given: Mapping[str, Any]) -> bool:
+        """Whether the value of a field that can hold a path is one, beside the other values."""
         return True
 
     @classmethod
-    def _below(cls, folder: str | os.PathLike[str], name: str, value: Any) -> Any:
+    def _below(cls, folder: str | os.PathLike[str], name: str, given: Mapping[str, Any]) -> Any:
         """A relative path, from ``folder``; anything else as it is."""
-        return Path(folder, value) if isinstance(value, str) and value and cls.is_path(name, value) else value
+        value = given[name]
+        path = isinstance(value, str) and value and cls.is_path(name, value, given)
+        return Path(folder, value) if path else value
 
     def __repr__(self) -> str:
         """What is not default; of values that are no text and no number their type alone."""

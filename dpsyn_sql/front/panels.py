@@ -1,4 +1,4 @@
-"""panel(): the same synthetic persons, period after period of a calendar, under one budget.
+"""A panel: the same synthetic persons, period after period of a calendar, under one budget.
 
     first period    a release of its window
     later periods   persons of the period before (from the output) -> who stays, who joins
@@ -10,7 +10,7 @@ What a period asks, and what it may spend, is in ``planning/panel.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,21 +23,17 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.domain.sliced import at_window
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
-from dpsyn_sql.front.arguments import takes_request
 from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
+from dpsyn_sql.front.measure import FittedTable, measured
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.publish import facts_of, kept_of, temporary
-from dpsyn_sql.front.release import begun, charged, measured_and_fitted, released
-from dpsyn_sql.front.request import Request
+from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, told_of, with_values
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
@@ -50,28 +46,29 @@ from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.private.encode.relations import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.doubts import Doubts, notes_on, remarks
+from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
-from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.families import stage, stage_table
+from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
     Persons,
-    append_period,
-    digest,
     number_rows,
     staged_numbers,
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
+from dpsyn_sql.rows.write.staging import (
+    DrawnRows,
+    replaced_rows,
+    table_codes,
+)
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _STAYING, _NUMBERING = 2**40, 2**41
@@ -89,45 +86,31 @@ class _Following:
     given: Given
 
 
-@takes_request(Request)
-def panel(con: Connection, request: Request) -> Release:
-    """Write the next period of a synthetic panel: rows of the same synthetic persons as in the period before.
+@dataclass(slots=True)
+class PanelBefore:
+    """What a period of a panel goes on from: the complete ``shape``, and once it is measured its persons, who
+    ``follow`` those of the period before. The first period follows nobody."""
 
-    The first call writes a table with the rows of the first period. Each later call adds the rows of the next
-    one; rows of earlier periods are never rewritten, and persons keep their ids. The same call again costs
-    nothing.
+    shape: Shape
+    follow: _Following | None = None
+    notes: tuple[str, ...] = ()
 
-    Args:
-        con: a DuckDB connection, or the path of a DuckDB file.
-        request: with ``slice`` the window of the period in the calendar of all periods, and
-            ``privacy_unit`` the column of persons. ``epsilon`` and ``delta`` are for all periods together.
-            Or its fields as arguments:
+    @classmethod
+    def of(cls, job: Job, ledger: SqliteLedger) -> PanelBefore:
+        """Of the periods before, which stand in the output.
 
-    Raises:
-        InputError: as for ``release``; no calendar with an end is given, the period before was not released
-            with these settings, or the output is not what earlier periods wrote. Nothing was charged.
-        PrivacyBudgetExceeded: the ledger refuses the debit of the period; nothing was read.
-    """
-    with begun(con, _labelled(request)) as (job, ledger, progress):
-        if job.panel is None:
-            raise InternalError("a job of a panel has none")
+        Raises:
+            InputError: the period before was not released with these settings, or was changed.
+        """
         _check_before(job, ledger)
-        shape = _discovered(job, ledger)
-        with charged(job, ledger, progress) as entry:
-            notes, seed = notes_on(entry), seed_of(entry.release_id)
-            if not job.follows:
-                return _finished(job, entry, measured_and_fitted(job, entry), None, seed, progress, notes)
-            fitted, following = _measured(job, shape, entry, seed)
-            return _finished(job, entry, fitted, following, seed, progress, notes)
+        return cls(_discovered(job, ledger))
 
-
-def _labelled(request: Request) -> Request:
-    """Periods are called by their first moments, unless they have labels."""
-    window = request.slice
-    if request.asks_panel or not isinstance(window, Window):
-        return request if request.asks_panel else replace(request, panel=("",))
-    labels = window.edges[:-1]
-    return replace(request, panel=labels, version=request.version or labels[window.index])
+    def measured(self, job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
+        """All questions of the period, and the model of its answers."""
+        if not job.only.follows:
+            return measured(job, entry)
+        fitted, self.follow = _measured(job, self.shape, entry, seed_of(entry.release_id))
+        return {job.only.name: FittedTable(job.only, fitted, ())}
 
 
 # -- before the debit ----------------------------------------------------------------------------------
@@ -144,7 +127,7 @@ def _check_before(job: Job, ledger: SqliteLedger) -> None:
         return
     label = own.labels[own.period - 2]
     before = at_period(job, own.period - 1)
-    preview = ledger.look(before.key, before.plan.budget, (), new_debit=False)
+    preview = ledger.look(before.key, before.budget, (), new_debit=False)
     if preview.measured_on is None:
         why = preview.refusal or f"Period {label!r} was not released yet with these settings."
         raise InputError(
@@ -156,13 +139,13 @@ def _check_before(job: Job, ledger: SqliteLedger) -> None:
         for period in range(1, own.period):
             told = certificates.get(fold(_stored_name(job, own.at(period))))
             facts = {} if told is None else json.loads(told).get("panel", {})
-            rows = _output(job, own.at(period), job.shape)
+            rows = _output(job, own.at(period), job.only.shape)
             if not _is_there(session, rows, facts):
                 raise InputError(
                     f"The rows of period {own.labels[period - 1]!r} in {job.target.name} are not those that "
-                    "were written: the table was changed or removed. Restore it; or drop it and call panel() "
-                    "for each period again, in order (of a schedule: dpsyn run --select NAME:PERIOD), which "
-                    "costs nothing. Nothing was read or charged."
+                    "were written: the table was changed or removed. Restore it; or drop it and call "
+                    "release() for each period again, in order (of a schedule: dpsyn run --select "
+                    "NAME:PERIOD), which costs nothing. Nothing was read or charged."
                 )
 
 
@@ -192,9 +175,9 @@ def _stored(job: Job) -> Iterator[StoredSession]:
 
 
 def _panel(job: Job) -> Panel:
-    if job.panel is None:
+    if job.only.panel is None:
         raise InternalError("a job of a panel has none")
-    return job.panel
+    return job.only.panel
 
 
 def _stored_name(job: Job, own: Panel) -> str:
@@ -202,9 +185,9 @@ def _stored_name(job: Job, own: Panel) -> str:
 
 
 def _output(job: Job, own: Panel, shape: Shape) -> PanelOutput:
-    if job.target.sql is None or job.source.sliced is None:
+    if job.target.sql is None or job.only.source.sliced is None:
         raise InternalError("a panel has no table or no calendar")
-    column = job.source.sliced.column
+    column = job.only.source.sliced.column
     return PanelOutput(job.target.sql, at_window(shape, column, own.window), column)
 
 
@@ -217,8 +200,8 @@ def _output_before(job: Job, shape: Shape) -> PanelOutput:
 
 def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[FittedRelease, _Following]:
     """All questions of a later period, and the model of its answers."""
-    domain, terms = job.of_families(shape.domain, job.terms)
-    families, own = terms.families, job.divided(entry.budget)[0]
+    domain, terms = job.only.of_families(shape.domain, job.only.terms)
+    families, own = terms.families, job.only.divided(entry.budget)[0]
     if families is None:
         raise InternalError("a later period has no period before")
     persons = _persons(job, shape)
@@ -231,14 +214,14 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
     stays = drawn(presence.stays, generator_of(seed, _STAYING))
     following = _given(families, persons, stays, _whole(presence))
     terms = replace(terms, given=following.given)
-    plan = job.method.plan(job.source, domain, job.divided(entry.budget)[1], terms)
+    plan = job.only.method.plan(job.only.source, domain, job.only.divided(entry.budget)[1], terms)
     with _joined(job, shape.domain, plan.queries, plan, everybody=False) as counter:
         door.open(counter, domain)
         with phase("build"):
-            model = job.method.run(plan, door, terms)
+            model = job.only.method.run(plan, door, terms)
     total = rows_measured(tables[0])
     shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
-    whole = job.planned(job.panel.budget if job.panel else entry.budget)[0]
+    whole = job.only.planned(job.only.panel.budget if job.only.panel else entry.budget)[0]
     fitted = FittedRelease(
         shape=shape,
         plan=replace(whole, domain=domain, steps=(step, *plan.steps)),
@@ -259,17 +242,18 @@ def _whole(presence: Presence) -> int:
 
 def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
     """The domain of the first period: its discovery again, from stored answers."""
-    if not job.follows or not job.shape.undiscovered:
-        return job.shape
+    if not job.only.follows or not job.only.shape.undiscovered:
+        return job.only.shape
     first = at_period(job, 1)
-    source, unit = first.source, first.source.unit
+    table = first.only
+    source, unit = table.source, table.source.unit
     csv = source.relation.read_as_text
     with (
         closing(SqlDiscoveryCounter(job.session.engine, source.relation.sql, csv=csv, unit=unit)) as unknown,
-        ledger.open_release(first.key, first.plan.budget) as entry,
+        ledger.open_release(first.key, first.budget) as entry,
     ):
         door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
-        return discovered(first.shape, first.plan.discovery, door, 1, first.chooser).shape
+        return discovered(table.shape, table.plan.discovery, door, 1, table.chooser).shape
 
 
 def _persons(job: Job, shape: Shape) -> Persons:
@@ -306,11 +290,13 @@ def _joined(
 ) -> Iterator[SqlCounter]:
     """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
     own, engine = _panel(job), job.session.engine
-    past = at_period(job, own.period - 1).source
-    bound = Bound.of(job.source.unit, None)
+    past = at_period(job, own.period - 1).only.source
+    bound = Bound.of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
-    sql, coded = joined_rows(job.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect)
+    sql, coded = joined_rows(
+        job.only.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect
+    )
     further = None if plan is None else plan.further
     counter = SqlCounter(engine, sql, coded, queries, unit=PrivacyUnit(UNIT), further=further)
     with closing(counter):
@@ -320,51 +306,25 @@ def _joined(
 # -- after the last question ---------------------------------------------------------------------------
 
 
-def _finished(
+def write_period(
     job: Job,
     entry: SqliteEntry,
-    fitted: FittedRelease,
-    following: _Following | None,
-    seed: int,
+    tables: Mapping[str, FittedTable],
+    before: PanelBefore,
     progress: ReleaseProgress,
     notes: tuple[str, ...],
 ) -> Release:
-    """Values of codes, what was lost, the rows of the period, and their output."""
-    entry.close_questions()
-    progress.measured()
-    job.session.release_source()  # from here on nothing can read the source
-    with phase("trust"):
-        fitted = fitted.with_values
-        fitted = replace(fitted, variances=job.method.variances(fitted.model, fitted.measurements))
-    engine, problem = job.target.open(), ""
-    written, facts, doubts = 0, dict[str, Any](), Doubts(())
+    """What was lost, the rows of the period, and their output, after those of earlier periods."""
+    (table,), seed = tables.values(), seed_of(entry.release_id)
+    table, problem = with_values(table), ""
+    engine = job.target.open()
     try:
-        output = _output(job, _panel(job), together(fitted.shape, families_in(fitted.model)))
-        fitted = replace(fitted, shape=output.shape)
-        staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
-        written = len(numbered)
-        with phase("trust"):
-            found = departed(job.method, fitted, drawn) if written else ()
-            replaced = 0
-            if following is None and output.shape.never:
-                replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
-            lost, doubts = lost_of(job, fitted, found, replaced / max(written, 1))
-        output.check_room(so_far)
-        table = temporary("persons")
-        number_rows(engine, table, staged_numbers(engine, staged), numbered)
-        past = None if following is None else _output_before(job, job.shape).constant
-        query = output.query(staged, table, written, seed, past, job.shape.per_unit)
-        facts = {**facts_of(job, entry, fitted, written, seed, "rows of persons given the period before")}
-        rows, told = digest(engine, Fragment(f"({query})"))
-        panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}
-        facts |= {"losses": lost, "panel": panel_facts}
-        if replaced:
-            facts["sampling"]["replaced"] = replaced
-        network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
-        kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
+        output = _output(job, _panel(job), table.fitted.shape)
+        table = replace(table, fitted=replace(table.fitted, shape=output.shape))
+        written, doubts = _written(job, entry, engine, table, output, before.follow, seed)
         with phase("write"), entry.publishing(job.target_name):
             progress.writing()
-            append_period(engine, job.target, output, query, kept, exists=job.target.only_same)
+            publish(engine, job.target, [written])
             progress.written(job.target.name)
     except PublishError as error:
         problem = str(error)
@@ -372,10 +332,44 @@ def _finished(
         engine.close()
     if problem:
         raise PublishError(f"{problem} The debit stands, and the answers are stored.")
-    entry.published(job.target_name, written)
-    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    notes = (*notes, *own, *doubts.warned())
-    return released(job, entry, fitted, written, facts, notes, progress)
+    entry.published(job.target_name, written.kept.facts["sampling"]["rows"] if written.kept else 0)
+    notes = (*notes, *told_of(job, {table.name: doubts}))
+    return released(job, entry, [table], [written], notes, progress)
+
+
+def _written(
+    job: Job,
+    entry: SqliteEntry,
+    engine: DuckDBEngine,
+    table: FittedTable,
+    output: PanelOutput,
+    following: _Following | None,
+    seed: int,
+) -> tuple[WrittenTable, Doubts]:
+    """The rows of the period, staged and judged, with what is stored of them."""
+    fitted = table.fitted
+    staged, numbers, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
+    rows, replaced = len(numbers), 0
+    with phase("trust"):
+        departures = departed(table.plan.method, fitted, drawn) if rows and drawn is not None else ()
+        if following is None and output.shape.never:
+            replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
+        lost, doubts = lost_of(table.plan, fitted, departures, replaced / max(rows, 1))
+    output.check_room(so_far)
+    persons = temporary("persons")
+    number_rows(engine, persons, staged_numbers(engine, staged), numbers)
+    past = None if following is None else _output_before(job, table.plan.shape).constant
+    query = output.query(staged, persons, rows, seed, past, table.plan.shape.per_unit)
+    facts = facts_of(job, entry, table, rows, seed, "rows of persons given the period before")
+    counted, of_rows = digest(engine, Fragment(f"({query})"))
+    panel = {**_panel(job).facts, "rows": counted, "digest": of_rows, "persons_so_far": so_far}
+    facts |= {"losses": lost, "panel": panel}
+    if replaced:
+        facts["sampling"]["replaced"] = replaced
+    network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
+    kept = replace(kept_of(job, entry, table, network, facts), name=_stored_name(job, _panel(job)))
+    period = Period(query, output.rows(output.constant))
+    return WrittenTable(table.name, output.shape, staged, seed, kept, period=period), doubts
 
 
 def _staged(
@@ -385,22 +379,17 @@ def _staged(
     fitted: FittedRelease,
     following: _Following | None,
     seed: int,
-) -> tuple[Fragment, IntArray, int, DrawnRows]:
+) -> tuple[Fragment, IntArray, int, DrawnRows | None]:
     """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
     rows for a comparison with the noisy answers."""
     table, order = temporary("staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
         with job.deadline.running(), phase("sample", wanted) as advance:
-            sampler = fitted.model.sampler(job.deadline)
-
-            def draw(number: int, other: int, first: int) -> int:
-                return append(engine, output.shape.domain, sampler.batches(number, other), table, first)
-
-            rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
-            advance(wanted)
-        names = output.shape.domain.names
-        drawn = staged_codes(engine, table, names, rows, seed, laid_out=True)
+            staged = stage(
+                engine, output.shape, fitted.model, wanted, table, seed, advance, deadline=job.deadline
+            )
+        rows, drawn = staged.total, staged.compared(engine, seed)
         return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
     above = TableRows(
@@ -414,8 +403,8 @@ def _staged(
         parents = np.flatnonzero(given.rows)  # of the rows as they are staged
         rows_kept, staying = np.flatnonzero(parents < known), temporary("staying")
         number_rows(engine, staying, rows_kept, persons.numbers[parents[rows_kept]])
-        past = _output_before(job, job.shape).constant
-        kept = output.kept(engine, table, staying, past, job.shape.per_unit)
+        past = _output_before(job, job.only.shape).constant
+        kept = output.kept(engine, table, staying, past, job.only.shape.per_unit)
     with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
         made = stage_table(
             engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above, kept=kept
@@ -424,5 +413,5 @@ def _staged(
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]
     numbers[new] = persons.so_far + order.permutation(int(new.sum()))
-    drawn = table_codes(made, seed, given.columns)
-    return table, numbers, persons.so_far + int(new.sum()), drawn
+    codes = table_codes(made, seed, given.columns)
+    return table, numbers, persons.so_far + int(new.sum()), codes

@@ -1,17 +1,13 @@
-"""plan(), init(), suggest(): what a release would do, a domain file to fill in, and advice on a domain file.
-
-No row is read.
-"""
+"""plan(): what a release would do. No row is read."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
-from dpsyn_sql.accounting.budget import Budget, Number
+from dpsyn_sql.accounting.account import KINDS, describe
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, exact_number
 from dpsyn_sql.accounting.events import (
     GaussianEvent,
     ImprovedEvent,
@@ -20,22 +16,14 @@ from dpsyn_sql.accounting.events import (
     ThresholdEvent,
     TreeEvent,
 )
-from dpsyn_sql.domain.advice import Advice, advise
-from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.template import template_text
-from dpsyn_sql.domain.unit import check_unit
-from dpsyn_sql.engines.database_session import is_database, open_schema
-from dpsyn_sql.engines.frames import open_any_source
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, InternalError, hides_own_frames
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.arguments import takes_request
-from dpsyn_sql.front.database_advice import advise_database, is_of_database
-from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.job import Job, TablePlan
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
-from dpsyn_sql.front.prepare import at_period, con_and_source, prepared
+from dpsyn_sql.front.prepare import at_period, prepared
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.planning.database_template import database_template
 from dpsyn_sql.planning.discovery import (
     Ask,
     DiscoveryStep,
@@ -43,32 +31,33 @@ from dpsyn_sql.planning.discovery import (
     learning_share,
     steps_of_text,
 )
-from dpsyn_sql.planning.explain import explain, explain_details
+from dpsyn_sql.planning.explain import errors_in_words, explain, explain_details, labelled
+from dpsyn_sql.planning.explain_tree import explain_tree
 from dpsyn_sql.planning.foresight import Spends, foresight_lines
-from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
+from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
-from dpsyn_sql.source.csv_form import csv_form
-from dpsyn_sql.source.frames import DataFrame
-from dpsyn_sql.source.relation import Column
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What a release would do; ``str()`` gives what matters most, ``verbose()`` all of it.
 
-    ``promise``: epsilon and delta, in words. ``engine``: lines about where counting happens, by their labels.
-    ``cost``: what a new debit would add to what its account has spent. ``foresight``: what can be told from
-    noise, by the number of rows. ``serious``: what is odd about the declarations, as ``suggest`` says it.
+    ``tables``: of the ``tree``, with their plans, the root first. ``counting``: of one table how its
+    questions are counted. ``promise``: epsilon and delta, in words. ``engine``: lines about where counting
+    happens, by their labels. ``cost``: what a new debit would add to what its account has spent.
+    ``foresight``: of one table what can be told from noise, by the number of rows. ``serious``: what is odd
+    about the declarations, as ``suggest`` says it.
     """
 
-    plan: Plan
-    shape: Shape
-    counting: CountingPlan
+    tables: tuple[TablePlan, ...]
+    tree: Tree
+    budget: Budget
+    counting: CountingPlan | None
     into: str
     promise: str
     ledger: str
@@ -81,22 +70,47 @@ class Explanation:
     foresight: tuple[str, ...]
     serious: tuple[str, ...] = ()
 
+    @property
+    def plan(self) -> Plan:
+        """Of the root: what is asked of it."""
+        return self.tables[0].plan
+
+    @property
+    def shape(self) -> Shape:
+        """Of the root: what is written of it."""
+        return self.tables[0].shape
+
+    @property
+    def of_tree(self) -> bool:
+        """Whether it is of tables that keys tie."""
+        return self.counting is None
+
     def __str__(self) -> str:
         return "\n".join([*self._verdict(), "More        every column and question: verbose(), --verbose"])
 
     def verbose(self) -> str:
         """As ``str()``, with every column, every question and how it is counted."""
-        noise = explained_noise(self.plan)
-        found = found_in_words(self.plan, self.shape)
-        further = self.plan.further
-        counting = self.counting.describe(None if further is None else further.together)
-        lines = explain_details(self.plan, self.shape, counting=counting, noise=noise, discovery=found)
+        lines = self._verdict()
+        for table in self.tables:
+            details = self._details(table)
+            if self.of_tree:
+                lines.append(f"Table       {table.name}")
+                details = [f"  {line}" for line in details]
+            lines += details
         engine = {what: text for what, text in self.engine.items() if what == "Engine"}
-        return "\n".join([*self._verdict(), *lines, *_labelled(engine)])
+        return "\n".join([*lines, *_labelled(engine)])
+
+    def _details(self, table: TablePlan) -> list[str]:
+        """Every column and question of a table."""
+        further, counting = table.plan.further, list[str]()
+        if self.counting is not None:
+            counting = self.counting.describe(None if further is None else further.together)
+        noise, learnt = explained_noise(table.plan), found_in_words(table.plan, table.shape)
+        return explain_details(table.plan, table.shape, counting=counting, noise=noise, discovery=learnt)
 
     def _verdict(self) -> list[str]:
         written = self.into
-        if not self.obstacle:
+        if not self.obstacle and not self.of_tree:
             number = len(self.shape.order)
             written += f": {number} column{'' if number == 1 else 's'} of synthetic rows"
         first = {
@@ -107,10 +121,29 @@ class Explanation:
             "Ledger": self.ledger,
         }
         notes = {what: text for what, text in self.engine.items() if what != "Engine"}
-        lines = explain(self.plan, self.shape, self.delta, explained_noise(self.plan))
-        seen = _indented("Can tell", self.foresight)
-        odd = _indented("Serious", self.serious)
+        odd, seen = _indented("Serious", self.serious), _indented("Can tell", self.foresight)
+        lines = self._of_tree() if self.of_tree else self._of_table()
         return [*_labelled(first), *odd, *lines, *seen, *_labelled(notes)]
+
+    def _of_table(self) -> list[str]:
+        return [*explain(self.plan, self.shape, self.delta, explained_noise(self.plan))]
+
+    def _of_tree(self) -> list[str]:
+        """The tree, the share of each table, and how far off its counts are."""
+        lines = list(explain_tree(self.tree, {table.name: table.shape for table in self.tables}))
+        for table in self.tables:
+            share = table.plan.budget.amount / self.budget.amount
+            errors = list(errors_in_words(table.plan, explained_noise(table.plan)))
+            of_table = [f"{table.name}, {share:.0%} of the budget:", *(f"  {error}" for error in errors)]
+            lines += labelled("Errors", of_table)
+        return [*lines, f"Budget      {self._budget()}"]
+
+    def _budget(self) -> str:
+        if self.budget.kind == "pure":
+            return "Laplace noise, delta = 0"
+        thresholds = self.budget.delta / DELTA_UNITS
+        whole = describe(self.budget, exact_number("delta", self.delta))
+        return f"{whole}, {KINDS['gdp']}, Gaussian noise, threshold delta = {thresholds:.3g}"
 
 
 def _labelled(lines: Mapping[str, str]) -> list[str]:
@@ -183,56 +216,68 @@ def plan(con: Connection, request: Request) -> Explanation:
     """
     with prepared(con, request, explaining=True) as job:
         promise = f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
-        bounded = job.plan.source.unit.column is not None
+        once = ", once for all tables" if job.request.several else ""
         return Explanation(
-            plan=job.plan,
-            shape=job.shape,
-            counting=plan_counting(
-                job.plan.queries,
-                job.plan.domain,
-                bounded,
-                in_parts=job.session.engine.in_parts,
-                weighted=job.plan.source.unit.together,
-            ),
+            tables=job.tables,
+            tree=job.tree,
+            budget=job.budget,
+            counting=None if job.request.several else _counting(job),
             into=job.target.name,
-            promise=f"{promise}, charged before" if job.preview.stored is not None else promise,
+            promise=f"{promise}, charged before" if job.preview.stored is not None else f"{promise}{once}",
             ledger=describe_ledger(job.place),
             account=f"{job.preview.account_state} {job.preview.account_state.warning}".strip(),
             preview=str(job.preview),
             obstacle=job.obstacle or _of_another_panel(job),
-            engine=job.session.told,
-            cost=job.preview.cost or job.plan.budget,
+            engine={} if job.request.several else job.session.engine_words,
+            cost=job.preview.cost or job.budget,
             delta=job.request.delta,
-            foresight=_foresight(job),
+            foresight=() if job.request.several else _foresight(job.only),
             serious=job.serious,
         )
 
 
+def _counting(job: Job) -> CountingPlan:
+    """How the questions about one table are counted."""
+    plan, in_parts = job.only.plan, job.session.engine.in_parts
+    unit = plan.source.unit
+    return plan_counting(
+        plan.queries,
+        plan.domain,
+        unit.column is not None,
+        in_parts=in_parts,
+        weighted=unit.together,
+    )
+
+
 def _of_another_panel(job: Job) -> str:
     """Why the period before was released as another panel; empty if not, or if it was not released yet."""
-    if job.panel is None or not job.panel.follows:
+    panel = job.tables[0].panel
+    if panel is None or not panel.follows:
         return ""
-    before = at_period(job, job.panel.period - 1)
-    refusal = LedgerLookup.of(job.con, job.place, before, before.plan).look(job.target.output).refusal
+    before = at_period(job, panel.period - 1)
+    lookup = LedgerLookup(
+        job.con, job.place, before.request, job.session, job.tied, before.tables, before.budget
+    )
+    refusal = lookup.look(job.target.output).refusal
     return f"the period before was released with other settings. {refusal}" if refusal else ""
 
 
-def _foresight(job: Job) -> tuple[str, ...]:
-    columns, delta = len(job.plan.domain.attributes), job.request.delta
+def _foresight(table: TablePlan) -> tuple[str, ...]:
+    columns, delta = len(table.plan.domain.attributes), table.request.delta
 
     def bought(epsilon: float) -> Budget:
         return Budget.from_epsilon(epsilon, delta)
 
-    if not columns or job.total is not None:
+    if not columns or table.total is not None:
         return ()
 
-    most = 1 if job.source.unit.together else job.source.unit.max_rows
-    return tuple(foresight_lines(columns, float(job.request.epsilon), bought, _spends(job), most))
+    most = 1 if table.source.unit.together else table.source.unit.max_rows
+    return tuple(foresight_lines(columns, float(table.request.epsilon), bought, _spends(table), most))
 
 
-def _spends(job: Job) -> Spends:
+def _spends(table: TablePlan) -> Spends:
     """How a release of this job would spend a budget, by its rows."""
-    method, terms, shape, unit = job.method, job.terms, job.shape, job.source.unit
+    method, terms, shape, unit = table.method, table.terms, table.shape, table.source.unit
 
     def part(rows: float, attributes: int, budget: Budget) -> Fraction:
         return method.one_way_part(rows, attributes, budget, terms)
@@ -240,7 +285,7 @@ def _spends(job: Job) -> Spends:
     def tied(rows: float, attributes: int, budget: Budget) -> float:
         return method.pairs_needed(rows, attributes, budget, terms)
 
-    if job.follows or method.growth is not None or not shape.undiscovered:
+    if table.follows or method.growth is not None or not shape.undiscovered:
         return Spends(part, tied=tied)
 
     def learning(rows: float, budget: Budget) -> Fraction:
@@ -254,117 +299,3 @@ def _spends(job: Job) -> Spends:
         return min(shown, default=0)
 
     return Spends(part, learning, tied, text, "rows" if unit.column is None else "units")
-
-
-@hides_own_frames
-def init(
-    con: Connection | DataFrame,
-    source: str | os.PathLike[str] | DataFrame | None = None,
-    *,
-    trust_query: bool = False,
-    public_tables: Sequence[str] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
-) -> str:
-    """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
-
-    Without a source, of a DuckDB connection or file: the file of a whole database, with the keys and links of
-    all tables of its schema, for ``release_database``.
-
-    Args:
-        con: as for ``release``.
-        source: as for ``release``.
-        trust_query: as for ``release``.
-        public_tables: as for ``release``.
-        encoding: as for ``release``.
-        delimiter: as for ``release``.
-        quote: as for ``release``.
-
-    Raises:
-        InputError: an option of a CSV file is not understood, or the source is none.
-        SourceError: the source is missing, ambiguous or not accepted.
-    """
-    form = csv_form(encoding, delimiter, None, quote)
-    if source is None and is_database(con):
-        with open_schema(cast("Connection", con), public_tables) as database:
-            return database_template(database.facts, tuple(database.public))
-    place, rows = con_and_source(con, source)
-    with open_any_source(
-        place, rows, trust_query=trust_query, public_tables=public_tables, form=form
-    ) as session:
-        return template_text(session.relation)
-
-
-@hides_own_frames
-def suggest(
-    con: Connection | DataFrame = None,
-    source: str | os.PathLike[str] | DataFrame | None = None,
-    *,
-    domain: DomainSpec = None,
-    privacy_unit: str | None = None,
-    exclude: Sequence[str] = (),
-    trust_query: bool = False,
-    public_tables: Sequence[str] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
-) -> Advice:
-    """What is odd about a domain file, or about a catalog without one; most important first. Reads no row.
-
-    ``suggest(con, source, domain="people.yml")`` judges the file beside the catalog of the source,
-    ``suggest(domain="people.yml")`` the file alone, and ``suggest(con, source)`` the catalog alone: then
-    ``Advice.domain`` is a mapping to begin with, which ``release`` takes as it is. The file of a database
-    (with ``tables:``) is judged table by table, beside ``con`` or alone; ``privacy_unit`` is then its unit.
-
-    Args:
-        con: as for ``release``.
-        source: as for ``release``.
-        domain: as for ``release``.
-        privacy_unit: as for ``release``.
-        exclude: as for ``release``.
-        trust_query: as for ``release``.
-        public_tables: as for ``release``.
-        encoding: as for ``release``.
-        delimiter: as for ``release``.
-        quote: as for ``release``.
-
-    Returns:
-        Findings with ``.column`` (None: several columns, or the table), ``.what``, ``.cure`` and
-        ``.severity``: ``fault`` (a release refuses it), ``serious`` (a column is ruined, or the protection is
-        not what the owner means) or ``hint``.
-
-    Raises:
-        InputError: neither a source nor a domain is given, the unit's column does not exist, an option of a
-            CSV file is not understood, or the source is none.
-        SourceError: the source is missing, ambiguous or not accepted.
-        DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
-    """
-    if con is None and source is None and domain is None:
-        raise InputError("Nothing to judge: give a source, or domain=.")
-    if is_of_database(domain):
-        if con is not None and source is not None:
-            raise InputError("domain= is the file of a database: give the database alone, without a table.")
-        return advise_database(
-            cast("Connection", con if source is None else source),
-            domain,
-            unit=privacy_unit,
-            public_tables=public_tables,
-            exclude=exclude,
-        )
-    request = Request(source, domain=domain, privacy_unit=privacy_unit, exclude=exclude)
-    request.check()
-    unit, stated = request.unit(), privacy_unit is not None
-    form = csv_form(encoding, delimiter, None, quote)
-    if con is None and source is None:
-        column = None if unit.column is None else Column(unit.column, "VARCHAR")
-        return advise(domain, None, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS)
-    place, rows = con_and_source(con, source)
-    with open_any_source(
-        place, rows, trust_query=trust_query, public_tables=public_tables, unit=unit.column, form=form
-    ) as session:
-        relation = session.relation
-        column = None if unit.column is None else check_unit(relation.columns, unit)
-        return advise(
-            domain, relation, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS
-        )

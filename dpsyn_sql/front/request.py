@@ -14,15 +14,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpsyn_sql.accounting.budget import Number
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.front.options import Option, Options, check_integer, explain_options, options_of, plain, told
+from dpsyn_sql.front.options import (
+    Option,
+    Options,
+    check_integer,
+    check_names,
+    explain_options,
+    options_of,
+    plain,
+    told,
+)
 from dpsyn_sql.planning.panel import Panel, panel_of
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
+from dpsyn_sql.planning.tree import DEFAULT_MOST
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
 from dpsyn_sql.source.csv_form import ENCODINGS, CsvForm, csv_form
-from dpsyn_sql.source.files import looks_like_path
+from dpsyn_sql.source.files import DATABASE_ENDINGS, looks_like_path
 from dpsyn_sql.source.frames import DataFrame, Frame, is_frame, same
 from dpsyn_sql.source.names import is_query
-from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.source.slices import Slice, check_slice, is_slice
 
 if TYPE_CHECKING:  # the command shows its help without what these load
@@ -33,8 +43,20 @@ if TYPE_CHECKING:  # the command shows its help without what these load
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
 
-NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "together", "cumulative")
+NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit")
 """Options that no panel takes."""
+
+METHOD_OF_TREES = "adaptive"
+"""The method that keeps the rows of a unit together in every table: it draws a row given those above it."""
+
+SERIES = ("", "total", "panel")
+"""What a release of a window is: by itself, a sum with the windows before it, or the next rows of persons."""
+
+OF_ONE_TABLE: tuple[str, ...] = (
+    *("method", "order", "weights", "workload", "target", "trust_query", "window", "series"),
+    *("on_error", "encoding", "delimiter", "decimal", "quote"),
+)
+"""Options that several tables do not take."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,19 +66,22 @@ class Request(Options):
     It is a value: change it with ``dataclasses.replace``. It is checked when it is used, or by ``check``.
     """
 
-    source: str | os.PathLike[str] | DataFrame | Frame | None = field(
+    source: str | os.PathLike[str] | DataFrame | Frame | Sequence[str] | None = field(
         default=None,
         metadata=told(
             "A table or view, a CSV or Parquet path or glob, or a query.",
             "Or a data frame of pandas, Polars or Spark or an Arrow table; then ``name`` stands for the data "
-            "in the ledger.",
+            "in the ledger. Or a list of tables of one DuckDB database that keys tie: they are released "
+            'together (docs/privacy.md, "A tree of tables"). None: the tables of the file ``domain``.',
         ),
     )
     _: KW_ONLY
     into: str | os.PathLike[str] | None = field(
         default=None,
         metadata=told(
-            "Table, or file ending in .parquet, .csv or .csv.gz. Default: SOURCE_synthetic, beside it.",
+            "Table, or file ending in .parquet, .csv or .csv.gz. Default: SOURCE_synthetic, beside it. Of "
+            "several tables a schema, a DuckDB file, or a folder of Parquet files.",
+            "A schema is made if there is none.",
             flags=("--into", "-o"),
         ),
     )
@@ -79,37 +104,47 @@ class Request(Options):
     domain: DomainSpec = field(
         default=None,
         metadata=told(
-            "YAML file with the public domain of the columns; see 'dpsyn init'.",
-            "Or a mapping. It has what is public about the columns: bounds, categories, roles.",
+            "YAML file with what is public about the columns and tables; see 'dpsyn init'.",
+            "Or a mapping. It has bounds, categories and roles of columns; of several tables also their "
+            "keys, the links between them, and the unit.",
             reads=Path,
         ),
     )
-    privacy_unit: str | None = field(
+    unit: str | None = field(
         default=None,
         metadata=told(
-            "row, or the column that identifies the unit (customer_id). Default: row, if no column is named "
-            "like that.",
+            "Whom the release protects: row, or the column that says whose row it is (customer_id); of "
+            "several tables the key of one of them, such as customers.customer_id.",
             "With a column, all rows of one value are protected together, and rows without a value are left "
-            "out. The output has fresh values in this column. Where a column is named like the id of a "
-            "person, and is no key of the table, ``'row'`` has to be written.",
+            "out. The output has fresh values in this column. Default: row, if no column is named like the "
+            "id of a person and is no key of the table; of several tables as in the file ``domain``.",
         ),
     )
-    max_rows_per_unit: int = field(
-        default=1, metadata=told("The most rows of a unit that count; more rows, more noise.", reads=int)
-    )
-    together: bool = field(
-        default=False,
+    most: int | Mapping[str, int] | None = field(
+        default=None,
         metadata=told(
-            "Keep the rows of a unit together: how many they are, and what they share.",
-            "Each unit counts the same, however many rows it has: noise does not grow with "
-            "``max_rows_per_unit``. Columns with ``per_unit: true`` in the domain have one value per unit.",
+            f"The most rows of a unit that count; of a table below others the most of one row above: "
+            f"orders=32. Default: {DEFAULT_MOST} where rows have weights, else 1.",
+            'Of several tables ``{"orders": 32}``. Further rows are left out by lot.',
+            reads=list,
         ),
     )
     order: str | None = field(
         default=None,
         metadata=told(
-            "With --together, the column that orders the rows of a unit, such as visit_date.",
-            "A date, a timestamp or a whole number with bounds. What follows what is kept.",
+            "The column that orders the rows of a unit, such as visit_date.",
+            "A date, a timestamp or a whole number with bounds. What follows what is kept. Of several tables "
+            "the file ``domain`` says it, table by table.",
+        ),
+    )
+    weights: bool = field(
+        default=True,
+        metadata=told(
+            "Each unit counts the same, however many rows it has, and its rows stay together; or each row "
+            "counts, and noise grows with --most.",
+            "With weights the release keeps how many rows a unit has and what they share; columns with "
+            "``per_unit: true`` in the domain have one value per unit.",
+            flags=("--weights/--no-weights",),
         ),
     )
     name: str | None = field(
@@ -144,7 +179,8 @@ class Request(Options):
     rows: int | None = field(
         default=None,
         metadata=told(
-            "Rows to write; with --together units. Default: the noisy total.",
+            "Rows to write; where rows of a unit stay together, and of several tables, units. Default: the "
+            "noisy total.",
             "At most a million if that is nothing but noise.",
             reads=int,
         ),
@@ -158,9 +194,18 @@ class Request(Options):
         ),
     )
     exclude: Sequence[str] = field(
-        default=(), metadata=told("Column to leave out.", "A list of them.", reads=list)
+        default=(),
+        metadata=told(
+            "Column to leave out; of several tables with its table, such as orders.note.",
+            "A list of them.",
+            reads=list,
+        ),
     )
     replace: bool = field(default=False, metadata=told("Overwrite an existing output."))
+    constraints: bool = field(
+        default=False,
+        metadata=told("Of several tables: write PRIMARY KEY and FOREIGN KEY constraints too."),
+    )
     new_debit: bool = field(
         default=False,
         metadata=told(
@@ -179,8 +224,8 @@ class Request(Options):
     public_tables: Sequence[str] = field(
         default=(),
         metadata=told(
-            "Table without private data that a query joins.",
-            "A list of them.",
+            "Table without private data that a query joins, or that the tables refer to, such as products.",
+            "A list of them. Public tables are read openly; of several tables they are kept as they are.",
             reads=list,
             flags=("--public-table",),
         ),
@@ -267,14 +312,13 @@ class Request(Options):
             "pair too, the larger weight applies. ``privbayes`` makes it a parent of every other column.",
         ),
     )
-    slice: Slice | None = None
+    window: Slice | None = None
     """The rows of one window or partition (``source/slices.py``): for programs, so no option of the command,
     of YAML or of the help."""
-    cumulative: tuple[str, ...] = ()
-    """The labels of all periods of the calendar of ``slice``: the release is then a running total, and
-    ``epsilon`` and ``delta`` are for all periods together. For programs too."""
-    panel: tuple[str, ...] = ()
-    """The same for a panel: rows of a period follow those of the same synthetic persons in the one before."""
+    series: str = ""
+    """One of ``SERIES``, for programs too. ``total``: the release is of all windows so far. ``panel``: rows
+    of a window follow those of the same synthetic persons in the one before. ``epsilon`` and ``delta`` are
+    then for all windows of the calendar together."""
 
     paths: ClassVar[tuple[str, ...]] = ("source", "into", "domain", "ledger")
 
@@ -288,8 +332,10 @@ class Request(Options):
         return plain(name, value)
 
     @classmethod
-    def is_path(cls, name: str, text: str) -> bool:
-        """Whether the value of a field that can hold a path is one."""
+    def is_path(cls, name: str, text: str, given: Mapping[str, Any]) -> bool:
+        """Whether the value of a field that can hold a path is one, beside the other values."""
+        if name == "into" and not isinstance(given.get("source"), str):
+            return is_output_of_tables(text)
         return name not in ("source", "into") or (looks_like_path(text) and not is_query(text))
 
     def __eq__(self, other: object) -> bool:
@@ -300,67 +346,77 @@ class Request(Options):
 
     def __repr__(self) -> str:
         """What is not default; of values that are no text and no number their type alone."""
-        told = self.given()
-        if self.slice is not None:
-            told.append(f"slice={self.slice!r}" if is_slice(self.slice) else f"slice={said(self.slice)}")
-        if self.asks_total:
-            told.append(f"cumulative={said(self.cumulative)}")
-        if self.asks_panel:
-            told.append(f"panel={said(self.panel)}")
-        return f"Request({', '.join(told)})"
+        given = self.given()
+        if self.window is not None:
+            given.append(
+                f"window={self.window!r}" if is_slice(self.window) else f"window={said(self.window)}"
+            )
+        if self.series:
+            given.append(f"series={said(self.series)}")
+        return f"Request({', '.join(given)})"
 
     @property
-    def asks_total(self) -> bool:
-        """Whether it asks for a running total; ``total`` refuses what is no tuple of labels."""
-        return not isinstance(self.cumulative, tuple) or self.cumulative != ()
+    def several(self) -> bool:
+        """Whether it is of a list of tables that keys tie."""
+        return isinstance(self.source, list | tuple)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The list of tables; empty of any other source."""
+        return tuple(self.source) if isinstance(self.source, list | tuple) else ()
 
     def total(self) -> Total | None:
-        """The running total that it asks for; None for the rows of its slice alone.
+        """The running total that it asks for; None for any other release.
 
         Raises:
             InputError: as ``planning.running.total_of``.
         """
-        if not self.asks_total:
+        if self.series != "total":
             return None
+        unit = self.protected()
         return total_of(
-            self.cumulative,
-            self.slice,
+            self.window,
             name=self.name,
             version=self.version,
-            rows=self.max_rows_per_unit,
-            of_rows=self.unit().column is None,
+            rows=unit.max_rows,
+            of_rows=unit.column is None,
             whole=self.budget(),
         )
 
-    @property
-    def asks_panel(self) -> bool:
-        """Whether it asks for a period of a panel; ``of_panel`` refuses what is no tuple of labels."""
-        return not isinstance(self.panel, tuple) or self.panel != ()
-
-    def of_panel(self) -> Panel | None:
+    def panel(self) -> Panel | None:
         """The period of a panel that it asks for; None for any other release.
 
         Raises:
             InputError: as ``planning.panel.panel_of``, or an option that no panel takes is given.
         """
-        if not self.asks_panel:
+        if self.series != "panel":
             return None
         values = {name: getattr(self, name) for name in NOT_OF_A_PANEL}
         given = [name for name, value in values.items() if value not in (None, ()) and value is not False]
         if given:
             raise InputError(f"A panel takes no {given[0]}=: a period follows from those before it.")
-        if self.unit().column is None or self.max_rows_per_unit != 1:
+        if self.protected().column is None or self.most not in (None, 1):
             raise InputError(
-                "A panel follows persons: give privacy_unit= the column that identifies them, and leave "
-                "max_rows_per_unit=1, since a person has one row in each period."
+                "A panel follows persons: give unit= the column that identifies them, and leave most= out, "
+                "since a person has one row in each period."
             )
-        return panel_of(self.panel, self.slice, self.version, self.budget())
+        return panel_of(self.window, self.version, self.budget())
 
-    def unit(self) -> PrivacyUnit:
-        """The unit that the release protects."""
-        given = self.privacy_unit
-        column = None if given is None or given.lower() == "row" else given
-        return PrivacyUnit(column, self.max_rows_per_unit, self.together, self.order)
+    def protected(self) -> PrivacyUnit:
+        """The unit that a release of one table protects."""
+        column = None if self.unit is None or self.unit.lower() == "row" else self.unit
+        weights = column is not None and self.weights and not self.series
+        most = self.most if isinstance(self.most, int) else None
+        if most is None:
+            most = DEFAULT_MOST if weights and self._keeps_families else 1
+        return PrivacyUnit(column, most, together=weights and most > 1, order=self.order)
+
+    @property
+    def _keeps_families(self) -> bool:
+        """Whether its method keeps the rows of a unit together."""
+        from dpsyn_sql.methods import method_of  # loads numpy
+
+        return method_of(self.method).takes_families
 
     def form(self) -> CsvForm:
         """How a CSV source is written.
@@ -378,61 +434,111 @@ class Request(Options):
         """
         self.check_common(
             names=("exclude", "public_tables"),
-            flags=("replace", "new_debit", "trust_query", "discover", "together"),
+            flags=("replace", "constraints", "new_debit", "trust_query", "discover", "weights"),
         )
         check_integer("rows", self.rows, None)
         read_workload(self.workload, self.target)
         if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
             raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
         self.form()
-        check_slice(self.slice)
+        check_slice(self.window)
+        if self.series not in SERIES:
+            raise InputError(f"series={said(self.series)} is not known; use one of 'total', 'panel', or ''")
         self._check_places()
         self._check_unit()
-        self.total()
-        self.of_panel()
+        if self.several:
+            self._check_several()
+        else:
+            self._check_one()
+            self.total()
+            self.panel()
 
     def _check_places(self) -> None:
         source = self.source
-        if source is not None and not isinstance(source, str | os.PathLike) and not is_frame(source):
+        if self.several:
+            check_names("source", source)
+        elif source is not None and not isinstance(source, str | os.PathLike) and not is_frame(source):
             raise InputError(
-                f"source={said(source)}: give a table, a path or a query as text, or a pandas or Polars data "
-                "frame or an Arrow table (lazy ones after collect())"
+                f"source={said(source)}: give a table, a path or a query as text, a list of tables, or a "
+                "pandas or Polars data frame or an Arrow table (lazy ones after collect())"
             )
-        if self.into is not None and not isinstance(self.into, str | os.PathLike):
+        if self.into is not None and not (isinstance(self.into, str | os.PathLike) and os.fspath(self.into)):
             raise InputError(f"into={said(self.into)}: give the name of a table or a path, or None")
 
     def _check_unit(self) -> None:
-        if self.privacy_unit is not None and not (isinstance(self.privacy_unit, str) and self.privacy_unit):
-            raise InputError(f"privacy_unit={said(self.privacy_unit)}: give 'row' or the name of a column")
-        check_integer("max_rows_per_unit", self.max_rows_per_unit, MOST_ROWS_PER_UNIT)
-        if self.max_rows_per_unit < 1 or (self.unit().column is None and self.max_rows_per_unit != 1):
+        for name, what in (
+            ("unit", "'row' or the name of a column"),
+            ("order", "the name of a column, or None"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value):
+                raise InputError(f"{name}={said(value)}: give {what}")
+        if not isinstance(self.most, int | Mapping | None):
             raise InputError(
-                f"max_rows_per_unit={self.max_rows_per_unit} is out of range: give 1 with "
-                "privacy_unit='row', and 1 or more with a column; further rows of a unit are left out"
+                f'most={said(self.most)}: give a whole number, or numbers by table: {{"orders": 16}}'
             )
-        self._check_together()
+        for table, number in self.most.items() if isinstance(self.most, Mapping) else ():
+            check_most(table, number)
 
-    def _check_together(self) -> None:
-        if self.order is not None and (not isinstance(self.order, str) or not self.order):
-            raise InputError(f"order={said(self.order)}: give the name of a column, or None")
-        if not self.together:
-            if self.order is not None:
-                raise InputError("order= orders the rows of a unit: give together=True too")
-            return
-        if self.unit().column is None:
-            raise InputError(
-                "together=True keeps the rows of a unit together: name its column, privacy_unit='customer_id'"
+    def _check_several(self) -> None:
+        """Refuse what several tables do not take.
+
+        Raises:
+            InputError: naming the option.
+        """
+        given = [name for name in OF_ONE_TABLE if not same(getattr(self, name), DEFAULTS[name])]
+        if given == ["method"] and self.method in ("auto", METHOD_OF_TREES):
+            given = []
+        if given:
+            where = (
+                " It stands in the file of the tables (domain=), table by table."
+                if given[0] == "order"
+                else ""
             )
-        if self.max_rows_per_unit == 1:
+            raise InputError(f"{given[0]}= is for one table, and {len(self.tables)} are named.{where}")
+        if isinstance(self.most, int):
             raise InputError(
-                "together=True keeps several rows of a unit together, and max_rows_per_unit=1 leaves one: "
-                "give max_rows_per_unit=16 or more (noise does not grow with it), or leave out together="
+                f'most={self.most} does not say of which table: give numbers by table: {{"orders": 16}}'
             )
-        if self.asks_total:
+
+    def _check_one(self) -> None:
+        if self.constraints:
+            raise InputError("constraints= is for several tables that keys tie: leave it out for one table")
+        if isinstance(self.most, Mapping):
             raise InputError(
-                "together=True is not for running totals: sums of windows do not tell which rows are of one "
-                "unit"
+                f"most={said(self.most)} is for several tables: give one whole number for one table"
             )
+        check_integer("most", self.most, MOST_ROWS_PER_UNIT)
+        column = self.protected().column
+        if self.most is not None and (self.most < 1 or (column is None and self.most != 1)):
+            raise InputError(
+                f"most={self.most} is out of range: leave it out with unit='row', and give 1 or more with a "
+                "column; further rows of a unit are left out"
+            )
+        if self.order is not None and not self.protected().together:
+            raise InputError(
+                "order= orders the rows of a unit: name its column, unit='customer_id', and leave most= out "
+                "or give 2 or more"
+            )
+
+
+def check_most(table: Any, number: Any) -> None:
+    """Refuse a bound of a table that is none.
+
+    Raises:
+        InputError: the table is no text, or the number no whole number from 1 to ``WEIGHT``.
+    """
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not isinstance(table, str) or not whole or not 1 <= number <= WEIGHT:
+        raise InputError(
+            f"most={{{said(table)}: {said(number)}}} is out of range: give by the name of a table a whole "
+            f"number from 1 to {WEIGHT}"
+        )
+
+
+def is_output_of_tables(text: str) -> bool:
+    """Whether the output of several tables is a path rather than the name of a schema."""
+    return looks_like_path(text) or text.lower().endswith(DATABASE_ENDINGS)
 
 
 OPTIONS: Mapping[str, Option] = options_of(Request)

@@ -8,25 +8,25 @@ from collections.abc import Callable
 from dpsyn_sql.accounting.account import describe, left_in_words
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.errors import ReleaseStopped
-from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.job import TablePlan
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.stopping import TIED_PART, Learnt, little_is_kept
 from dpsyn_sql.source.names import listed
 
 
-def stopping(job: Job, entry: SqliteEntry) -> Callable[[Learnt], None] | None:
+def stopping(table: TablePlan, entry: SqliteEntry) -> Callable[[Learnt], None] | None:
     """What looks at what was learnt, and raises ReleaseStopped; None for a release that never stops.
 
     One that was measured before, or that went on by its owner's wish, is only finished.
     """
-    if not job.may_stop:
+    if not table.may_stop:
         return None
 
     def tied(columns: int, learnt: Learnt, budget: Budget) -> float:
-        return job.method.pairs_needed(learnt.rows, columns, budget, job.terms)
+        return table.method.pairs_needed(learnt.rows, columns, budget, table.terms)
 
     def review(learnt: Learnt) -> None:
-        now = tied(learnt.columns, learnt, job.plan.budget)
+        now = tied(learnt.columns, learnt, table.plan.budget)
         if not little_is_kept(learnt, now):
             return
         left = entry.stop()
@@ -34,13 +34,13 @@ def stopping(job: Job, entry: SqliteEntry) -> Callable[[Learnt], None] | None:
             return
         others = learnt.columns - len(learnt.hidden)
         few = (number for number in range(others, 1, -1) if tied(number, learnt, left) <= TIED_PART * number)
-        told = [
-            _columns(learnt, job.counted),
+        message = [
+            _columns(learnt, table.counted),
             _pairs(now, tied(others, learnt, left), learnt),
             _cure(others, next(few, 0)),
-            _rest(job, entry, left),
+            _rest(table, entry, left),
         ]
-        raise ReleaseStopped(" ".join(told), tuple(learnt.hidden))
+        raise ReleaseStopped(" ".join(message), tuple(learnt.hidden))
 
     return review
 
@@ -75,8 +75,8 @@ def _cure(others: int, fewer: int) -> str:
     )
 
 
-def _rest(job: Job, entry: SqliteEntry, left: Budget) -> str:
-    delta = exact_number("delta", job.request.delta)
+def _rest(table: TablePlan, entry: SqliteEntry, left: Budget) -> str:
+    delta = exact_number("delta", table.request.delta)
     asked = Budget(left.kind, entry.budget.amount - left.amount, entry.budget.delta - left.delta)
     if entry.state != "debited":
         return "A later release has taken over what it had left, or a part of it, so it cannot go on."
@@ -85,5 +85,5 @@ def _rest(job: Job, entry: SqliteEntry, left: Budget) -> str:
         f"next release of the account {entry.account.name!r}: at no further cost "
         f"{left_in_words(left, delta)}. "
         "To keep all columns as they are, call again with "
-        f"method={job.method.name!r}: that goes on under this debit, at no further cost."
+        f"method={table.method.name!r}: that goes on under this debit, at no further cost."
     )

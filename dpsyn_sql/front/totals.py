@@ -1,4 +1,4 @@
-"""running_total(): everything so far, period after period, under one budget for a whole calendar.
+"""A running total: everything so far, period after period, under one budget for a whole calendar.
 
     nodes of earlier periods, measured or replayed -> the period's own node -> sums -> fit -> sample -> write
 
@@ -16,13 +16,10 @@ from typing import Any
 
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.job import Job
+from dpsyn_sql.front.measure import FittedTable, charged, opened_counter
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.release import begun, charged, finished, opened_counter
-from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import Static
@@ -32,10 +29,8 @@ from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.doubts import notes_on
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.progress_bar import ReleaseProgress
-from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.slices import Window
 
 
@@ -49,45 +44,43 @@ class Node:
     events: tuple[PrivacyEvent, ...]
 
 
-@takes_request(Request)
-def running_total(con: Connection, request: Request) -> Release:
-    """Write a synthetic copy of all rows of a calendar so far.
+@dataclass(frozen=True, slots=True)
+class TotalBefore:
+    """The nodes of earlier periods that the total of a period adds up, and ``notes`` on what was measured for
+    them."""
 
-    Earlier periods that are missing are measured first, in order, without an output of their own. The same
-    call again costs nothing.
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...]
 
-    Args:
-        con: as for ``release``.
-        request: with ``cumulative`` the labels of all periods, ``slice`` the window of this period,
-            ``version`` its label, and ``name``. ``epsilon`` and ``delta`` are for all periods together. Or
-            its fields as arguments:
+    @classmethod
+    def of(cls, job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> TotalBefore:
+        """Earlier periods that are missing are measured first, in order, without an output of their own.
 
-    Raises:
-        InputError: as for ``release``; no running total is asked for, or it cannot be made.
-        PrivacyBudgetExceeded: the ledger refuses the debit of a period; what was measured before stays.
-    """
-    if not request.asks_total:
-        raise InputError("cumulative= is missing: give the labels of all periods, or use release()")
-    with begun(con, request) as (job, ledger, progress):
+        Raises:
+            PrivacyBudgetExceeded: the ledger refuses the debit of a period; what was measured before stays.
+        """
         total = _total(job)
         missing = _measure_missing(job, ledger, progress)
-        earlier = [_node(at_period(job, period), ledger, progress) for period in total.earlier]
-        with charged(job, ledger, progress) as entry:
-            notes = (*notes_on(entry), *_note(missing, total))
-            made = _made(job, (*earlier, _measure(job, entry)))
-            return finished(job, entry, made, progress, notes)
+        nodes = tuple(_node(at_period(job, period), ledger, progress) for period in total.earlier)
+        return cls(nodes, _note(missing, total))
+
+    def measured(self, job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
+        """The node of the period, and the model of all sums."""
+        nodes = (*self.nodes, _measure(job, entry))
+        table = job.only
+        return {table.name: FittedTable(table, _made(job, nodes), ())}
 
 
 def _total(job: Job) -> Total:
-    if job.total is None:
+    if job.only.total is None:
         raise InternalError("a job of a running total has none")
-    return job.total
+    return job.only.total
 
 
 def _method(job: Job) -> Static:
-    if not isinstance(job.method, Static):
+    if not isinstance(job.only.method, Static):
         raise InternalError("a running total was planned with a method whose questions depend on answers")
-    return job.method
+    return job.only.method
 
 
 def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> tuple[int, ...]:
@@ -105,7 +98,7 @@ def _measure_missing(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) 
 
 
 def _is_measured(job: Job, ledger: SqliteLedger) -> bool:
-    preview = ledger.look(job.key, job.plan.budget, (), new_debit=job.request.new_debit)
+    preview = ledger.look(job.key, job.budget, (), new_debit=job.request.new_debit)
     return preview.measured_on is not None
 
 
@@ -119,9 +112,9 @@ def _node(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Node:
 
 def _measure(job: Job, entry: SqliteEntry) -> Node:
     """Ask all questions of a node: the private side of the door."""
-    method, unit = _method(job), job.plan.source.unit
-    plan = method.plan(job.plan.source, job.plan.domain, entry.budget, job.terms)
-    with opened_counter(job.session.engine, plan) as counter:
+    method, unit = _method(job), job.only.plan.source.unit
+    plan = method.plan(job.only.plan.source, job.only.plan.domain, entry.budget, job.only.terms)
+    with opened_counter(job, plan) as counter:
         door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
         tables = answers_to(door, plan.known)
     return Node(_total(job).period, entry.release_id, tables, entry.events)
@@ -131,9 +124,9 @@ def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
     """The model of the summed answers, with the plan as the certificate tells it."""
     tables = _summed([node.tables for node in nodes])
     with phase("build"):
-        model = _method(job).fitted(job.plan.domain, tables)
+        model = _method(job).fitted(job.only.plan.domain, tables)
     return FittedRelease(
-        shape=job.shape,
+        shape=job.only.shape,
         plan=_told(job, nodes),
         model=model,
         measurements=tables,
@@ -156,7 +149,7 @@ def _summed(nodes: Sequence[Sequence[NoisyMarginal]]) -> tuple[NoisyMarginal, ..
 
 def _told(job: Job, nodes: Sequence[Node]) -> Plan:
     """The plan with the budget and the unit of the whole calendar, and how the total was made."""
-    total, plan = _total(job), job.plan
+    total, plan = _total(job), job.only.plan
     unit = replace(plan.source.unit, max_rows=total.running.rows)
     public = {**plan.details.public, "running_total": _facts(job, nodes)}
     return replace(
@@ -169,7 +162,7 @@ def _told(job: Job, nodes: Sequence[Node]) -> Plan:
 
 def _facts(job: Job, nodes: Sequence[Node]) -> Mapping[str, Any]:
     """What readers need to know of a total, JSON-ready."""
-    total, sliced = _total(job), job.plan.source.sliced
+    total, sliced = _total(job), job.only.plan.source.sliced
     if sliced is None or not isinstance(sliced.slice, Window):
         raise InternalError("a running total is of no calendar")
     whole = replace(sliced, slice=replace(sliced.slice, index=0, span=total.period))

@@ -1,8 +1,7 @@
-"""From a request and the open tables to the tree of tables: whose row each row is, and the tables' shapes.
+"""From a request to its open source and the tree of its tables: whose row each row is, and their shapes.
 
-Everything here is decided from public facts, before anything is charged, and every refusal of a database's
-declarations happens here. Of private tables no row is read; public tables that are referred to are read
-openly.
+Everything here is decided from public facts, before anything is charged, and every refusal of declarations
+happens here. Of private tables no row is read; public tables that are referred to are read openly.
 """
 
 from __future__ import annotations
@@ -11,25 +10,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from dpsyn_sql.common.notices import warn
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.database_file import read_database
+from dpsyn_sql.domain.declared import evenly_binned
+from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.matching import key_role
-from dpsyn_sql.domain.shape import Key, PartOfKey, Shape
+from dpsyn_sql.domain.shape import Key, PartOfKey, Shape, Undiscovered
+from dpsyn_sql.domain.sliced import shape_of_slice, without_time
 from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.database_given import given_of
-from dpsyn_sql.engines.database_session import DatabaseSession, open_database
-from dpsyn_sql.engines.source_session import Connection
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import DomainError, InputError, SourceError, said
-from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
+from dpsyn_sql.front.request import Request
+from dpsyn_sql.planning.explain import stay_text
+from dpsyn_sql.planning.panel import Panel
+from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
-from dpsyn_sql.planning.tying.given import Given, TableFacts
+from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
+from dpsyn_sql.private.encode.relations import discovery_relation, sliced_source, typed_relation
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed
-from dpsyn_sql.source.relation import ROW_OF_RESULT, Column
+from dpsyn_sql.source.relation import ROW_OF_RESULT, Column, PrivacyUnit, Relation, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +47,13 @@ class TreeOfTables:
     ``tree``: in the relation of each table references are codes already, in columns of their own.
     ``shapes``: by table what is written; its measured attributes are first those of its own columns, then its
     references. ``lookups``: by table and by attribute the rows that a reference to a public table can name.
+    ``sources``: by table the rows that discovery reads, and the unit.
     """
 
     tree: Tree
     shapes: Mapping[str, Shape]
     lookups: Mapping[str, Mapping[str, PublicRows]]
+    sources: Mapping[str, Source]
 
     @property
     def orders(self) -> dict[str, str]:
@@ -55,26 +65,8 @@ class TreeOfTables:
         return replace(self, shapes=dict(shapes))
 
 
-@contextmanager
-def opened_tree(
-    con: Connection, request: DatabaseRequest
-) -> Iterator[tuple[DatabaseRequest, DatabaseSession, TreeOfTables]]:
-    """The request with what its file says, its open tables, and their tree.
-
-    Raises:
-        InputError, SourceError: the request, the tables or the file are refused.
-    """
-    request.check()
-    request = declared(request)
-    with open_database(
-        con, request.tables, request.public_tables, memory_limit=request.limits().engine
-    ) as session:
-        session.choose_scratch(plain=request.plain_scratch)
-        yield request, session, tree_of(request, session)
-
-
-def declared(request: DatabaseRequest) -> DatabaseRequest:
-    """The request, with the unit and the tables of its file where it names none.
+def _declared(request: Request) -> Request:
+    """The request of several tables, with the unit and the tables of their file where it names none.
 
     Raises:
         InputError: neither names the unit.
@@ -85,21 +77,37 @@ def declared(request: DatabaseRequest) -> DatabaseRequest:
     if not unit:
         raise InputError(
             "unit= is missing: name the key of the table whose rows are protected, such as "
-            "'customers.customer_id'. It can stand in the file of the database, too."
+            "'customers.customer_id'. It can stand in the file of the tables, too."
         )
     return replace(
         request,
+        source=request.tables or tuple(file.tables),
         unit=unit,
-        tables=tuple(request.tables) or tuple(file.tables),
         public_tables=tuple(request.public_tables) or tuple(file.public),
     )
 
 
-def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
+@contextmanager
+def opened_tree(con: Connection, request: Request) -> Iterator[tuple[Request, SourceSession, TreeOfTables]]:
+    """The request with what its file says, its open tables, and their tree.
+
+    Raises:
+        InputError, SourceError: the request, the tables or the file are refused.
+    """
+    request.check()
+    request = _declared(request)
+    with open_source(
+        con, request.tables, public_tables=request.public_tables, memory_limit=request.limits().engine
+    ) as session:
+        session.choose_scratch(plain=request.plain_scratch)
+        yield request, session, tree_of(request, session)
+
+
+def tree_of(request: Request, session: SourceSession) -> TreeOfTables:
     """The tree of the tables, and the shape of each.
 
     Args:
-        request: as ``declared`` gives it.
+        request: as ``_declared`` gives it.
         session: its open tables.
 
     Raises:
@@ -107,9 +115,8 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
         DomainError: with all faults of the domains of all tables.
     """
     file = read_database(request.domain)
-    given = given_of(session, file, request.unit or "", request.most or {}, request.exclude)
-    if len(given.private) == 1:
-        raise InputError(_only_one(next(iter(given.private.values()))))
+    most = request.most if isinstance(request.most, Mapping) else {}
+    given = given_of(session, file, request.unit or "", most, request.exclude)
     tree = tied_tables(given)
     check_weights(tree)
     _check_unit_name(tree)
@@ -131,7 +138,15 @@ def tree_of(request: DatabaseRequest, session: DatabaseSession) -> TreeOfTables:
             seen = replace(seen, order=_ordered(shape, seen))
         shapes[table.name], found[table.name] = shape, rows
         tables.append(seen)
-    return TreeOfTables(replace(tree, tables=tuple(tables)), shapes, found)
+    tree = replace(tree, tables=tuple(tables))
+    return TreeOfTables(tree, shapes, found, {table.name: _source_of(tree, table) for table in tree})
+
+
+def _source_of(tree: Tree, table: Table) -> Source:
+    """The rows of a table, each with the unit that it belongs to."""
+    relation, column = discovery_relation(tree, table.name)
+    unit = PrivacyUnit(column, tree.rows_per_unit(table.name), together=True, order=table.order or None)
+    return Source(relation, unit)
 
 
 def _check_unit_name(tree: Tree) -> None:
@@ -160,21 +175,6 @@ def _check_excluded_keys(tree: Tree, given: Given) -> None:
             )
 
 
-def _only_one(facts: TableFacts) -> str:
-    """What to do with a table that stands alone, or names rows of its own."""
-    own = [name for link in facts.links if link.table == facts.name for name in link.columns]
-    itself = (
-        f" Its {listed(own)} names rows of the same table, which a release of one table does not keep: leave "
-        f"it out with exclude={own!r}."
-        if own
-        else ""
-    )
-    return (
-        f"Only one private table is named, {facts.name}: release it with release(), and give the column that "
-        f"says whose rows they are as privacy_unit=, or 'row' if every person has one row.{itself}"
-    )
-
-
 def _named(table: Table, tree: Tree) -> bool:
     """Whether rows of other tables, or of this one, name its rows."""
     referred = any(table.name == one.table for other in tree for one in other.references)
@@ -184,7 +184,7 @@ def _named(table: Table, tree: Tree) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------
 
 
-def _own_shape(table: Table, tree: Tree, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
+def _own_shape(table: Table, tree: Tree, given: Given, session: SourceSession, *, discover: bool) -> Shape:
     """The shape of the columns that are no keys, or measured parts of one.
 
     Raises:
@@ -289,3 +289,93 @@ def _ordered(shape: Shape, table: Table) -> str:
     except InputError as error:
         message = str(error)
     raise InputError(f"{display_name(table.name)}: {message}")
+
+
+# -- one table ---------------------------------------------------------------------------------------
+
+
+def tree_of_one(
+    request: Request, session: SourceSession, total: Total | None, panel: Panel | None
+) -> TreeOfTables:
+    """The tree of one table: its root is single rows, or the rows of the units that a column names.
+
+    Raises:
+        InputError, SourceError, DomainError: the unit, the order or the domain is refused.
+    """
+    source, shape = _resolved(request, session)
+    if panel is not None and source.sliced is not None:
+        shape = without_time(shape, source.sliced)
+    elif total is not None:
+        shape = _of_total(shape)
+    elif source.sliced is not None:
+        shape = shape_of_slice(shape, source.sliced)
+    name = session.first.name
+    return TreeOfTables(Tree((Table(name, source.relation, ()),)), {name: shape}, {}, {name: source})
+
+
+def _of_total(shape: Shape) -> Shape:
+    """Tables of different windows add up only if they have the same cells: bounds get equal bins.
+
+    Raises:
+        InputError: the domain of a column is not public.
+    """
+    measured = tuple(
+        (evenly_binned(item) or item) if isinstance(item, Undiscovered) else item for item in shape.measured
+    )
+    shape = replace(shape, measured=measured)
+    if shape.undiscovered:
+        names = ", ".join(repr(column.name) for column in shape.undiscovered)
+        raise InputError(
+            f"A running total needs declared domains, and those of {names} would have to be discovered: in "
+            "each window others would be found, so the tables of the windows would not add up. Declare them "
+            "in the domain file (dpsyn init), or leave the columns out with exclude=."
+        )
+    return shape
+
+
+def _resolved(request: Request, session: SourceSession) -> tuple[Source, Shape]:
+    """What is protected, and what is public of its columns."""
+    unit, relation = request.protected(), session.relation
+    column = None if unit.column is None else check_unit(relation.columns, unit)
+    _check_row(request.unit, relation)
+    if column is not None:
+        unit = replace(unit, column=column.name)
+        if column.unique and request.most is None and unit.order is None:
+            unit = replace(unit, max_rows=1, together=False)
+    shape = shape_of(request.domain, relation, request.exclude, discover=request.discover, unit=column)
+    untyped = shape.untyped
+    shape = check_expressions(shape, session.engine, DuckDBCatalog(session.engine))
+    if relation.strict:
+        shape = shape.as_text(untyped)
+    elif request.window is not None:
+        sliced = fold(request.window.column)
+        shape = shape.as_text([name for name in untyped if fold(name) == sliced])
+    if unit.order is not None:
+        unit = replace(unit, order=ordering(shape, unit.order))
+    if stays := [name for name in untyped if name not in shape.untyped]:
+        warn(stay_text(stays))
+    return protected_source(request, session, unit, shape), shape
+
+
+def _check_row(unit: str | None, relation: Relation) -> None:
+    """``"Row"`` means single rows, unless there is a column of that name."""
+    if unit is None:
+        return
+    taken = any(column.name == unit for column in relation.columns)
+    if taken and unit != "row" and fold(unit) == "row":
+        raise InputError(
+            f"unit={unit!r} is ambiguous: it can mean single rows or the column of this "
+            "name. Write 'row' for single rows, or rename the column."
+        )
+
+
+def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit, shape: Shape) -> Source:
+    """The rows that are read, and the unit that is protected."""
+    source = Source(session.relation, unit)
+    if request.window is not None:
+        source = sliced_source(source.relation, unit, request.window, shape, session.engine.dialect)
+    if source.sliced is not None and request.series:
+        source = replace(source, sliced=replace(source.sliced, together=True))
+    if source.relation.strict:
+        source = replace(source, relation=typed_relation(source.relation, shape, session.engine.dialect))
+    return source

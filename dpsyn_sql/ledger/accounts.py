@@ -244,7 +244,7 @@ def _other_unit(account: Account, unit: str) -> str:
         return (
             f"{known}, because one row of a table can give several rows of the query's result (a join, a "
             "UNION ALL of a table with itself, or trust_query=True). Release the table itself, or name the "
-            "column that identifies the unit with privacy_unit= and use a separate ledger=. "
+            "column that identifies the unit with unit= and use a separate ledger=. "
             "Nothing was read or charged."
         )
     if account.unit == ROW_OF_RESULT:
@@ -254,7 +254,7 @@ def _other_unit(account: Account, unit: str) -> str:
             "Nothing was read or charged."
         )
     return (
-        f"{known}. Use privacy_unit={account.unit!r}, or a separate ledger= for the other unit; the privacy "
+        f"{known}. Use unit={account.unit!r}, or a separate ledger= for the other unit; the privacy "
         "losses then add up. Nothing was read or charged."
     )
 

@@ -395,7 +395,7 @@ def contributions_share(shape: Shape, unit: PrivacyUnit) -> Fraction:
         return Fraction(0)
     if unit.max_rows > MOST_COUNTED:
         raise InputError(
-            f"max_rows_per_unit={unit.max_rows} is too large: rows per unit are measured up to "
+            f"most={unit.max_rows} is too large: rows per unit are measured up to "
             f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
         )
     return CONTRIBUTIONS_SHARE

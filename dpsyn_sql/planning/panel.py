@@ -33,12 +33,15 @@ _TABLE, _BEFORE = "period", "period before"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One period of a panel: ``window`` is that of the period, ``labels`` those of all periods, ``whole`` the
-    budget of all of them together."""
+    """One period of a panel: ``window`` is that of the period, ``whole`` the budget of all together."""
 
     window: Window
-    labels: tuple[str, ...]
     whole: Budget
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of all periods."""
+        return self.window.names
 
     @property
     def periods(self) -> int:
@@ -99,11 +102,10 @@ class Panel:
         )
 
 
-def panel_of(labels: Any, sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
+def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
     """The panel of a request.
 
     Args:
-        labels: of all periods, in order.
         sliced: the window of the period, in the calendar of all of them.
         version: the label of the period.
         whole: the budget of all periods.
@@ -112,29 +114,18 @@ def panel_of(labels: Any, sliced: Slice | None, version: str | None, whole: Budg
         InputError: all that is wrong with them; the budget is too small for so many periods.
     """
     faults = []
-    if not isinstance(labels, tuple) or not all(isinstance(label, str) and label for label in labels):
-        faults.append("panel= must be a tuple of the labels of all periods")
-    elif len(set(labels)) < len(labels):
-        faults.append("two periods have the same label")
     if not isinstance(sliced, Window) or sliced.span != 1:
         faults.append(
-            "slice= must be the window of the period in a calendar with an end, of span 1: the budget is "
+            "window= must be that of the period in a calendar with an end, of span 1: the budget is "
             "divided among all periods, so there must be so many and no more"
         )
     elif sliced.most is not None:
         faults.append("most= must be left out: a person may be in all periods, and all are charged")
-    elif not faults and len(labels) != len(sliced.edges) - 1:
-        faults.append(
-            f"there are {len(labels)} labels, but the calendar {sliced.calendar!r} has "
-            f"{len(sliced.edges) - 1} windows"
-        )
-    elif not faults and version != labels[sliced.index]:
-        faults.append(
-            f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
-        )
+    elif version not in (None, label := sliced.names[sliced.index]):
+        faults.append(f"version={said(version)} must be the label of the window, {said(label)}")
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The panel cannot be made: {'; '.join(faults)}.")
-    panel = Panel(sliced, labels, whole)
+    panel = Panel(sliced, whole)
     if panel.budget.amount == 0:
         raise InputError(f"The panel cannot be made: a part of the budget in {panel.periods} buys no answer.")
     return panel

@@ -279,7 +279,6 @@ class Total:
 
 
 def total_of(
-    labels: tuple[str, ...],
     sliced: Slice | None,
     *,
     name: str | None,
@@ -291,8 +290,7 @@ def total_of(
     """The total of a period.
 
     Args:
-        labels: of all periods of the calendar, in order.
-        sliced: the window of the period.
+        sliced: the window of the period, in the calendar of all of them.
         name: of the release.
         version: the label of the period.
         rows: at most so many rows of a unit count in a window.
@@ -303,19 +301,11 @@ def total_of(
         InputError: all that is wrong with them.
     """
     faults = []
-    if not isinstance(labels, tuple) or not all(isinstance(label, str) for label in labels):
-        faults.append("cumulative= must be a tuple of the labels of all periods")
-    elif len(set(labels)) < len(labels):
-        faults.append("two periods have the same label")
+    labels = sliced.names if isinstance(sliced, Window) else ()
     if name is None:
         faults.append("name= is missing: all periods are releases of one name")
     if not isinstance(sliced, Window) or sliced.span != 1:
-        faults.append("slice= must be the window of the period, with span 1")
-    elif len(labels) != len(sliced.edges) - 1:
-        faults.append(
-            f"there are {len(labels)} labels, but the calendar {sliced.calendar!r} has "
-            f"{len(sliced.edges) - 1} windows: give its start, its end and a label for each window"
-        )
+        faults.append("window= must be the window of the period, with span 1")
     elif version != labels[sliced.index]:
         faults.append(
             f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"

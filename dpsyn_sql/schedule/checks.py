@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
-from dpsyn_sql.front.database_request import is_output_path
-from dpsyn_sql.front.request import NOT_OF_A_PANEL
+from dpsyn_sql.front.request import NOT_OF_A_PANEL, is_output_of_tables
 from dpsyn_sql.schedule.calendar import MOST_PERIODS, unaligned
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
@@ -201,7 +200,7 @@ def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
 
 def _check_output_of_tables(place: Place, spec: Any, plain: str, faults: Faults) -> None:
     """A schema, a DuckDB file, or a folder."""
-    if not is_output_path(plain):
+    if not is_output_of_tables(plain):
         if len(split_name(plain) or ()) != 1:
             faults.at(place, f"output: {said(spec.output)} is no name of a schema", "output")
     elif ending_of(plain) is not None:
@@ -232,7 +231,7 @@ def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None
         faults.at(place, told, "source")
     if spec.cumulative and not spec.panel and (problem := _undivided(spec, source)):
         faults.at(place, f"cumulative: {problem}", "cumulative")
-    if spec.windows_per_unit not in (None, 1) and (spec.privacy_unit or "row").lower() == "row":
+    if spec.windows_per_unit not in (None, 1) and (spec.unit or "row").lower() == "row":
         told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
         faults.at(place, told, "windows_per_unit")
     if spec.windows_per_unit is not None and "period" in found:
@@ -268,12 +267,12 @@ def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
             "windows_per_unit: leave it out: a person can be in all periods of a panel, and all are charged"
         )
         faults.at(place, told, "windows_per_unit")
-    if (spec.privacy_unit or "row").lower() == "row":
-        told = "panel: follows persons: write privacy_unit: with the column that identifies them"
-        faults.at(place, told, "privacy_unit" if spec.privacy_unit else "panel")
-    if spec.max_rows_per_unit not in (None, 1):
-        told = "max_rows_per_unit: leave it out: a person has one row in each period of a panel"
-        faults.at(place, told, "max_rows_per_unit")
+    if (spec.unit or "row").lower() == "row":
+        told = "panel: follows persons: write unit: with the column that identifies them"
+        faults.at(place, told, "unit" if spec.unit else "panel")
+    if spec.most not in (None, 1):
+        told = "most: leave it out: a person has one row in each period of a panel"
+        faults.at(place, told, "most")
     if looks_like_path(PLACEHOLDERS.sub("x", spec.output)):
         told = "output: a panel is a table of the database of its source: write the name of a table, no path"
         faults.at(place, told, "output")
@@ -312,7 +311,7 @@ def _check_units(schedule: Schedule, faults: Faults) -> None:
         known, name = units.setdefault(account, (unit, one.name))
         if fold(known) != fold(unit):
             told = f"the account {account!r} protects {known!r} for {name!r}; {unit!r} needs another account"
-            key = "unit" if one.source.tables else "privacy_unit"
+            key = "unit"
             faults.at(("releases", one.name), f"{key}: {told}", key)
 
 

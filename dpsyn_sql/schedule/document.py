@@ -1,5 +1,5 @@
 """The format of a schedule (pydantic models) and its JSON schema. The options of a release are those of
-``Request`` and ``DatabaseRequest``: here stands only which of them belong to a source and which to a release.
+``Request``: here stands only which of them belong to a source and which to a release.
 """
 
 from __future__ import annotations
@@ -25,22 +25,16 @@ from pydantic import (
 
 from dpsyn_sql.accounting.account import USUAL_DELTA, grant_delta, granted_budget
 from dpsyn_sql.accounting.budget import Budget, exact_number
-from dpsyn_sql.front.database_request import DATABASE_DEFAULTS, DATABASE_OPTIONS
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS
 
-ALL_OPTIONS = {**DATABASE_OPTIONS, **OPTIONS}
-"""Of a release of one table, and of a database of tables."""
-
-_ALL_DEFAULTS = {**DATABASE_DEFAULTS, **DEFAULTS}
-
 _OF_FILE = ("on_error", "encoding", "delimiter", "decimal", "quote")
-OF_SOURCE = ("domain", "account", "trust_query", "public_tables", *_OF_FILE, "tables")
+OF_SOURCE = ("domain", "account", "trust_query", "public_tables", *_OF_FILE)
 """Options of a release that belong to its source."""
 
 _OWN_WORDS = ("source", "into", "name", "version", "ledger", "new_debit")
 """What a schedule decides itself, or spells otherwise."""
 
-OF_RELEASE = tuple(name for name in ALL_OPTIONS if name not in (*OF_SOURCE, *_OWN_WORDS))
+OF_RELEASE = tuple(name for name in OPTIONS if name not in (*OF_SOURCE, *_OWN_WORDS))
 """The other options of a release."""
 
 _YEARS = range(1900, 2200)
@@ -148,9 +142,7 @@ class WindowSpec(_Spec):
 
 def _options(names: tuple[str, ...]) -> dict[str, Any]:
     """Fields for options of a request, with its help."""
-    return {
-        name: (_type(name) | None, Field(default=None, description=ALL_OPTIONS[name].help)) for name in names
-    }
+    return {name: (_type(name) | None, Field(default=None, description=OPTIONS[name].help)) for name in names}
 
 
 def _type(name: str) -> Any:
@@ -159,17 +151,17 @@ def _type(name: str) -> Any:
         "method": StrictStr | dict[str, Any],
         "domain": StrictStr | dict[str, Any],
         "workload": dict[str, Number],
-        "most": dict[str, StrictInt],
+        "most": StrictInt | dict[str, StrictInt],
         "memory_limit": StrictInt | StrictStr,
     }
     if name in given:
         return given[name]
-    if isinstance(_ALL_DEFAULTS[name], bool):
+    if isinstance(DEFAULTS[name], bool):
         return StrictBool
     kinds: dict[type, Any] = {int: StrictInt, float: StrictInt | StrictFloat}
-    if ALL_OPTIONS[name].reads is list:
+    if OPTIONS[name].reads is list:
         return Annotated[list[StrictStr], BeforeValidator(_texts)]
-    return Number if name in ("epsilon", "delta") else kinds.get(ALL_OPTIONS[name].reads, StrictStr)
+    return Number if name in ("epsilon", "delta") else kinds.get(OPTIONS[name].reads, StrictStr)
 
 
 class _Source(_Spec):
@@ -183,6 +175,9 @@ class _Source(_Spec):
         StrictStr | None, Field(description="A DuckDB file; with tables: {period} or {partition}, one each.")
     ] = None
     table: Annotated[StrictStr | None, Field(description="A table or view of the database.")] = None
+    tables: Annotated[
+        list[StrictStr] | None, Field(description="Tables of the database that keys tie, released together.")
+    ] = None
     query: Annotated[StrictStr | None, Field(description="A query over the database or over files.")] = None
     window: Annotated[
         StrictStr | None, Field(description="The column of dates or timestamps that periods go by.")

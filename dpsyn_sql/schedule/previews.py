@@ -10,7 +10,6 @@ from datetime import datetime
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.errors import DpsynError
-from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
@@ -98,17 +97,17 @@ def _reading(schedule: Schedule, item: Item) -> str:
     """What a period reads, in words."""
     source, period = item.releases.source, item.period
     request = schedule.request(item)
-    if isinstance(request, DatabaseRequest):
+    if request.several:
         return f"{', '.join(source.tables)} of {item.releases.con(period)}"
     text, total = str(request.source), request.total()
     reads = f"{text} of {source.database}" if source.database else text
-    if total is not None and isinstance(request.slice, Window):
-        node = total.node(request.slice)
+    if total is not None and isinstance(request.window, Window):
+        node = total.node(request.window)
         return f"{reads}, {source.window} from {moment_text(node.start)} until before {moment_text(node.end)}"
     if period.begins is not None and period.ends is not None and source.window is not None:
         begins = period.begins
-        if item.releases.panel and isinstance(request.slice, Window):
-            begins = replace(request.slice, index=max(period.index - 1, 0)).start
+        if item.releases.panel and isinstance(request.window, Window):
+            begins = replace(request.window, index=max(period.index - 1, 0)).start
         span = f"from {moment_text(begins)} until before {moment_text(period.ends)}"
         return f"{reads}, {source.window} {span}"
     if item.releases.partition_by is not None:

@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from dpsyn_sql.errors import InputError, LedgerError, said, yaml_word
-from dpsyn_sql.front.database_request import DATABASE_OPTIONS, DatabaseRequest
-from dpsyn_sql.front.request import OPTIONS, Request
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Single
 from dpsyn_sql.schedule.checks import check_document, check_schedule
@@ -37,13 +36,8 @@ _HINTS = {
 _ANY_LIMIT = {"limit": {"epsilon": 1000, "delta": "1e-6"}}
 """In place of a faulty account, whose limits are not compared with anything."""
 
-_TOGETHER = ("privacy_unit", "max_rows_per_unit", "together", "order")
-
-_OPTIONS_OF: Mapping[Any, Mapping[str, Any]] = {Request: OPTIONS, DatabaseRequest: DATABASE_OPTIONS}
-_MISPLACED = {
-    Request: "is for a database of tables alone: write tables: in the source",
-    DatabaseRequest: "is for one table alone, and the source has tables:",
-}
+_OF_UNITS = ("unit", "most", "order", "weights")
+"""Options that are checked with each other."""
 
 
 def read_schedule(path: str | os.PathLike[str]) -> Schedule:
@@ -154,28 +148,26 @@ def _check_options(data: Any, faults: Faults, folder: Path) -> None:
         for name, entry in entries.items() if isinstance(entries, Mapping) else ():
             given = {key: entry[key] for key in names if key in entry} if isinstance(entry, Mapping) else {}
             given = {key: value for key, value in given.items() if value is not None}
-            made: type[Request | DatabaseRequest] = DatabaseRequest if _has_tables(data, entry) else Request
-            for key in [key for key in given if key not in _OPTIONS_OF[made]]:
-                del given[key]
-                faults.at((kind, name), f"{key}: {_MISPLACED[made]}", key)
-            together = {key: given.pop(key) for key in _TOGETHER if key in given}
-            groups = [{key: value} for key, value in given.items()] + ([together] if together else [])
+            source = {"source": tables} if (tables := _tables(data, entry)) else {}
+            of_units = {key: given.pop(key) for key in _OF_UNITS if key in given}
+            groups = [{key: value} for key, value in given.items()] + ([of_units] if of_units else [])
             for group in groups:
-                if problem := _problem(made, group, folder):
+                if problem := _problem({**group, **source}, folder):
                     faults.at((kind, name), problem, next(iter(group)))
 
 
-def _has_tables(data: Mapping[str, Any], entry: Any) -> bool:
-    """Whether an entry is a database of tables, or reads one."""
+def _tables(data: Mapping[str, Any], entry: Any) -> list[str]:
+    """The tables of a source that has several, or of an entry that reads it; else none."""
     if isinstance(entry, Mapping) and isinstance(entry.get("source"), str):
         sources = data.get("sources")
         entry = sources.get(entry["source"]) if isinstance(sources, Mapping) else None
-    return isinstance(entry, Mapping) and bool(entry.get("tables"))
+    tables = entry.get("tables") if isinstance(entry, Mapping) else None
+    return tables if isinstance(tables, list) else []
 
 
-def _problem(made: type[Request | DatabaseRequest], options: Mapping[str, Any], folder: Path) -> str:
+def _problem(options: Mapping[str, Any], folder: Path) -> str:
     try:
-        request = made.from_mapping(options, folder=folder)
+        request = Request.from_mapping(options, folder=folder)
         request.check()
     except InputError as error:
         return in_keys(str(error))

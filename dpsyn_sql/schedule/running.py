@@ -21,7 +21,6 @@ from dpsyn_sql.errors import (
     ScheduleLocked,
     said,
 )
-from dpsyn_sql.front.database_request import DatabaseRequest
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.schedule.document import LimitSpec
@@ -38,7 +37,6 @@ from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first
 from dpsyn_sql.source.names import listed, near_matches
 
 if TYPE_CHECKING:
-    from dpsyn_sql.front.database_plan import DatabaseExplanation
     from dpsyn_sql.front.plan import Explanation
 
 try:
@@ -236,7 +234,7 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
         problem = ""
         try:
             request = schedule.request(Item(one, one.first))
-            if "method" in one.options and isinstance(request, Request):
+            if "method" in one.options:
                 asked_method(request)
         except InputError as error:
             problem = in_keys(str(error))
@@ -345,21 +343,11 @@ class _Made(NamedTuple):
     replayed: bool
 
 
-def _made(item: Item, request: Request | DatabaseRequest) -> _Made:
-    # Both load everything that a release loads.
-    con = item.releases.con(item.period)
-    if isinstance(request, DatabaseRequest):
-        from dpsyn_sql.front.database import release_database
+def _made(item: Item, request: Request) -> _Made:
+    from dpsyn_sql.front.release import release  # loads everything that a release loads
 
-        tables = release_database(con, request)
-        return _Made(sum(table.rows for table in tables.tables.values()), tables.into, tables.replayed)
-    from dpsyn_sql.front.panels import panel
-    from dpsyn_sql.front.release import release
-    from dpsyn_sql.front.totals import running_total
-
-    call = panel if request.panel else running_total if request.cumulative else release
-    made = call(con, request)
-    return _Made(made.rows, made.table, made.replayed)
+    made = release(item.releases.con(item.period), request)
+    return _Made(sum(table.rows for table in made.tables.values()), made.into, made.replayed)
 
 
 def _in_limits(text: str, schedule: Schedule, item: Item) -> str:
@@ -387,17 +375,12 @@ def _cost(schedule: Schedule, item: Item) -> Budget:
     return planned(item, schedule.request(item)).cost
 
 
-def planned(item: Item, request: Request | DatabaseRequest) -> Explanation | DatabaseExplanation:
+def planned(item: Item, request: Request) -> Explanation:
     """The plan of a period, which costs nothing.
 
     Raises:
         DpsynError: the release would be refused.
     """
-    con = item.releases.con(item.period)
-    if isinstance(request, DatabaseRequest):
-        from dpsyn_sql.front.database_plan import plan_database
-
-        return plan_database(con, request)
     from dpsyn_sql.front.plan import plan
 
-    return plan(con, request)
+    return plan(item.releases.con(item.period), request)

@@ -13,12 +13,11 @@ from typing import Any
 from dpsyn_sql.accounting.account import FIGURE, price
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.front.database_request import DatabaseRequest, is_output_path
-from dpsyn_sql.front.request import DEFAULTS, Request
+from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request, is_output_of_tables
 from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.schedule.calendar import Calendar, Listed, Period, Series
-from dpsyn_sql.schedule.document import ALL_OPTIONS, AccountSpec
+from dpsyn_sql.schedule.document import AccountSpec
 from dpsyn_sql.schedule.lines import Faults
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import display_name, last_part, split_name
@@ -27,7 +26,7 @@ from dpsyn_sql.source.slices import Partition, Slice, Window
 PLACEHOLDERS = re.compile(r"\{(\w+)\}")
 
 _ARGUMENTS = re.compile(
-    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(ALL_OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
+    rf"(?P<figure>{FIGURE})|(?<![\w.'\"-])({'|'.join(OPTIONS)})=(?!=)(True\b|False\b|(?=[^\s,.;]))?"
 )
 _KEYS = {"into": "output", "con": "database"}
 
@@ -83,7 +82,7 @@ class ReleaseSeries:
         return self._is_path(PLACEHOLDERS.sub("x", self.output))
 
     def _is_path(self, output: str) -> bool:
-        return is_output_path(output) if self.source.tables else looks_like_path(output)
+        return is_output_of_tables(output) if self.source.tables else looks_like_path(output)
 
     def into(self, period: Period, folder: Path) -> str | Path:
         """The output of a period: a path, or the quoted name of a table."""
@@ -108,8 +107,8 @@ class ReleaseSeries:
         values = {"period": period.label, "partition": period.partition or ""}
         return Path(filled(str(self.source.database), values))
 
-    def request(self, period: Period, folder: Path, ledger: Path) -> Request | DatabaseRequest:
-        """The release of a period, as a call of ``release`` or ``release_database`` has it."""
+    def request(self, period: Period, folder: Path, ledger: Path) -> Request:
+        """The release of a period, as a call of ``release`` has it."""
         common: dict[str, Any] = {
             "into": self.into(period, folder),
             "name": self.name,
@@ -118,15 +117,11 @@ class ReleaseSeries:
             "ledger": ledger,
         }
         given = self._given(folder)
-        if isinstance(given, DatabaseRequest):
+        if self.source.tables:
             return replace(given, **common)
+        series = "total" if self.cumulative else "panel" if self.panel else ""
         return replace(
-            given,
-            **common,
-            source=self._read(period, folder),
-            slice=self.slice(period),
-            cumulative=self._labels if self.cumulative else (),
-            panel=self._labels if self.panel else (),
+            given, **common, source=self._read(period, folder), window=self.slice(period), series=series
         )
 
     def _read(self, period: Period, folder: Path) -> str | Path:
@@ -145,16 +140,16 @@ class ReleaseSeries:
         if not isinstance(self.series, Calendar | Listed):
             raise InternalError("only calendars have windows")
         # What a period of a budget for all of them costs is decided by the whole calendar.
-        last = len(self._labels) - 1 if self.divided else period.index
-        edges = self.series.edges(last)
-        return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most)
+        labels = self._labels if self.divided else ()
+        edges = self.series.edges(len(labels) - 1 if labels else period.index)
+        return Window(self.source.window, self.series.identity, edges, period.index, 1, self.most, labels)
 
     @property
     def unit(self) -> str | None:
         """The column that identifies a unit, or ``row``; None if the domain file says it."""
-        if not self.source.tables:
-            return str(self.options.get("privacy_unit", "row"))
         named = self.options.get("unit")
+        if not self.source.tables:
+            return "row" if named is None else str(named)
         return None if named is None else last_part(named)
 
     @property
@@ -202,26 +197,24 @@ class ReleaseSeries:
         """Of all periods of a calendar with an end."""
         return tuple(period.label for period in self.series.periods(datetime.max))
 
-    def _given(self, folder: Path | None = None) -> Request | DatabaseRequest:
+    def _given(self, folder: Path | None = None) -> Request:
         """What the file says of all periods."""
-        kind = DatabaseRequest if self.source.tables else Request
-        return kind.from_mapping({**self.source.options, **self.options}, folder=folder)
+        tables = {"source": self.source.tables} if self.source.tables else {}
+        return Request.from_mapping({**self.source.options, **self.options, **tables}, folder=folder)
 
     @cached_property
-    def _request(self) -> Request | DatabaseRequest:
+    def _request(self) -> Request:
         return self._given()
 
     @cached_property
     def _total(self) -> Total | None:
         """Of the first period."""
-        request = self.request(self.first, Path(), Path())
-        return None if isinstance(request, DatabaseRequest) else request.total()
+        return self.request(self.first, Path(), Path()).total()
 
     @cached_property
     def _panel(self) -> Panel | None:
         """Of the first period."""
-        request = self.request(self.first, Path(), Path())
-        return None if isinstance(request, DatabaseRequest) else request.of_panel()
+        return self.request(self.first, Path(), Path()).panel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +236,7 @@ class Schedule:
         """Every period up to ``now`` and the next one, in the order of the file."""
         return tuple(Item(one, period) for one in self.releases for period in _known(one, now))
 
-    def request(self, item: Item) -> Request | DatabaseRequest:
+    def request(self, item: Item) -> Request:
         """What is to be released."""
         return item.releases.request(item.period, self.folder, self.ledger)
 

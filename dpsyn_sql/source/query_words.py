@@ -228,7 +228,7 @@ TRUST_IT = (
 HOW_TO_GO_ON = (
     "Allowed are projections, filters, row-wise deterministic expressions, CTEs, UNION ALL, ORDER BY, and "
     "INNER, LEFT, CROSS, SEMI and ANTI joins of one private table with tables named in public_tables=; with "
-    "privacy_unit='u' also window functions with PARTITION BY u alone, such as lead, and QUALIFY. "
+    "unit='u' also window functions with PARTITION BY u alone, such as lead, and QUALIFY. "
     f"{TRUST_IT}"
 )
 

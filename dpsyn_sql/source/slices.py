@@ -27,6 +27,7 @@ class Window:
             have no row in common.
         most: a unit counts in at most so many windows, the first ones in which it has rows; None: no bound,
             every window is charged.
+        labels: of all windows of the calendar, as releases of a series call them; default: their edges.
 
     Raises:
         InputError: all that is wrong with it.
@@ -38,11 +39,22 @@ class Window:
     index: int
     span: int = 1
     most: int | None = None
+    labels: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         faults = [*_named("column", self.column), *_named("calendar", self.calendar)]
-        faults += [*self._edge_faults(), *self._place_faults(), *_most_faults(self.most)]
+        faults += [
+            *self._edge_faults(),
+            *self._place_faults(),
+            *_most_faults(self.most),
+            *self._label_faults(),
+        ]
         _refuse("window", faults)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A label for each window of the calendar."""
+        return self.labels or self.edges[:-1]
 
     @property
     def start(self) -> datetime:
@@ -74,6 +86,20 @@ class Window:
                 return [
                     f"edges are not ascending: {self.edges[place - 1]!r} stands before {self.edges[place]!r}"
                 ]
+        return []
+
+    def _label_faults(self) -> list[str]:
+        labels = self.labels
+        if not isinstance(labels, tuple) or not all(isinstance(label, str) and label for label in labels):
+            return ["labels must be a tuple of the labels of all windows"]
+        if len(set(labels)) < len(labels):
+            return ["two windows have the same label"]
+        windows = len(self.edges) - 1 if isinstance(self.edges, tuple) else 0
+        if labels and len(labels) != windows:
+            return [
+                f"there are {len(labels)} labels, but the calendar {self.calendar!r} has {windows} windows: "
+                "give its start, its end and a label for each window"
+            ]
         return []
 
     def _place_faults(self) -> list[str]:
@@ -116,7 +142,7 @@ class Partition:
         if not isinstance(self.value, str) or not _is_unicode(self.value):
             faults.append(f"value={said(self.value)}: give text (numbers, booleans and dates as text too)")
         if self.most is not None and not (_is_whole(self.most, 1) and self.most == 1):
-            faults.append(f"most={said(self.most)}: give 1 with privacy_unit='row', or None")
+            faults.append(f"most={said(self.most)}: give 1 with unit='row', or None")
         _refuse("partition", faults)
 
 
@@ -228,7 +254,7 @@ def check_slice(value: Any) -> None:
         InputError: says what to give.
     """
     if value is not None and not is_slice(value):
-        raise InputError(f"slice={said(value)}: give a Window, a Partition, or None")
+        raise InputError(f"window={said(value)}: give a Window, a Partition, or None")
 
 
 def _refuse(what: str, faults: list[str]) -> None:

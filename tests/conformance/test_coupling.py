@@ -56,7 +56,7 @@ SPEC = {
 }
 UNITS = {
     "row": dict(exclude=("who",)),
-    "unit": dict(privacy_unit="who", max_rows_per_unit=K),
+    "unit": dict(unit="who", most=K, weights=False),
 }
 
 

@@ -58,22 +58,23 @@ def two_periods(rows, noise, delta, domain=DOMAIN):
             patch.setattr(module, "ExactNoise", lambda: recorder)
             patch.setattr(module, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
             patch.setattr(module, "SqlDiscoveryCounter", partial(SqlDiscoveryCounter, key=BOUNDING_KEY))
-        patch.setattr(PANELS, "bound_of", lambda unit, key: Bound(unit.column, 1, BOUNDING_KEY))
+        patch.setattr(Bound, "of", lambda unit, key: unit.column and Bound(unit.column, 1, BOUNDING_KEY))
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda told, at: epsilon_of(tuple(told), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         ledger = RecordingLedger()
         for index in range(2):
             start = len(recorder.calls), len(ledger.questions)
-            made = dpsyn_sql.panel(
+            made = dpsyn_sql.release(
                 con,
                 "t",
                 into="out",
                 name="p",
-                privacy_unit="who",
+                unit="who",
+                series="panel",
                 domain=domain,
                 delta=delta,
                 ledger=ledger,
-                slice=Window("d", "months", EDGES, index),
+                window=Window("d", "months", EDGES, index),
             )
             questions, calls = ledger.questions[start[1] :], recorder.calls[start[0] :]
             public = {

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from dpsyn_sql.source.relation import WEIGHT
 
 UNITS = {
-    "together": dict(privacy_unit="who", max_rows_per_unit=K, together=True),
-    "ordered": dict(privacy_unit="who", max_rows_per_unit=K, together=True, order="d"),
-    "numbered": dict(privacy_unit="who", max_rows_per_unit=2 * K, together=True, order="n"),
+    "together": dict(unit="who", most=K),
+    "ordered": dict(unit="who", most=K, order="d"),
+    "numbered": dict(unit="who", most=2 * K, order="n"),
 }
 METHODS_HERE = sorted(name for name, method in EVERY.items() if method.takes_families)
 VISITS = [

@@ -22,9 +22,9 @@ import traceback
 import warnings
 from pathlib import Path
 
+import dpsyn_sql.front.database
 import duckdb
 
-import dpsyn_sql.front.database
 import dpsyn_sql.front.plan  # loaded by the first call otherwise, which is after the fork
 import dpsyn_sql.front.release
 from dpsyn_sql.common.progress import listening
@@ -144,7 +144,7 @@ def called(module, name, *arguments):
 
 def released(connection, job):
     if job.get("database"):
-        result = dpsyn_sql.release_database(connection, **job["options"])
+        result = dpsyn_sql.release(connection, **job["options"])
         tables, rows = result.tables.values(), {name: one.rows for name, one in result.tables.items()}
     else:
         result = dpsyn_sql.release(connection, job["source"], **job["options"])

@@ -147,7 +147,7 @@ TABLES = [
 def released(pattern, size, seed, table, method, **options):
     """The rows of a release whose questions get these answers, and the result."""
     names, domain = table
-    if options.get("privacy_unit"):
+    if options.get("unit="):
         names = [*names, "who"]
     with duckdb.connect() as con, warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
@@ -197,7 +197,7 @@ def test_every_question_answered_alike(pattern):
 )
 def test_every_question_answered_differently(chosen, size, seed, unit):
     table, method = chosen
-    of_units = {"privacy_unit": "who", "max_rows_per_unit": 2} if unit else {}
+    of_units = {"unit": "who", "most": 2, "weights": False} if unit else {}
     rows, _ = released(None, size, seed, table, method, **of_units)
     assert len(rows) == 40
 

@@ -91,11 +91,11 @@ def test_noise_in_place_of_rows_is_a_warning():
     """A bound far above what units have: sensitivity, and with it the noise, belongs to the bound."""
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT i AS person, (i % 10)::INTEGER AS n FROM range(2000) AS r(i)")
-        options = dict(domain=SPEC, privacy_unit="person", method="independent", replace=True, new_debit=True)
+        options = dict(domain=SPEC, unit="person", most=1, method="independent", replace=True, new_debit=True)
         with pytest.warns(UserWarning, match="standard error of .* or count fewer than 10000 rows of a unit"):
-            release = dpsyn_sql.release(con, "t", max_rows_per_unit=10_000, **options)
+            release = dpsyn_sql.release(con, "t", most=10_000, weights=False, **options)
         assert any("is uncertain" in note for note in release.notes)
-        fine = dpsyn_sql.release(con, "t", max_rows_per_unit=1, **options)
+        fine = dpsyn_sql.release(con, "t", most=1, **options)
         assert not any("is uncertain" in note for note in fine.notes)
 
 

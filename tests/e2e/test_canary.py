@@ -204,7 +204,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
         "plan": lambda: dpsyn_sql.plan(con, "t").verbose(),
         "template": lambda: dpsyn_sql.init(con, "t"),
         "wrong": lambda: dpsyn_sql.release(con, "t", domain=wrong),
-        "unit": lambda: dpsyn_sql.release(con, "t", privacy_unit="e", max_rows_per_unit=2, into="o"),
+        "unit": lambda: dpsyn_sql.release(con, "t", unit="e", most=2, weights=False, into="o"),
     }[call]
     watched = Watched(work)
     if call == "wrong" or (call in ("release", "plan") and shape != "alone"):
@@ -257,7 +257,7 @@ def test_what_does_not_fit_in_memory(children, tmp_path, canary, encrypted, kill
     job = {
         "con": None,
         "source": str(source),
-        "options": {"domain": spec, "privacy_unit": "person", "method": "independent", "rows": 10},
+        "options": {"domain": spec, "unit": "person", "most": 1, "method": "independent", "rows": 10},
         "scratch": str(scratch),
         "result": str(tmp_path / "result.json"),
         "log": str(tmp_path / "log"),

@@ -122,7 +122,7 @@ def test_columns_whose_type_is_needed_first_stay_text(folder, tmp_path):
     assert strict.shape.untyped == ()
     with pytest.warns(UserWarning, match="'city' has no stated type and is read as text"):
         sliced = dpsyn_sql.plan(
-            folder / "t.csv", slice=Partition("city", "a"), into=tmp_path / "o.csv", ledger=tmp_path / "l"
+            folder / "t.csv", window=Partition("city", "a"), into=tmp_path / "o.csv", ledger=tmp_path / "l"
         )
     assert "city" not in sliced.shape.untyped and len(sliced.shape.untyped) == 8
 

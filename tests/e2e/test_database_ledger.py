@@ -45,8 +45,9 @@ def single(path, **options):
     return dpsyn_sql.release(
         path,
         "orders",
-        privacy_unit="customer_id",
-        max_rows_per_unit=4,
+        unit="customer_id",
+        most=4,
+        weights=False,
         domain={"columns": TABLES["orders"]["columns"]},
         exclude=["order_id"],
         **options,
@@ -69,7 +70,7 @@ def test_one_entry_and_one_debit_as_of_a_single_release(path):
         path,
         "alone",
         domain={"columns": TABLES["customers"]["columns"]},
-        privacy_unit="row",
+        unit="row",
         exclude=["customer_id"],
     )
     alone = next(one for one in shown(path).releases if one.release_id != first.id)
@@ -161,7 +162,7 @@ def test_another_unit_of_a_table_is_refused(path, table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         options = {"orders": ["order_id", "customer_id"], "items": ["order_id", "line"]}
-        dpsyn_sql.release(path, table, privacy_unit="row", exclude=options[table])
+        dpsyn_sql.release(path, table, unit="row", exclude=options[table])
     with pytest.raises(dpsyn_sql.InputError, match="unit"):
         released(path)
     assert len(shown(path).releases) == 1

@@ -31,7 +31,7 @@ def con(tmp_path):
 
 def released(con, tmp_path, into="made", **options):
     told = {"unit": "customers.id", "tables": ["customers", "orders"], "domain": FILE, "epsilon": 2.0}
-    return dpsyn_sql.release_database(con, into=into, ledger=tmp_path / "ledger", **{**told, **options})
+    return dpsyn_sql.release(con, into=into, ledger=tmp_path / "ledger", **{**told, **options})
 
 
 def accounts_of(tmp_path):
@@ -50,7 +50,7 @@ def test_units_of_one_name_in_two_tables_share_no_account(con, tmp_path):
         )  # fmt: skip
     with pytest.raises(AccountError, match="by \\(customer_id\\).*by \\(id\\)"):
         dpsyn_sql.release(
-            con, "orders", privacy_unit="id", domain={"columns": {"b": YES_NO}}, exclude=["customer_id"],
+            con, "orders", unit="id", most=1, domain={"columns": {"b": YES_NO}}, exclude=["customer_id"],
             ledger=tmp_path / "ledger", into="c",
         )  # fmt: skip
     assert len(accounts_of(tmp_path)) == 1
@@ -66,7 +66,7 @@ def test_a_table_that_names_the_units_may_be_released_alone_at_the_same_cost(con
         }},
     )  # fmt: skip
     dpsyn_sql.release(
-        con, "orders", privacy_unit="customer_id", domain={"columns": {"b": YES_NO}}, exclude=["id"],
+        con, "orders", unit="customer_id", most=1, domain={"columns": {"b": YES_NO}}, exclude=["id"],
         ledger=tmp_path / "ledger", into="alone",
     )  # fmt: skip
     assert [unit for _, unit in accounts_of(tmp_path)] == ["customer_id"]
@@ -100,7 +100,7 @@ def test_a_view_or_a_query_ties_its_base_table(con, tmp_path):
     con.execute("CREATE VIEW view_of_orders AS SELECT * FROM orders")
     con.execute("CREATE VIEW rows_of_orders AS SELECT id, customer_id AS owner, b FROM orders")
     released(con, tmp_path)
-    alone = {"domain": {"columns": {"b": YES_NO}}, "privacy_unit": "id", "ledger": tmp_path / "ledger"}
+    alone = {"domain": {"columns": {"b": YES_NO}}, "unit": "id", "most": 1, "ledger": tmp_path / "ledger"}
     by_id = pytest.raises(AccountError, match="main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was")
     with by_id:
         released(
@@ -116,7 +116,7 @@ def test_a_view_or_a_query_ties_its_base_table(con, tmp_path):
     with by_id:
         dpsyn_sql.plan(con, "SELECT id, b FROM orders", epsilon=1, into="d", name="q", **alone)
     owned = "SELECT owner AS id, b FROM rows_of_orders"
-    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", max_rows_per_unit=2, **alone)
+    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", most=2, weights=False, **alone)
     assert len(accounts_of(tmp_path)) == 1
     with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
         ledger.verify()
@@ -142,7 +142,7 @@ def test_rows_of_a_grandchild_are_tied_through_the_same_key(con, tmp_path):
 
 def test_a_view_that_changed_is_no_way_to_go_on_with_another_unit(con, tmp_path, monkeypatch):
     con.execute("CREATE VIEW v AS SELECT customer_id AS id, b FROM orders")
-    call = {"domain": {"columns": {"b": YES_NO}}, "privacy_unit": "id", "ledger": tmp_path / "ledger"}
+    call = {"domain": {"columns": {"b": YES_NO}}, "unit": "id", "most": 1, "ledger": tmp_path / "ledger"}
     call |= {"epsilon": 1, "into": "c", "method": "independent"}
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn_sql.front.release.measured_and_fitted", lambda *_: 1 // 0)
@@ -159,7 +159,7 @@ def test_a_debit_without_a_record_of_its_ties_ties_the_tables_that_it_names(con,
         released(con, tmp_path, tables=["customers", "orders", "items"], domain={
             "tables": {**FILE["tables"], "items": {"columns": {"c": YES_NO}}},
         })  # fmt: skip
-    alone = {"domain": {"columns": {"b": YES_NO}}, "privacy_unit": "id", "ledger": tmp_path / "ledger"}
+    alone = {"domain": {"columns": {"b": YES_NO}}, "unit": "id", "most": 1, "ledger": tmp_path / "ledger"}
     with pytest.raises(AccountError, match="by \\(customer_id\\).*by \\(id\\)"):
         dpsyn_sql.release(con, "SELECT id, b FROM orders", epsilon=1, into="d", name="q", **alone)
     released(con, tmp_path, "again", version="2", tables=["customers", "orders", "items"], domain={
@@ -203,7 +203,7 @@ def test_one_base_table_of_two_owners_in_one_release_is_refused(tmp_path):
         twice = "SELECT sender AS id, b FROM transfers UNION ALL SELECT receiver, b FROM transfers"
         with pytest.raises(SourceError, match="by receiver and by sender"):
             dpsyn_sql.release(
-                con, twice, privacy_unit="id", domain={"columns": {"b": YES_NO}}, epsilon=1, into="t",
+                con, twice, unit="id", most=1, domain={"columns": {"b": YES_NO}}, epsilon=1, into="t",
                 ledger=tmp_path / "ledger",
             )  # fmt: skip
 

@@ -64,7 +64,7 @@ def test_tables_join_wherever_they_are_written(tmp_path, monkeypatch, path, plac
     monkeypatch.chdir(tmp_path)
     con = opened(place, path)
     result = released(con, into=into)
-    assert [len(result.to_df(name)) for name in KEYS] == [result[name].rows for name in KEYS]
+    assert [len(result[name].to_df()) for name in KEYS] == [result[name].rows for name in KEYS]
     out, schema = reader(into, con, path)
     ties = [*TIES, ("items", "product_id", "products", "product_id")]
     check_joins(out, ties, into=schema, public="products" if into == "copy" else None)
@@ -134,7 +134,7 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
         "dpsyn_sql.front.database.KeptRows.attach",
         "dpsyn_sql.front.database.SqlCounter.count",
         "dpsyn_sql.front.database_publish.stage_table",
-        "dpsyn_sql.front.database_publish.publish_database",
+        "dpsyn_sql.front.database_publish.publish",
     ]
     for number_, stage in enumerate(stages):
 
@@ -246,10 +246,10 @@ def test_memory_is_limited_where_the_database_is_a_file(path):
 def test_warnings_and_notes_name_their_table(con):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = dpsyn_sql.release_database(
+        result = dpsyn_sql.release(
             con,
             unit="customers.customer_id",
-            tables=["customers", "orders"],
+            source=["customers", "orders"],
             domain={"tables": {name: TABLES[name] for name in ("customers", "orders")}},
             epsilon="0.01",
             into="copy",

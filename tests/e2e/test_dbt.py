@@ -46,7 +46,7 @@ DOMAIN = {
         "income": {"type": "numeric", "lower": 0, "upper": 100000, "bins": 4},
     }
 }
-OPTIONS = {"epsilon": 1.0, "privacy_unit": "row", "domain": "people.domain.yml", "exclude": [ODD_COLUMN]}
+OPTIONS = {"epsilon": 1.0, "unit": "row", "domain": "people.domain.yml", "exclude": [ODD_COLUMN]}
 BODY = "{{ dpsyn_sql.release(ref('people')) }}"
 
 
@@ -137,7 +137,7 @@ FILES = {
     "models/public/counts.sql": "select city, count(*) as n from {{ ref('people_synthetic') }} group by city",
     "models/public/made_by_hand.sql": "select 10 as age, 'nowhere' as city, 5 as income from {{ ref('counts') }}",
     "models/public/odd_synthetic.sql": config(
-        {"epsilon": 0.5, "privacy_unit": "row", "name": ODD_NAME, "version": ODD_NAME, "account": ODD_NAME}
+        {"epsilon": 0.5, "unit": "row", "name": ODD_NAME, "version": ODD_NAME, "account": ODD_NAME}
     )
     + "{{ dpsyn_sql.release(source('raw', 'odd')) }}",
     "models/public/python_synthetic.py": f"""
@@ -148,10 +148,10 @@ def model(dbt, session):
     domain["columns"].pop("income")
     return {{"epsilon": 0.25, "privacy_unit": "row", "domain": domain}}
 """,
-    "models/public/broken_synthetic.sql": config({"epsilon": 0.1, "privacy_unit": "row"})
+    "models/public/broken_synthetic.sql": config({"epsilon": 0.1, "unit": "row"})
     + "{{ dpsyn_sql.release(ref('broken')) }}",
     "models/memory/local_people.sql": "{{ config(materialized='table') }} select 1 as n from {{ ref('people') }}",
-    "models/memory/local_synthetic.sql": config({"epsilon": 0.1, "privacy_unit": "row"})
+    "models/memory/local_synthetic.sql": config({"epsilon": 0.1, "unit": "row"})
     + "{{ dpsyn_sql.release(ref('local_people')) }}",
     "models/models.yml": MODELS,
     **{f"models/wrong/{name}.sql": f"{head}\n{body}\n" for name, (head, body, _) in WRONG.items()},

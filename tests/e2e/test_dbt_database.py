@@ -112,7 +112,7 @@ def test_all_models_are_one_release_and_one_debit(project, monkeypatch):
     [
         ({"name": None}, "orders", BODY, "name is missing"),
         ({"tables": ["orders"]}, "orders", BODY, "tables is not an option here"),
-        ({"privacy_unit": "row"}, "orders", BODY, "privacy_unit"),
+        ({"unit": "row"}, "orders", BODY, "unit="),
         ({}, "other", BODY, "give the model the alias of one of them"),
         ({}, "products", BODY, "give the model the alias of one of them"),
         ({}, "orders", BODY.replace(", source('raw', 'products')", ""), "'products' is not in the body"),

@@ -30,7 +30,7 @@ def made(tmp_path_factory):
         frame = {"who": who, "age": age[who].astype(np.int32), "ward": ward}
         con.register("frame", frame)
         con.execute("CREATE TABLE visits AS SELECT who, age, ward FROM frame")
-        given = {"domain": DOMAIN, "privacy_unit": "who", "max_rows_per_unit": 6, "epsilon": 10}
+        given = {"domain": DOMAIN, "unit": "who", "most": 6, "weights": False, "epsilon": 10}
         alone = {**DOMAIN["columns"], "age": {**DOMAIN["columns"]["age"], "per_unit": False}}
         release = dpsyn_sql.release(con, "visits", into="copy", together=True, **given)
         plain = dpsyn_sql.release(con, "visits", into="plain", **{**given, "domain": {"columns": alone}})
@@ -56,13 +56,13 @@ def test_the_page_shows_a_persons_rows(made):
 def test_an_evaluation_finds_the_rows_of_a_person_together(made):
     con, _release, _plain, _folder = made
     found = {name: dpsyn_sql.evaluate(con, "visits", name, unit="who").tables for name in ("copy", "plain")}
-    age, ward = (found["copy"]["siblings"].iloc[place] for place in (0, 1))
+    age, ward = (found["copy"]["relative_columns"].iloc[place] for place in (0, 1))
     assert (age["constant_real"], age["constant_synthetic"]) == (1, 1)
     assert ward["excess_real"] > 0.08
     assert ward["excess_synthetic"] == pytest.approx(ward["excess_real"], abs=0.03)
-    assert found["copy"]["families"]["tv"][1] < 0.05
+    assert found["copy"]["links"]["tv"][0] < 0.05
     assert age["rows_tv"] < 0.06
-    strangers = found["plain"]["siblings"]
+    strangers = found["plain"]["relative_columns"]
     assert strangers["excess_synthetic"].abs().max() < 0.03
     assert strangers["rows_tv"][0] > 0.1
 
@@ -77,9 +77,8 @@ def test_rows_of_a_person_share_the_value_within_a_bin(made, never):
         "visits",
         into="binned",
         domain={"columns": binned, "never": never},
-        privacy_unit="who",
-        max_rows_per_unit=6,
-        together=True,
+        unit="who",
+        most=6,
         epsilon=10,
         replace=True,
         new_debit=True,

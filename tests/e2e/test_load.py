@@ -35,7 +35,7 @@ CITIES = {
 }
 COMPUTING = (NetworkModel, ViewsModel)
 """Models that compute any marginal that is asked for; only tables are stored."""
-UNITS = {"privacy_unit": "person", "max_rows_per_unit": 3}
+UNITS = {"unit": "person", "most": 3, "weights": False}
 
 
 def names_of(release):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice
+from dpsyn_sql.engines.identities import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 pytestmark = [pytest.mark.slow, pytest.mark.required]
@@ -239,7 +239,7 @@ def test_one_view_or_query_is_paid_once_under_any_alias_and_after_a_move(path):
 def test_settings_that_make_no_difference_are_not_paid_for(path):
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE wide AS SELECT n, n AS m, n AS person FROM sales")
-    unit = {"privacy_unit": "person", "exclude": ["m"]}
+    unit = {"unit": "person", "most": 1, "exclude": ["m"]}
     first = release(path, "wide", **unit)
     for same in ({"exclude": ["m", "m"]}, {"on_error": "fail"}):
         assert release(path, "wide", **{**unit, **same}).id == first.id
@@ -249,8 +249,8 @@ def test_a_column_called_row_is_not_taken_for_rows_silently(path):
     with duckdb.connect(str(path)) as con:
         con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "Row"')
     with pytest.raises(dpsyn_sql.InputError, match="ambiguous"):
-        release(path, "odd", privacy_unit="Row")
-    release(path, "odd", privacy_unit="row", exclude=["Row"])
+        release(path, "odd", unit="Row")
+    release(path, "odd", unit="row", exclude=["Row"])
 
 
 # -- rows of results ----------------------------------------------------------------------------
@@ -277,9 +277,7 @@ def test_a_query_that_multiplies_rows_has_a_unit_of_its_own(path, query):
 def test_rows_of_results_do_not_mix_with_rows(path):
     release(path)
     for query in MULTIPLYING:
-        with pytest.raises(
-            dpsyn_sql.AccountError, match=r"one row of a table can give several rows.*privacy_unit="
-        ):
+        with pytest.raises(dpsyn_sql.AccountError, match=r"one row of a table can give several rows.*unit="):
             release(path, query, into="q", public_tables=["codes"])
     for number, query in enumerate(
         ("SELECT n FROM sales WHERE n > 3", "SELECT n FROM sales SEMI JOIN codes ON k = n")
@@ -298,7 +296,7 @@ def test_no_column_passes_for_a_row_of_a_result(path):
     with duckdb.connect(str(path)) as con:
         con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "row of result"')
     with pytest.raises(dpsyn_sql.InputError, match="rename the column"):
-        release(path, "odd", privacy_unit="Row of Result", exclude=[])
+        release(path, "odd", unit="Row of Result", most=1, exclude=[])
 
 
 # -- outputs and debits -------------------------------------------------------------------------
@@ -346,7 +344,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         into.write_text("somebody else's")
         return stage(*arguments, **options)
 
-    monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", taken)
+    monkeypatch.setattr("dpsyn_sql.rows.write.families.stage_rows", taken)
     with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into=, costs nothing more"):
         release(path, into=into)
     monkeypatch.undo()

@@ -158,7 +158,7 @@ def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
     with pytest.raises(dpsyn_sql.AccountError):
         dpsyn_sql.release(file, "t", domain=SPEC, exclude=["person"], account="mine")
     with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
-        dpsyn_sql.release(file, "t", domain=SPEC, privacy_unit="person", max_rows_per_unit=10)
+        dpsyn_sql.release(file, "t", domain=SPEC, unit="person", most=10, weights=False)
 
 
 def test_what_a_resumed_release_reads_is_recorded(file):

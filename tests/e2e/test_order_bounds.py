@@ -17,9 +17,8 @@ def planned(lower, upper, sql_type="BIGINT"):
             domain={"columns": {"moment": {"type": "numeric", "lower": lower, "upper": upper}}},
             discover=True,
             epsilon=1,
-            privacy_unit="who",
-            max_rows_per_unit=8,
-            together=True,
+            unit="who",
+            most=8,
             order="moment",
         )
 

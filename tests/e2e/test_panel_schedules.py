@@ -36,7 +36,7 @@ releases:
     cadence: month
     start: 2100-01-01
     end: 2100-05-01
-    privacy_unit: person
+    unit: person
     epsilon: 12
     panel: true
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql import Request, panel
+from dpsyn_sql import Request, release
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, InputError, PrivacyBudgetExceeded, TargetError
 from dpsyn_sql.ledger.sqlite import SqliteLedger
@@ -41,7 +41,10 @@ def make(con, persons=900):
 def asked(period, **options):
     window = Window("day", "month from 2025-01-01", MONTHS, period - 1)
     return Request(
-        "t", slice=window, **{**dict(into="out", privacy_unit="who", domain=DOMAIN, epsilon=30.0), **options}
+        "t",
+        window=window,
+        series="panel",
+        **{**dict(into="out", unit="who", domain=DOMAIN, epsilon=30.0), **options},
     )
 
 
@@ -70,7 +73,7 @@ def spent(path):
 def refused(path, request, *words, error=InputError):
     before, there = spent(path), rows(path)
     with pytest.raises(error) as caught:
-        panel(path, request)
+        release(path, request)
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert spent(path) == before
     assert rows(path) == there
@@ -79,7 +82,7 @@ def refused(path, request, *words, error=InputError):
 def test_persons_go_on_and_rows_of_earlier_periods_stay(path):
     before = []
     for period in (1, 2, 3):
-        made = panel(path, asked(period))
+        made = release(path, asked(period))
         there = rows(path)
         assert set(before) <= set(there)
         assert made.rows == len(there) - len(before)
@@ -123,12 +126,8 @@ def test_who_stays_keeps_what_is_of_one_value_per_person(path):
         }
     }
     for period in (1, 2, 3):
-        panel(path, replace(asked(period, domain=domain), source="born"))
-    told = str(
-        dpsyn_sql.plan(
-            path, replace(asked(2, domain=domain), source="born", panel=MONTHS[:3], version=MONTHS[1])
-        )
-    )
+        release(path, replace(asked(period, domain=domain), source="born"))
+    told = str(dpsyn_sql.plan(path, replace(asked(2, domain=domain), source="born")))
     assert "a person who stays keeps its born" in told
     with duckdb.connect(path) as con:
         persons, constant, several = con.execute(
@@ -158,7 +157,7 @@ def test_no_row_meets_a_condition_of_what_its_person_keeps(path):
     age = {"derived": "hired - born"}
     domain = {"columns": {"born": years, "hired": hired, "age": age}, "never": ["age < 20"]}
     for period in (1, 2, 3):
-        panel(path, replace(asked(period, domain=domain), source="born"))
+        release(path, replace(asked(period, domain=domain), source="born"))
     with duckdb.connect(path) as con:
         for month in MONTHS[:3]:
             number, children = con.execute(
@@ -172,7 +171,7 @@ def test_no_row_meets_a_condition_of_what_its_person_keeps(path):
 def test_all_periods_cost_the_budget_and_no_more(path):
     whole = Budget.of_release(30.0, 1e-9)
     for period in (1, 2, 3):
-        made = panel(path, asked(period))
+        made = release(path, asked(period))
         assert spent(path) == period * (whole.amount // 3)
         assert made.epsilon <= 30.0
         events = made.certificate()["mechanisms"]
@@ -188,10 +187,10 @@ def test_all_periods_cost_the_budget_and_no_more(path):
 
 def test_the_same_call_again_is_free_and_writes_nothing_new(path):
     for period in (1, 2):
-        panel(path, asked(period))
+        release(path, asked(period))
     there, cost = rows(path), spent(path)
     for period in (2, 1):
-        again = panel(path, asked(period))
+        again = release(path, asked(period))
         assert again.replayed
         assert again.rows == len([row for row in there if str(row[1]) == MONTHS[period - 1]])
     assert rows(path) == there and spent(path) == cost
@@ -199,17 +198,17 @@ def test_the_same_call_again_is_free_and_writes_nothing_new(path):
 
 def test_a_table_that_was_dropped_is_made_again_by_the_same_calls(path):
     for period in (1, 2, 3):
-        panel(path, asked(period))
+        release(path, asked(period))
     there, cost = rows(path), spent(path)
     with duckdb.connect(path) as con:
         con.execute("DROP TABLE out")
     for period in (1, 2, 3):
-        panel(path, asked(period))
+        release(path, asked(period))
     assert rows(path) == there and spent(path) == cost
 
 
 def test_a_period_out_of_order_is_refused(path):
-    panel(path, asked(1))
+    release(path, asked(1))
     refused(path, asked(3), "2025-02-01", "comes first")
 
 
@@ -224,15 +223,15 @@ def test_a_period_out_of_order_is_refused(path):
             }
         },
         {"exclude": ["region"]},
-        {"slice": Window("day", "month from 2025-01-01", (*MONTHS, "2025-05-01"), 1)},
-        {"slice": Window("day", "another calendar", MONTHS, 1)},
+        {"window": Window("day", "month from 2025-01-01", (*MONTHS, "2025-05-01"), 1)},
+        {"window": Window("day", "another calendar", MONTHS, 1)},
         {"into": "elsewhere"},
         {"panel": ("a", "b", "c"), "version": "b"},
     ],
     ids=["epsilon", "delta", "domain", "columns", "horizon", "calendar", "output", "labels"],
 )
 def test_other_settings_in_a_later_period_are_refused(path, options):
-    panel(path, asked(1))
+    release(path, asked(1))
     refused(
         path,
         replace(asked(2), **options),
@@ -242,8 +241,8 @@ def test_other_settings_in_a_later_period_are_refused(path, options):
 
 
 def test_a_period_with_other_settings_is_refused(path):
-    panel(path, asked(1))
-    panel(path, asked(2))
+    release(path, asked(1))
+    release(path, asked(2))
     refused(path, asked(2, epsilon=5.0), error=DpsynError)
     refused(path, asked(1, epsilon=5.0), error=DpsynError)
 
@@ -260,39 +259,37 @@ def test_a_period_with_other_settings_is_refused(path):
     ids=["updated", "deleted", "inserted", "renamed", "dropped"],
 )
 def test_an_output_that_was_changed_is_refused(path, change):
-    panel(path, asked(1))
+    release(path, asked(1))
     with duckdb.connect(path) as con:
         con.execute(change)
     cost = spent(path)
     with pytest.raises(InputError, match="changed or removed"):
-        panel(path, asked(2))
+        release(path, asked(2))
     assert spent(path) == cost
 
 
 def test_a_change_of_the_source_in_a_past_period_changes_no_past_row(path):
-    panel(path, asked(1))
+    release(path, asked(1))
     january = rows(path)
     with duckdb.connect(path) as con:
         con.execute("DELETE FROM t WHERE hash(who) % 2 = 0")
-    panel(path, asked(2))
+    release(path, asked(2))
     assert set(january) <= set(rows(path))
-    again = panel(path, asked(1))  # a correction is no release: the stored answers are replayed
+    again = release(path, asked(1))  # a correction is no release: the stored answers are replayed
     assert again.replayed and set(january) <= set(rows(path))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"slice": None}, ["slice=", "an end"]),
-        ({"slice": Window("day", "months", MONTHS, 0, most=2)}, ["most="]),
-        ({"privacy_unit": "row"}, ["persons"]),
-        ({"max_rows_per_unit": 2}, ["max_rows_per_unit"]),
+        ({"window": None}, ["window=", "an end"]),
+        ({"window": Window("day", "months", MONTHS, 0, most=2)}, ["most="]),
+        ({"unit": "row"}, ["persons"]),
+        ({"most": 2}, ["most="]),
         ({"rows": 10}, ["rows="]),
         ({"seed": 0}, ["seed="]),
         ({"replace": True}, ["replace="]),
         ({"new_debit": True}, ["new_debit="]),
-        ({"together": True, "max_rows_per_unit": 4}, ["together="]),
-        ({"cumulative": MONTHS[:-1], "name": "n", "version": MONTHS[0]}, ["cumulative="]),
         ({"method": "copula"}, ["method=", "adaptive"]),
         ({"into": "out.parquet"}, ["table"]),
         ({"exclude": ["day"]}, ["'day'"]),
@@ -306,7 +303,7 @@ def test_a_change_of_the_source_in_a_past_period_changes_no_past_row(path):
 def test_what_no_panel_can_do_is_refused_before_anything(path, options, words):
     request = replace(asked(1), **options)
     with pytest.raises(DpsynError) as caught:
-        panel(path, request)
+        release(path, request)
     assert all(word in str(caught.value) for word in words), str(caught.value)
     with duckdb.connect(path) as con:
         assert con.execute("SHOW TABLES").fetchall() == [("t",)]
@@ -316,32 +313,30 @@ def test_a_table_that_is_there_is_no_panel(path):
     with duckdb.connect(path) as con:
         con.execute("CREATE TABLE out (x INTEGER)")
     with pytest.raises(TargetError, match="exists"):
-        panel(path, asked(1))
+        release(path, asked(1))
 
 
 def test_a_grant_for_part_of_the_year_ends_the_panel(path):
-    panel(path, asked(1))
+    release(path, asked(1))
     with ledger_of(path) as ledger:
         (account,) = ledger.overview().accounts
         ledger.grant(account.name, account.epsilon + 1, "1e-9")
     refused(path, asked(2), error=PrivacyBudgetExceeded)
 
 
-def test_release_and_plan_know_panels(path):
-    with pytest.raises(InputError, match=r"dpsyn_sql\.panel"):
-        dpsyn_sql.release(path, replace(asked(1), panel=MONTHS[:-1], version=MONTHS[0]))
-    panel(path, asked(1))
-    told = str(dpsyn_sql.plan(path, replace(asked(2), panel=MONTHS[:-1], version=MONTHS[1])))
+def test_a_plan_tells_of_panels(path):
+    release(path, asked(1))
+    told = str(dpsyn_sql.plan(path, asked(2)))
     assert "period 2 of 3" in told and "persons of 2025-01-01 go on" in told
     assert "for all periods together" in told
 
 
 def test_a_discovered_domain_stays_that_of_the_first_period(path):
     request = {"domain": None, "epsilon": 60.0}
-    panel(path, asked(1, **request))
+    release(path, asked(1, **request))
     with duckdb.connect(path) as con:
         con.execute("UPDATE t SET state = 'new' WHERE day >= DATE '2025-02-01' AND state = 'x'")
-    panel(path, asked(2, **request))
+    release(path, asked(2, **request))
     with duckdb.connect(path) as con:
         states = {state for (state,) in con.execute("SELECT DISTINCT state FROM out").fetchall()}
     assert "new" not in states and {"x", "y", "z"} <= states
@@ -357,7 +352,7 @@ def test_units_of_whole_numbers_and_conditions(tmp_path):
         )
     domain = {**DOMAIN, "never": ["region = 'n' AND state = 'z'"]}
     for period in (1, 2, 3):
-        panel(path, asked(period, domain=domain, epsilon=4.0))  # codes that are noise are written as others
+        release(path, asked(period, domain=domain, epsilon=4.0))  # codes that are noise are written as others
     there = rows(path)
     assert not [row for row in there if row[2] == "n" and row[3] == "z"]
     ids = sorted({row[0] for row in there})
@@ -367,8 +362,8 @@ def test_units_of_whole_numbers_and_conditions(tmp_path):
 
 def test_the_rows_of_the_latest_period_are_read_with_those_before(path):
     with duckdb.connect(path) as con:
-        panel(con, asked(1))
-        made = panel(con, asked(2))
+        release(con, asked(1))
+        made = release(con, asked(2))
         frame = made.to_df()
         assert len(frame) == len(con.execute("FROM out").fetchall())
         told = made.certificate()
@@ -387,7 +382,7 @@ def test_a_period_may_have_nobody(path, kept):
     with duckdb.connect(path) as con:
         con.execute(f"DELETE FROM t WHERE NOT ({kept})")
     for period in (1, 2, 3):
-        panel(path, asked(period))
+        release(path, asked(period))
     there = rows(path)
     for month in (1, 2, 3):
         number = len([row for row in there if row[1].month == month])
@@ -402,7 +397,7 @@ def test_names_that_hidden_attributes_would_have_are_free(path):
             "state = 'x' AS presence, region = 'n' AS \"rows in the period\", state = 'y' AS unit FROM t"
         )
     for period in (1, 2):
-        panel(path, replace(asked(period, domain=None), source="odd"))
+        release(path, replace(asked(period, domain=None), source="odd"))
     with duckdb.connect(path) as con:
         assert [name for name, *_ in con.execute("DESCRIBE out").fetchall()] == [
             "who",
@@ -431,7 +426,7 @@ def test_files_have_panels_in_a_database(path, tmp_path, kind):
             else DOMAIN
         )
         for period in (1, 2):
-            panel(con, replace(asked(period, domain=domain, ledger=str(tmp_path / "l")), source=file))
+            release(con, replace(asked(period, domain=domain, ledger=str(tmp_path / "l")), source=file))
         assert con.execute("SELECT count(DISTINCT day) FROM out").fetchone() == (2,)
 
 
@@ -441,5 +436,5 @@ def test_rows_that_are_drawn_again_have_the_values_that_were_judged(path):
     regions = {"type": "categorical", "categories": ["n", "s", *unused]}
     domain = {"columns": {**DOMAIN["columns"], "region": regions}, "never": ["region = 'n'"]}
     for period in (1, 2, 3):
-        panel(path, asked(period, domain=domain, epsilon=2.0))
+        release(path, asked(period, domain=domain, epsilon=2.0))
     assert not [row for row in rows(path) if row[2] == "n"]

@@ -57,7 +57,7 @@ def test_killed_between_questions_and_resumed(children, tmp_path, method, kind, 
 
 
 PEOPLE = "SELECT i // 2 AS person, 'v' || (i % 3) AS word, (i % 97 / 4)::DECIMAL(8,2) AS pay FROM range(3000) AS r(i)"
-PERSON = {"privacy_unit": "person", "max_rows_per_unit": 2}
+PERSON = {"unit": "person", "most": 2, "weights": False}
 COUNTED = [  # what counts for each question, in order
     "counting units per cell of a grid",
     *("counting units per type of text", "counting units per type of text"),

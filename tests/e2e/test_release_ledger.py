@@ -181,11 +181,11 @@ def rows_at(path, into):
 def test_a_source_keeps_its_unit(path):
     release(path)
     with pytest.raises(dpsyn_sql.InputError, match="unit"):
-        release(path, privacy_unit="person", max_rows_per_unit=4, into="o", exclude=[])
+        release(path, unit="person", most=4, weights=False, into="o", exclude=[])
 
 
 def test_units_of_several_rows(path):
-    result = release(path, privacy_unit="PERSON", max_rows_per_unit=2, epsilon=20, exclude=[])
+    result = release(path, unit="PERSON", most=2, weights=False, epsilon=20, exclude=[])
     certificate = result.certificate()
     assert certificate["guarantee"]["privacy_unit"] == "person"
     assert certificate["guarantee"]["rows_per_unit"] == 2
@@ -200,11 +200,11 @@ def test_units_of_several_rows(path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"privacy_unit": "nobody"}, "nobody"),
-        ({"privacy_unit": ""}, "privacy_unit"),
-        ({"max_rows_per_unit": 2}, "max_rows_per_unit"),
-        ({"privacy_unit": "person", "max_rows_per_unit": 0}, "max_rows_per_unit"),
-        ({"privacy_unit": "person", "max_rows_per_unit": 1.5}, "max_rows_per_unit"),
+        ({"unit": "nobody", "most": 1}, "nobody"),
+        ({"unit": "", "most": 1}, "unit="),
+        ({"most": 2, "weights": False}, "most="),
+        ({"unit": "person", "most": 0, "weights": False}, "most="),
+        ({"unit": "person", "most": 1.5, "weights": False}, "most="),
         ({"account": "", "exclude": ["person"]}, "account"),
         ({"name": "\ud800", "exclude": ["person"]}, "name"),
     ],

@@ -34,7 +34,7 @@ def con():
 
 
 def released(con, source="visits", **options):
-    given = dict(privacy_unit="person", max_rows_per_unit=16, together=True, domain={"columns": COLUMNS})
+    given = dict(unit="person", most=16, domain={"columns": COLUMNS})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return dpsyn_sql.release(con, source, **{**given, **options})
@@ -78,8 +78,8 @@ def test_the_same_call_replays_and_another_order_is_another_release(con):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_rows_per_unit": 1}, "max_rows_per_unit=16 or more"),
-        ({"privacy_unit": "row", "max_rows_per_unit": 1}, "name its column"),
+        ({"most": 1}, "most=16 or more"),
+        ({"unit": "row", "most": 1}, "name its column"),
         ({"together": False, "order": "day"}, "give together=True too"),
         ({"order": "kind"}, "must be a date, a timestamp or a whole number"),
         ({"order": "dya"}, "can be ordered by"),
@@ -132,9 +132,8 @@ def test_a_typing_error_in_what_a_person_shares_is_outvoted_and_told(con):
     release = dpsyn_sql.release(
         con,
         "typed",
-        privacy_unit="id",
-        max_rows_per_unit=4,
-        together=True,
+        unit="id",
+        most=4,
         epsilon=2,
         domain={"columns": {"kind": {**kinds, "per_unit": True}}},
     )
@@ -152,9 +151,8 @@ def test_the_plan_says_whom_it_protects(con):
         dpsyn_sql.plan(
             con,
             "visits",
-            privacy_unit="person",
-            max_rows_per_unit=64,
-            together=True,
+            unit="person",
+            most=64,
             order="day",
             domain={"columns": COLUMNS},
         )

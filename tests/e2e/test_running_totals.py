@@ -18,7 +18,6 @@ import dpsyn_sql
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import BudgetError, InputError, PrivacyBudgetExceeded, ScheduleError
-from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.running import both_ways
 from dpsyn_sql.schedule import preview, run, status
@@ -59,17 +58,18 @@ def asked(periods, period, most=None, **options):
     standard = {
         "name": "so_far",
         "into": f"so_far_{period}",
-        "privacy_unit": "person",
-        "max_rows_per_unit": 2,
+        "unit": "person",
+        "most": 2,
+        "weights": False,
     }
     given = {**standard, "domain": DOMAIN, "exclude": ["day"], "method": "independent", **options}
-    return Request("t", slice=window, version=edges[period - 1], cumulative=edges[:-1], **given)
+    return Request("t", window=window, version=edges[period - 1], series="total", **given)
 
 
 def total(path, request):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return running_total(path, request)
+        return dpsyn_sql.release(path, request)
 
 
 def entries(path):
@@ -166,8 +166,7 @@ def test_delta_0_and_rows_as_units(path):
                 most=1,
                 delta=0,
                 epsilon=epsilon,
-                privacy_unit="row",
-                max_rows_per_unit=1,
+                unit="row",
                 exclude=["day", "person"],
                 name=name,
                 into=name,
@@ -202,10 +201,8 @@ def test_the_plan_prints_both_ways_and_costs_nothing(path):
         ({"domain": {"columns": {"kind": {"type": "categorical", "categories": ["a"]}}}}, "'n'.*dpsyn init"),
         ({"name": None}, "name= is missing"),
         ({"version": "2100-01-02"}, "must be the label of the window, '2100-01-01'"),
-        ({"cumulative": ("2100-01-01",)}, "1 labels, but .* 4 windows"),
-        ({"cumulative": ("a", "a", "b", "c")}, "same label"),
-        ({"slice": None}, "window of the period"),
-        ({"max_rows_per_unit": 2**30}, "more than can be counted"),
+        ({"window": None}, "window of the period"),
+        ({"most": 2**30, "weights": False}, "more than can be counted"),
     ],
 )
 def test_what_makes_no_total_is_refused_before_anything_is_charged(path, changes, said):
@@ -215,14 +212,12 @@ def test_what_makes_no_total_is_refused_before_anything_is_charged(path, changes
     assert not Path(f"{path}.dpsyn-ledger").exists()
 
 
-def test_a_budget_too_small_for_a_node_is_refused_and_release_makes_no_totals(path):
+def test_a_budget_too_small_for_a_node_is_refused(path):
     make(path, 4)
     with pytest.raises(BudgetError):
         total(path, asked(4, 1, epsilon=1e-15, delta=0))
-    with pytest.raises(InputError, match="running_total"):
-        dpsyn_sql.release(path, asked(4, 1))
-    with pytest.raises(InputError, match="cumulative="):
-        running_total(path, Request("t"))
+    with pytest.raises(InputError, match="series='sum' is not known"):
+        dpsyn_sql.release(path, replace(asked(4, 1), series="sum"))
     assert not Path(f"{path}.dpsyn-ledger").exists()
 
 
@@ -233,7 +228,7 @@ sources:
   t: {database: w.duckdb, table: t, window: day, domain: d.yml}
 releases:
   so_far: {source: t, output: "so_far_{period}", cadence: day, start: 2100-01-01, end: 2100-01-05, cumulative: true,
-    privacy_unit: person, max_rows_per_unit: 2, exclude: [day], method: independent, epsilon: 1}
+    unit: person, most: 2, weights: false, exclude: [day], method: independent, epsilon: 1}
 """
 
 

@@ -153,7 +153,7 @@ def test_a_failure_does_not_stop_other_releases(folder):
 
 
 def test_a_person_in_at_most_two_windows_pays_two(folder):
-    bounded = "privacy_unit: who, max_rows_per_unit: 3, windows_per_unit: 2, method:"
+    bounded = "unit: who, most: 3, weights: false, windows_per_unit: 2, method:"
     schedule(folder, MONTHLY.format(name="m").replace("method:", bounded))
     now = datetime(2100, 6, 1)
     assert [round(one.epsilon, 6) for one in preview(now=now)] == [1, 1, 0, 0, 0]
@@ -172,7 +172,7 @@ def test_a_person_in_at_most_two_windows_pays_two(folder):
     ],
 )
 def test_a_preview_says_what_a_changed_panel_costs(folder, changed):
-    bounded = "privacy_unit: who, max_rows_per_unit: 3, windows_per_unit: 1, epsilon: 1, method:"
+    bounded = "unit: who, most: 3, weights: false, windows_per_unit: 1, epsilon: 1, method:"
     schedule(folder, text := MONTHLY.format(name="m").replace("method:", bounded))
     run(now=MARCH)
     schedule(folder, text.replace(*changed))

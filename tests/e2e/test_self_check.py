@@ -13,10 +13,10 @@ from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.write import drawn
+from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 
-PUBLISH = import_module("dpsyn_sql.front.publish")
+DRAWN = import_module("dpsyn_sql.rows.write.families")
 LIST = {"type": "categorical", "categories": ["a", "b", "c", "d"], "other": False}
 COLUMNS = {"x": LIST, "y": LIST, "z": LIST}
 TABLE = """
@@ -44,7 +44,7 @@ def released(con, **options):
 
 
 def of_persons(con, **options):
-    together = {"privacy_unit": "person", "max_rows_per_unit": 8, "together": True, "exclude": []}
+    together = {"unit": "person", "most": 8, "exclude": []}
     return released(con, **together, **options)
 
 
@@ -60,8 +60,8 @@ def fits(made):
 
 def changed(patch, change):
     """Rows of a table are changed as they are drawn."""
-    batches = PUBLISH._reported
-    patch.setattr(PUBLISH, "_reported", lambda *given: (change(one.copy()) for one in batches(*given)))
+    batches = DRAWN._told
+    patch.setattr(DRAWN, "_told", lambda *given: (change(one.copy()) for one in batches(*given)))
 
 
 def to_first(share):
@@ -81,8 +81,13 @@ def permuted(codes):
 
 def changed_families(patch, change):
     """Rows of families are changed as they are drawn."""
-    codes = FamilySampler._codes
-    patch.setattr(FamilySampler, "_codes", lambda self, *given: change(codes(self, *given)))
+    rows = FamilySampler.rows
+
+    def changed_rows(self, *given):
+        for batch in rows(self, *given):
+            yield batch._replace(codes=change(batch.codes))
+
+    patch.setattr(FamilySampler, "rows", changed_rows)
 
 
 def test_rows_of_the_model_are_good(con):
@@ -126,7 +131,7 @@ def test_a_column_that_is_wrong_ends_the_call_and_the_same_call_goes_on(con, tmp
 @pytest.mark.parametrize("most", [10**6, 3_000])
 def test_rows_of_persons_are_compared_with_persons(con, monkeypatch, most):
     """The same if only some of the persons are looked at."""
-    monkeypatch.setattr(drawn, "MOST_ROWS", most)
+    monkeypatch.setattr(staging, "MOST_ROWS", most)
     assert fits(of_persons(con, into="right"))
     changed_families(monkeypatch, to_first(0.3))
     with pytest.raises(InternalError, match="another value of 'x'"):
@@ -140,7 +145,7 @@ def test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted(con,
     options = {"domain": domain, "epsilon": 0.5, "ledger": MemoryLedger()}
 
     def why(into):
-        made = dpsyn_sql.release(con, "ages", into=into, privacy_unit="row", new_debit=True, **options)
+        made = dpsyn_sql.release(con, "ages", into=into, unit="row", new_debit=True, **options)
         return {one["name"]: one.get("why", "") for one in losses(made)["columns"]}
 
     assert "was counted" not in str(why("good"))
@@ -166,7 +171,7 @@ def test_a_column_of_persons_that_moved_is_told(con, monkeypatch):
 
 
 def test_a_part_of_the_rows_of_a_table_is_compared(con, monkeypatch):
-    monkeypatch.setattr(drawn, "MOST_ROWS", 3_000)
+    monkeypatch.setattr(staging, "MOST_ROWS", 3_000)
     assert fits(released(con, into="right"))
     changed(monkeypatch, to_first(0.2))
     with pytest.raises(InternalError, match="another value of 'x'"):
@@ -187,10 +192,10 @@ def test_each_table_of_a_database_is_compared(con, monkeypatch):
     visits = {"key": "visit", "parent": "people", "foreign_key": "person", "most": 8, "columns": COLUMNS}
     domain = {"tables": {"people": {"key": "person", "columns": {"sex": sex}}, "visits": visits}}
     options = dict(unit="people.person", domain=domain, epsilon=20.0, new_debit=True)
-    made = dpsyn_sql.release_database(con, into="right", **options)
+    made = dpsyn_sql.release(con, into="right", **options)
     assert fits(made["visits"]) and fits(made["people"])
     changed_families(monkeypatch, lambda codes: to_first(0.05)(codes) if codes.shape[1] > 2 else codes)
-    made = dpsyn_sql.release_database(con, into="wrong", **options)
+    made = dpsyn_sql.release(con, into="wrong", **options)
     assert fits(made["people"])
     assert "another value of 'x' than was counted" in losses(made["visits"])["columns"][0]["why"]
 
@@ -206,7 +211,7 @@ def test_each_period_of_a_panel_is_compared(tmp_path, monkeypatch):
             "['a', 'b', 'c', 'd'][1 + (hash(p) % 4)::INTEGER] AS y FROM range(1500) AS a(p), range(2) AS b(m)"
         )
     options = {
-        "privacy_unit": "person",
+        "unit": "person",
         "into": "out",
         "domain": {"columns": {"x": LIST, "y": LIST}},
         "epsilon": 20.0,
@@ -214,7 +219,8 @@ def test_each_period_of_a_panel_is_compared(tmp_path, monkeypatch):
 
     def period(number, **others):
         window = Window("day", "month from 2025-01-01", edges, number)
-        return dpsyn_sql.panel(path, dpsyn_sql.Request("t", slice=window, **options, **others))
+        asked = dpsyn_sql.Request("t", window=window, series="panel", **options, **others)
+        return dpsyn_sql.release(path, asked)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

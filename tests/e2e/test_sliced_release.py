@@ -35,14 +35,15 @@ def place(tmp_path):
 
 def request(index, *, most=1, unit="row", **changes):
     given = {
-        "slice": Window("DAY", "month", EDGES, index, most=most),
+        "window": Window("DAY", "month", EDGES, index, most=most),
         "version": EDGES[index][:7],
         "name": "sales",
         "into": f"sale_{index}",
         "domain": DOMAIN,
         "exclude": ["day", "region"] + (["id"] if unit == "row" else []),
-        "privacy_unit": unit,
-        "max_rows_per_unit": 1 if unit == "row" else 4,
+        "unit": unit,
+        "most": 1 if unit == "row" else 4,
+        "weights": False,
         "epsilon": 8,
     }
     return Request(**{"source": "sale", **given, **changes})
@@ -140,7 +141,7 @@ def test_rows_of_a_window_are_dated_in_it(place, domain):
 @pytest.mark.parametrize("domain", [WIDE, DOMAIN], ids=["declared", "learnt"])
 def test_rows_of_a_partition_have_its_value(place, domain):
     one = request(
-        0, slice=Partition("region", "south"), version="south", domain=domain, exclude=["id", "day"]
+        0, window=Partition("region", "south"), version="south", domain=domain, exclude=["id", "day"]
     )
     done = released(place, replace(one, epsilon=0.5, workload={("a", "region"): 2}))
     with duckdb.connect(place, read_only=True) as con:
@@ -171,7 +172,7 @@ def test_another_time_zone_makes_other_windows(tmp_path, source):
     for index, zone in enumerate(("Etc/UTC", "Asia/Tokyo", "UTC")):
         con.execute(f"SET GLOBAL TimeZone = '{zone}'")
         left_out = ["day", "id", *(["met"] if source == "made" else [])]
-        one = request(index, exclude=left_out, into=f"out_{index}", epsilon=1, privacy_unit="row")
+        one = request(index, exclude=left_out, into=f"out_{index}", epsilon=1, unit="row")
         released_on(con, replace(one, source=source, ledger=ledger_of(tmp_path / "zones.duckdb")))
         sums.append(spent(tmp_path / "zones.duckdb"))
     assert sums[1] == 2 * sums[0]

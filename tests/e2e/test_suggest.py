@@ -80,13 +80,10 @@ def test_a_row_that_cannot_be_read_is_never_met(folder):
 def test_a_catalog_alone_gives_findings_and_a_domain_that_a_release_takes(folder):
     with duckdb.connect("w.duckdb") as con:
         advice = dpsyn_sql.suggest(con, "people")
-        assert (
-            advice.findings[0].column == "customer_id"
-            and "privacy_unit='customer_id'" in advice.findings[0].cure
-        )
+        assert advice.findings[0].column == "customer_id" and "unit='customer_id'" in advice.findings[0].cure
         assert advice.domain["columns"]["customer_id"] == {"type": "discover", "as": "categorical"}
         assert "to be discovered" in dpsyn_sql.plan(con, "people", domain=advice.domain).verbose()
-        protected = dpsyn_sql.suggest(con, "people", privacy_unit="customer_id")
+        protected = dpsyn_sql.suggest(con, "people", unit="customer_id")
         assert "customer_id" not in {finding.column for finding in protected}
         assert "customer_id" not in protected.domain["columns"]
 
@@ -108,7 +105,7 @@ def test_the_command_prints_a_table_a_document_and_an_exit_code(folder):
     odd = run("odd.yml", "people", "-d", "w.duckdb")
     assert odd.exit_code == 1
     lines = odd.stdout.splitlines()
-    assert lines[1].startswith("serious  customer_id") and "--privacy-unit" in lines[1]
+    assert lines[1].startswith("serious  customer_id") and "--unit" in lines[1]
     told = run("odd.yml", "people", "-d", "w.duckdb", "--json")
     assert told.exit_code == 1
     document = json.loads(told.stdout)

@@ -34,7 +34,8 @@ def options(folder, **others):
         "into": "copy",
         "domain": DOMAIN,
         "ledger": folder / "ledger",
-        "privacy_unit": "user_id",
+        "unit": "user_id",
+        "most": 1,
         **others,
     }
 
@@ -46,9 +47,9 @@ def test_steps_of_a_few_people(tmp_path):
             "-74.2 + (i % 5) * 0.1 AS lon, TIMESTAMP '2010-01-01' + INTERVAL (i) HOUR AS ts_utc FROM range(3000) r(i)"
         )
         with pytest.raises(SourceError, match="a window function"):
-            dpsyn_sql.release(con, STEPS, **options(tmp_path, privacy_unit="row"))
+            dpsyn_sql.release(con, STEPS, **options(tmp_path, unit="row"))
         assert not (tmp_path / "ledger").exists()
-        release = dpsyn_sql.release(con, STEPS, **options(tmp_path, epsilon=10, max_rows_per_unit=4))
+        release = dpsyn_sql.release(con, STEPS, **options(tmp_path, epsilon=10, most=4, weights=False))
         assert release.rows == pytest.approx(1200, abs=400)
         rows = con.execute(
             "SELECT count(*), count(step_lat), count(step_lon), bool_and(lat BETWEEN 40.4 AND 41), "
@@ -63,7 +64,7 @@ def test_steps_are_as_long_as_in_the_source(tmp_path):
     """Quartiles and the ninth decile, in kilometres, of at most 10 rows a person as the release counts them."""
     with duckdb.connect(str(tmp_path / "w.duckdb")) as con:
         con.execute(f"CREATE TABLE checkins AS FROM '{CHECKINS}'")
-        dpsyn_sql.release(con, STEPS, **options(tmp_path, epsilon=10, max_rows_per_unit=10))
+        dpsyn_sql.release(con, STEPS, **options(tmp_path, epsilon=10, most=10, weights=False))
         length = "111.2 * sqrt(pow(step_lat, 2) + pow(step_lon * 0.758, 2))"
         order = "hash(lat, step_lat, hour_of_week)"
         bounded = f"(FROM ({STEPS}) QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY {order}) <= 10)"

@@ -13,9 +13,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 PERSONS, MOST, SIDE = 4_000, 12, 4
 OPTIONS = {
-    "privacy_unit": "person",
-    "max_rows_per_unit": MOST,
-    "together": True,
+    "unit": "person",
+    "most": MOST,
     "order": "seen",
     "method": "traces",
     "epsilon": 50,

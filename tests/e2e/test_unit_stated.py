@@ -46,11 +46,9 @@ def test_a_release_asks_whom_to_protect_and_charges_nothing(path, options):
     with pytest.raises(InputError) as caught:
         dpsyn_sql.release(path, **{"source": "visits", "into": "copy", **options})
     told = str(caught.value)
-    assert told.startswith("privacy_unit= is not given, and column 'patient_id' says whose row it is")
-    assert (
-        "Write privacy_unit='patient_id', with the most rows of one that count as max_rows_per_unit=" in told
-    )
-    assert "or privacy_unit='row' if every person has one row" in told
+    assert told.startswith("unit= is not given, and column 'patient_id' says whose row it is")
+    assert "Write unit='patient_id', with the most rows of one that count as most=" in told
+    assert "or unit='row' if every person has one row" in told
     assert told.endswith("Nothing was read or charged.")
     assert not Path(f"{path}.dpsyn-ledger").exists()
 
@@ -58,9 +56,9 @@ def test_a_release_asks_whom_to_protect_and_charges_nothing(path, options):
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        ("visits", {"privacy_unit": "row"}),
-        ("visits", {"privacy_unit": "ROW"}),
-        ("visits", {"privacy_unit": "patient_id", "max_rows_per_unit": 7}),
+        ("visits", {"unit": "row"}),
+        ("visits", {"unit": "ROW"}),
+        ("visits", {"unit": "patient_id", "most": 7, "weights": False}),
         ("patients", {}),
         ("states", {}),
         ("SELECT ward FROM visits", {}),
@@ -73,9 +71,9 @@ def test_what_is_said_or_is_a_key_of_the_table_is_released(path, source, options
 
 def test_a_plan_shows_what_a_release_would_refuse(path):
     found = dpsyn_sql.plan(path, "visits")
-    assert "a release is refused: privacy_unit= is not given, and column 'patient_id'" in str(found)
-    assert "a release is refused: privacy_unit= is not given" in found.obstacle
-    stated = dpsyn_sql.plan(path, "visits", privacy_unit="row")
+    assert "a release is refused: unit= is not given, and column 'patient_id'" in str(found)
+    assert "a release is refused: unit= is not given" in found.obstacle
+    stated = dpsyn_sql.plan(path, "visits", unit="row")
     assert stated.obstacle == "" and "one row, not one person" in str(stated)
 
 
@@ -97,22 +95,22 @@ def test_what_check_calls_serious_stands_in_the_plan_and_before_a_release(path):
 def test_the_command_speaks_of_its_option(path):
     out = CliRunner().invoke(app, ["release", "visits", "--database", path])
     assert out.exit_code == 2
-    assert "--privacy-unit is not given, and column 'patient_id' says whose row it is" in out.stderr
-    assert "--privacy-unit 'patient_id'" in out.stderr and "--privacy-unit 'row'" in out.stderr
-    found = CliRunner().invoke(app, ["release", "visits", "--database", path, "--privacy-unit", "row"])
+    assert "--unit is not given, and column 'patient_id' says whose row it is" in out.stderr
+    assert "--unit 'patient_id'" in out.stderr and "--unit 'row'" in out.stderr
+    found = CliRunner().invoke(app, ["release", "visits", "--database", path, "--unit", "row"])
     assert found.exit_code == 0, found.stderr
 
 
 def test_sql_asks_too(path):
     with duckdb.connect(path) as con:
         dpsyn_sql.attach(con)
-        with pytest.raises(duckdb.Error, match="privacy_unit is not given, and column 'patient_id'"):
+        with pytest.raises(duckdb.Error, match="unit is not given, and column 'patient_id'"):
             con.execute("FROM dpsyn_release('visits', 'copy')").fetchall()
-        con.execute("FROM dpsyn_release('visits', 'copy', privacy_unit := 'row')").fetchall()
+        con.execute("FROM dpsyn_release('visits', 'copy', unit := 'row')").fetchall()
         assert con.execute("SELECT count(*) FROM copy").fetchone()[0] > 0
 
 
-@pytest.mark.parametrize(("stated", "result"), [("", "failed"), ("    privacy_unit: row\n", "released")])
+@pytest.mark.parametrize(("stated", "result"), [("", "failed"), ("    unit: row\n", "released")])
 def test_a_schedule_asks_too(path, tmp_path, stated, result):
     file = tmp_path / "due.yml"
     file.write_text(
@@ -120,10 +118,10 @@ def test_a_schedule_asks_too(path, tmp_path, stated, result):
         f"releases:\n  wards:\n    source: visits\n    output: copy\n    cadence: once\n{stated}"
     )
     out = CliRunner().invoke(app, ["run", str(file)])
-    assert ("privacy_unit: is not given" in out.output) == (result == "failed"), out.output
+    assert ("unit: is not given" in out.output) == (result == "failed"), out.output
 
 
 def test_an_unknown_unit_stays_an_error(path):
     for wrong in ("", 3):
-        with pytest.raises(DpsynError, match="privacy_unit="):
-            dpsyn_sql.release(path, "visits", privacy_unit=wrong)
+        with pytest.raises(DpsynError, match="unit="):
+            dpsyn_sql.release(path, "visits", unit=wrong, most=1)

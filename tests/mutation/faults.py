@@ -7,6 +7,7 @@ import faults_extremes
 import faults_families
 import faults_files
 import faults_labels
+import faults_laws
 import faults_ledger
 import faults_noise
 import faults_panels
@@ -27,6 +28,7 @@ FAULTS = (
     *faults_files.FAULTS,
     *faults_ledger.FAULTS,
     *faults_labels.FAULTS,
+    *faults_laws.FAULTS,
     *faults_timings.FAULTS,
     *faults_together.FAULTS,
     *faults_tree.FAULTS,

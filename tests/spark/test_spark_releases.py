@@ -12,7 +12,6 @@ from support.spark import files_under
 import dpsyn_sql
 from dpsyn_sql.engines.spark import tasks
 from dpsyn_sql.engines.spark.engine import SparkEngine
-from dpsyn_sql.front.totals import running_total
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.slices import Partition, Window
 
@@ -136,7 +135,7 @@ def test_slices(spark, db, places, part, rows):
     spark.sql(f"ALTER TABLE {db}.people ADD COLUMN tags ARRAY<STRING>")  # is not read
     options = {**OPTIONS, "exclude": ["person", "tags", *({"day", "sex"} - {part.column})]}
     options["domain"] = {"columns": {"age": DOMAIN["columns"]["age"]}}
-    release = dpsyn_sql.release(spark, f"{db}.people", slice=part, **places, **options)
+    release = dpsyn_sql.release(spark, f"{db}.people", window=part, **places, **options)
     _near(release.rows, rows, off=60)
 
 
@@ -144,11 +143,11 @@ def test_a_running_total(spark, db, places):
     days = {"type": "temporal", "lower": "2020-01-01", "upper": "2020-03-31", "bins": 3}
     options = {**OPTIONS, "exclude": ["person"], "domain": {"columns": {**DOMAIN["columns"], "day": days}}}
     window = Window("day", "months", ("2020-01-01", "2020-02-01", "2020-03-01"), 1)
-    total = running_total(
+    total = dpsyn_sql.release(
         spark,
         f"{db}.people",
-        slice=window,
-        cumulative=("1", "2"),
+        window=window,
+        series="total",
         version="2",
         name="people",
         **places,

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.slices import Partition
 
@@ -92,7 +92,7 @@ def test_no_row_is_read_of_a_frame_that_cannot_be_computed(spark, ledger, tmp_pa
 def test_init_and_suggest(spark, db):
     with no_jobs(spark):
         form = dpsyn_sql.init(spark, f"{db}.people")
-        advice = dpsyn_sql.suggest(spark, f"{db}.people", privacy_unit="person")
+        advice = dpsyn_sql.suggest(spark, f"{db}.people", unit="person")
     assert "age" in form and "person" in form and "600" not in form
     assert "age" in str(advice.domain)
 
@@ -116,7 +116,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
         " i CHAR(3), j VARCHAR(4), k BOOLEAN, l DATE, m TIMESTAMP, n TIMESTAMP_NTZ, o BINARY, p ARRAY<INT>, q INTERVAL"
         " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE, t MAP<INT, INT>) USING parquet"
     )
-    with open_any_source(spark, f"{db}.kinds") as session:
+    with open_source(spark, f"{db}.kinds") as session:
         types = {column.name: column.sql_type for column in session.relation.columns}
     assert " ".join(types[name] for name in "abcdefghijkl") == (
         "TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(10,2) VARCHAR VARCHAR VARCHAR BOOLEAN DATE"
@@ -138,7 +138,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
     unread = {"exclude": list("opqrst"), "ledger": ledger, "into": tmp_path / "o.parquet"}
     dpsyn_sql.plan(spark, f"{db}.kinds", **unread)
     with pytest.raises(dpsyn_sql.InputError, match="FLOAT, which cannot identify a unit"):
-        dpsyn_sql.plan(spark, f"{db}.kinds", privacy_unit="e", **unread)
+        dpsyn_sql.plan(spark, f"{db}.kinds", unit="e", most=1, **unread)
 
 
 # -- what is refused before the debit ----------------------------------------------------------
@@ -194,14 +194,14 @@ CASES = {
     "a command": (_text("FROM {people} INSERT INTO {people} SELECT *"), TRUSTED, "not accept"),
     "a missing table": (_text("{db}.peple"), {}, "no table 'people_db.peple'.*people_db.people"),
     "itself": (_table, {"into": "people_db.people"}, "is the source"),
-    "a unit": (_table, {"privacy_unit": "whom"}, "whom"),
+    "a unit": (_table, {"unit": "whom", "most": 1}, "whom"),
     "a path": (_text("/data/people.parquet"), {}, "no name of a table"),
     "public tables": (_table, {"public_tables": ["x"]}, "queries of DuckDB"),
     "memory": (_table, {"memory_limit": "many"}, "memory_limit"),
     "no ledger": (_table, {"ledger": None}, "no lasting place.*ledger must be named"),
     "a slice of a frame": (
         _frame,
-        {**TRUSTED, "slice": Partition("sex", "f")},
+        {**TRUSTED, "window": Partition("sex", "f")},
         "parts of a table or a file",
     ),
     "a column of a collation": (_collated, {"exclude": []}, "UTF8_LCASE"),

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines.callers_instance import instance_of
+from dpsyn_sql.engines.connections import instance_of
 from dpsyn_sql.front.attach import in_sql
 from dpsyn_sql.front.request import OPTIONS
 from dpsyn_sql.ledger.locations import existing_memory_ledger
@@ -242,8 +242,9 @@ def test_wrong_calls_say_what_to_do_in_sql(con):
 def test_every_option_can_be_given(con, tmp_path):
     given = {
         "method": "{'name': 'independent'}",
-        "privacy_unit": "'row'",
-        "max_rows_per_unit": "1",
+        "unit": "'row'",
+        "most": "1",
+        "weights": False,
         "name": "'r'",
         "version": "'2026'",
         "account": "'staff'",
@@ -438,9 +439,7 @@ def test_a_file_is_released_where_there_is_no_table(tmp_path):
     duckdb.sql(f"COPY (SELECT i % 2 = 0 AS a FROM range(500) AS r(i)) TO '{tmp_path}/f.csv'")
     with duckdb.connect(str(tmp_path / "empty.duckdb")) as empty:
         dpsyn_sql.attach(empty)
-        call = (
-            f"FROM dpsyn_release('{tmp_path}/f.csv', '{tmp_path}/o.csv', name := 'o', privacy_unit := 'row')"
-        )
+        call = f"FROM dpsyn_release('{tmp_path}/f.csv', '{tmp_path}/o.csv', name := 'o', unit := 'row')"
         first, again = rows(empty, call)[0], rows(empty, call)[0]
         assert again["replayed"] and first["release_id"] == again["release_id"]
         assert empty.execute(f"SELECT count(*) FROM '{tmp_path}/o.csv'").fetchone() == (first["rows"],)

@@ -32,11 +32,12 @@ CALLS = {
     "plain": {"method": "independent", "delta": 0, "exclude": ["day"]},
     NAME: {
         "method": "adaptive",
-        "privacy_unit": "person",
-        "max_rows_per_unit": 2,
+        "unit": "person",
+        "most": 2,
+        "weights": False,
         "workload": {"age": 3, ("age", HOSTILE): "0.5"},
     },
-    "Copula": {"method": "copula", "privacy_unit": "person", "max_rows_per_unit": 1, "exclude": ["day"]},
+    "Copula": {"method": "copula", "unit": "person", "most": 1, "exclude": ["day"]},
     "views": {"exclude": ["day", "share"]},
 }
 

@@ -13,7 +13,7 @@ ROWS = 60_000
 CASES = {
     "rows": {},
     # The noise of a row at epsilon 1: with three times as much, the mean of a tail is wide in one of 15 releases.
-    "three rows a person": {"privacy_unit": "who", "max_rows_per_unit": 3, "epsilon": 3},
+    "three rows a person": {"unit": "who", "most": 3, "weights": False, "epsilon": 3},
     "pure": {"delta": 0, "epsilon": 3, "method": "independent"},
 }
 
@@ -39,7 +39,7 @@ def test_tails_keep_their_mean_and_their_deviation(case, tmp_path):
     real, options = table(np.random.default_rng(1)), {"epsilon": 1, **CASES[case]}
     con = duckdb.connect(str(tmp_path / "a.duckdb"))
     con.execute("CREATE TABLE payments AS FROM real")
-    exclude = () if "privacy_unit" in options else ("who",)
+    exclude = () if "unit" in options else ("who",)
     ratios = {name: [] for name in ("amount", "balance", "price")}
     for number in range(3):
         out = f"out_{number}"

@@ -137,8 +137,8 @@ def residual(noisy, attrs, codes):
 CASES = {
     "gaussian": (2.0, 1e-9, dict(exclude=("who",))),
     "laplace": (3.0, 0, dict(exclude=("who",))),
-    "gaussian, units of 3 rows": (5.0, 1e-9, dict(privacy_unit="who", max_rows_per_unit=3, exclude=("who",))),
-    "laplace, units of 3 rows": (9.0, 0, dict(privacy_unit="who", max_rows_per_unit=3, exclude=("who",))),
+    "gaussian, units of 3 rows": (5.0, 1e-9, dict(unit="who", most=3, weights=False, exclude=("who",))),
+    "laplace, units of 3 rows": (9.0, 0, dict(unit="who", most=3, weights=False, exclude=("who",))),
 }
 
 

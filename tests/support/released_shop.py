@@ -41,7 +41,7 @@ TABLES = {
 }
 CALL = dict(
     unit="customers.customer_id",
-    tables=["customers", "orders", "items"],
+    source=["customers", "orders", "items"],
     public_tables=["products"],
     into="copy",
     domain={"tables": TABLES},
@@ -54,16 +54,16 @@ KEYS = {"customers": "customer_id", "orders": "order_id", "items": "order_id, li
 
 
 def released(con, **options):
-    """``release_database`` of the shop, or of what the options name."""
+    """A release of the shop, or of what the options name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dpsyn_sql.release_database(con, **{**CALL, **options})
+        return dpsyn_sql.release(con, **{**CALL, **options})
 
 
 def planned(con, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dpsyn_sql.plan_database(con, **{**CALL, **options})
+        return dpsyn_sql.plan(con, **{**CALL, **options})
 
 
 def number(con, query):

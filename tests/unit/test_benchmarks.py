@@ -1,6 +1,7 @@
 """The scorer that benchmarks hold every synthesizer against."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -117,3 +118,27 @@ def test_a_measurement_by_cells_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert {*again.runs} >= {"b"} and "a" not in again.runs and again.refused
     again.forget()
     assert again.runs == again.refused == {}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_release_without_noise_is_the_same_twice_and_what_differs_is_named(capsys):
+    same = pytest.importorskip("same", reason="the benchmarks are not beside the tests")
+    case = same.cases()["method independent"]
+    other = case.tables.replace("range(4000)", "range(3999)")
+    before, again, dearer, fewer = (
+        same.made(one)
+        for one in (
+            case.changed(),
+            case.changed(),
+            case.changed(epsilon=2),
+            replace(case.changed(), tables=other),
+        )
+    )
+    assert before["summary"]["sum of answers"] == 6 * 4000  # of each column every row
+    assert same.compare({"a": before}, {"a": again})
+    assert not same.compare({"a": before, "b": before}, {"a": dearer})
+    told = capsys.readouterr().out
+    assert "| a | same |  |" in told and "| b | only before |  |" in told
+    assert "| a | plan, price, questions, rows | question 1: sigma was " in told
+    assert same.differences(before, fewer) == ["answers", "rows"]
+    assert same.first_difference(before, fewer).startswith("another answer to question 1")

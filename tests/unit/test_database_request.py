@@ -8,7 +8,6 @@ import pytest
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.front.arguments import takes_request
-from dpsyn_sql.front.database_request import DATABASE_DEFAULTS, DATABASE_OPTIONS, DatabaseRequest
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
 
 ASKED = """
@@ -25,9 +24,9 @@ version: 7
 
 def test_yaml_is_the_same_as_a_call(tmp_path):
     (tmp_path / "ask.yml").write_text(ASKED)
-    assert DatabaseRequest.from_yaml(tmp_path / "ask.yml") == DatabaseRequest(
-        "customers.customer_id",
-        tables=("customers", "orders"),
+    assert Request.from_yaml(tmp_path / "ask.yml") == Request(
+        unit="customers.customer_id",
+        source=("customers", "orders"),
         public_tables=("products",),
         into=tmp_path / "out/shop.duckdb",
         epsilon=0.5,
@@ -49,7 +48,7 @@ def test_yaml_is_the_same_as_a_call(tmp_path):
     ],
 )
 def test_a_schema_is_no_path(into, path):
-    made = DatabaseRequest.from_mapping({"into": into}, folder="/job").into
+    made = Request.from_mapping({"into": into}, folder="/job").into
     assert made == (Path("/job", into) if path else into)
 
 
@@ -86,39 +85,39 @@ def test_a_schema_is_no_path(into, path):
 )
 def test_what_is_wrong_is_refused_by_its_name(given, words):
     with pytest.raises(InputError) as caught:
-        DatabaseRequest(**given).check()
+        Request(**given).check()
     assert words in str(caught.value)
 
 
 def test_what_is_right_is_accepted():
-    DatabaseRequest().check()
-    DatabaseRequest("c.id", tables=["c", "o"], most={"o": 2**20, "c": 1}, units=0, constraints=True).check()
+    Request().check()
+    Request(unit="c.id", source=["c", "o"], most={"o": 2**20, "c": 1}, rows=0, constraints=True).check()
 
 
 @pytest.mark.parametrize("key", ["source", "privacy_unit", "mosst", "con"])
 def test_unknown_keys_are_refused(key):
     with pytest.raises(InputError, match="unknown key"):
-        DatabaseRequest.from_mapping({key: 1})
+        Request.from_mapping({key: 1})
 
 
 def test_the_repr_shows_what_is_given():
-    asked = DatabaseRequest("c.id", tables=["c", "o"], epsilon=2, most={"o": 3})
-    assert repr(asked) == "DatabaseRequest(unit='c.id', tables=<list>, epsilon=2, most=<dict>)"
-    assert repr(DatabaseRequest()) == "DatabaseRequest()"
+    asked = Request(unit="c.id", source=["c", "o"], epsilon=2, most={"o": 3})
+    assert repr(asked) == "Request(unit='c.id', tables=<list>, epsilon=2, most=<dict>)"
+    assert repr(Request()) == "Request()"
 
 
 def test_options_of_both_requests_are_the_same_where_they_mean_the_same():
-    shared = [name for name in DATABASE_OPTIONS if name in OPTIONS]
+    shared = [name for name in OPTIONS if name in OPTIONS]
     assert {"epsilon", "delta", "ledger", "version", "seed", "replace", "new_debit", "discover"} <= set(
         shared
     )
     for name in shared:
-        assert DATABASE_DEFAULTS[name] == DEFAULTS[name]
-        assert OPTIONS[name].reads is DATABASE_OPTIONS[name].reads
-        assert OPTIONS[name].flags == DATABASE_OPTIONS[name].flags
+        assert DEFAULTS[name] == DEFAULTS[name]
+        assert OPTIONS[name].reads is OPTIONS[name].reads
+        assert OPTIONS[name].flags == OPTIONS[name].flags
 
 
-@takes_request(DatabaseRequest)
+@takes_request(Request)
 def ask(con, request):
     """Say what is asked.
 
@@ -133,21 +132,21 @@ def ask(con, request):
 
 
 def test_a_function_takes_a_request_or_its_options():
-    asked = DatabaseRequest("c.id", tables=["c", "o"], epsilon=2)
+    asked = Request(unit="c.id", source=["c", "o"], epsilon=2)
     assert ask(None, asked) == (None, asked)
     assert ask(None, "c.id", tables=["c", "o"], epsilon=2) == (None, asked)
     assert ask(con=None, unit="c.id", tables=["c", "o"], epsilon=2) == (None, asked)
-    with pytest.raises(InputError, match="Give a DatabaseRequest alone"):
+    with pytest.raises(InputError, match="Give a Request alone"):
         ask(None, asked, epsilon=3)
     with pytest.raises(TypeError, match="epsilom"):
         ask(None, "c.id", epsilom=3)
-    assert list(inspect.signature(ask).parameters) == ["con", *(DATABASE_DEFAULTS)]
-    for option in DATABASE_OPTIONS:
+    assert list(inspect.signature(ask).parameters) == ["con", *(DEFAULTS)]
+    for option in OPTIONS:
         assert f"    {option}: " in ask.__doc__
-        assert f"    {option}: " in DatabaseRequest.__doc__
+        assert f"    {option}: " in Request.__doc__
 
 
 def test_a_request_of_one_table_is_no_request_of_a_database():
     with pytest.raises(InputError, match="unit="):
         ask(None, Request("t"))[1].check()
-    assert replace(DatabaseRequest("a.b"), units=3).units == 3
+    assert replace(Request(unit="a.b"), units=3).units == 3

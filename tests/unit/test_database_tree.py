@@ -5,7 +5,7 @@ import pytest
 
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
 from dpsyn_sql.errors import DomainError, InputError, SourceError
-from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
 from dpsyn_sql.planning.tree import Reference
 
@@ -37,7 +37,7 @@ def tree_of(sql, tables=BOTH, *, unit="customers.id", stated=None, public=(), **
         con.execute(sql)
         keys = {"public_tables": public} if isinstance(public, dict) else {}
         domain = {"tables": stated or {}, **keys}
-        request = DatabaseRequest(unit, tables=tables, public_tables=tuple(public), domain=domain, **options)
+        request = Request(unit=unit, source=tables, public_tables=tuple(public), domain=domain, **options)
         with opened_tree(con, request) as (_, session, tree):
             rows = {
                 one.name: session.engine.fetch(f"FROM {one.relation.sql}", step="test") for one in tree.tree
@@ -417,11 +417,11 @@ def test_the_call_comes_before_the_file():
         con.execute(SHOP + PRODUCTS)
         tables = {"customers": {}, "orders": {"most": 3}, "items": {"most": 5}}
         domain = {"unit": "customers.id", "public_tables": ["products"], "tables": tables}
-        with opened_tree(con, DatabaseRequest(domain=domain)) as (request, _, tree):
+        with opened_tree(con, Request(domain=domain)) as (request, _, tree):
             assert request.tables == ("customers", "orders", "items") and request.unit == "customers.id"
             assert [table.most for table in tree.tree] == [1, 3, 5]
             assert [table.name for table in tree.tree.public] == ["products"]
-        with opened_tree(con, DatabaseRequest(domain=domain, tables=BOTH, most={"orders": 9})) as (
+        with opened_tree(con, Request(domain=domain, source=BOTH, most={"orders": 9})) as (
             _,
             _,
             tree,
@@ -432,16 +432,14 @@ def test_the_call_comes_before_the_file():
 def test_a_database_file_is_read(tmp_path):
     with duckdb.connect(tmp_path / "shop.duckdb") as con:
         con.execute(SHOP)
-    request = DatabaseRequest("customers.id", tables=BOTH)
+    request = Request(unit="customers.id", source=BOTH)
     with opened_tree(tmp_path / "shop.duckdb", request) as (_, session, tree):
         assert [table.name for table in tree.tree] == ["customers", "orders"]
         assert len(session.tables) == 2 and session.probe_writing()
         session.release_source()
     with (
         pytest.raises(InputError, match="memory_limit"),
-        opened_tree(
-            tmp_path / "shop.duckdb", DatabaseRequest("customers.id", tables=BOTH, memory_limit="much")
-        ),
+        opened_tree(tmp_path / "shop.duckdb", Request(unit="customers.id", source=BOTH, memory_limit="much")),
     ):
         pass
 
@@ -781,7 +779,7 @@ def test_several_databases_are_refused(tmp_path):
         con.execute(
             f"ATTACH '{tmp_path / 'other.duckdb'}' AS other; CREATE TABLE other.visits (id INT, n INT)"
         )
-        request = DatabaseRequest("customers.id", tables=["customers", "other.visits"])
+        request = Request(unit="customers.id", source=["customers", "other.visits"])
         with (
             pytest.raises(InputError, match="several databases: 'memory', 'other'"),
             opened_tree(con, request),
@@ -798,7 +796,7 @@ def test_two_schemas_of_one_name_are_refused():
 def test_what_is_no_database_is_refused(con):
     with (
         pytest.raises((InputError, SourceError)),
-        opened_tree(con, DatabaseRequest("a.b", tables=["a", "b"])),
+        opened_tree(con, Request(unit="a.b", source=["a", "b"])),
     ):
         pass
 
@@ -811,7 +809,7 @@ def test_no_private_row_is_read():
             + PRODUCTS
             + "CREATE TABLE likes (cid INT REFERENCES customers (id), pid INT REFERENCES products);"
         )
-        request = DatabaseRequest("customers.id", tables=["customers", "likes"], public_tables=["products"])
+        request = Request(unit="customers.id", source=["customers", "likes"], public_tables=["products"])
         from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 
         seen = []

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import dpsyn_sql
-from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
 from dpsyn_sql.planning.tree import Reference
 from dpsyn_sql.sqltext.fragments import ident
@@ -108,8 +108,8 @@ def test_the_tree_is_the_one_that_was_made(seed):
         con.execute(f"INSERT INTO {ident(public.name)} VALUES (1), (2)")
         for one in tables:
             con.execute(statement(one, everything))
-        request = DatabaseRequest(
-            ident(tables[0].name), tables=asked, public_tables=[ident(public.name)], most=most
+        request = Request(
+            unit=ident(tables[0].name), source=asked, public_tables=[ident(public.name)], most=most
         )
         with opened_tree(con, request) as (_, session, made):
             check(made, tables, public, most)
@@ -122,7 +122,7 @@ def test_the_tree_is_the_one_that_was_made(seed):
             listed = re.findall(r"^# (unit: .*)$", text, re.MULTILINE)[1:]
             units, root = [yaml.safe_load(line)["unit"] for line in listed], tables[0].name
             form["unit"] = next(unit for unit in units if unit == root or unit.startswith(f"{root}."))
-        with opened_tree(con, DatabaseRequest(domain=form, most=most)) as (_, _, made):
+        with opened_tree(con, Request(domain=form, most=most)) as (_, _, made):
             check(made, tables, public, most)
             assert {table.name: table.key for table in made.tree} == {
                 table.name: table.key for table in plain

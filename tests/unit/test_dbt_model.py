@@ -12,7 +12,7 @@ from dpsyn_sql.front import dbt as dbt_model
 from dpsyn_sql.front.dbt import build, request_of
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-STATED = {"epsilon": 1.0, "privacy_unit": "row"}
+STATED = {"epsilon": 1.0, "unit": "row"}
 DOMAIN = {"columns": {"n": {"type": "numeric", "lower": 0, "upper": 9, "bins": 3}}}
 
 
@@ -114,7 +114,7 @@ def test_an_error_of_another_kind_is_told_by_its_name(con, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("options", "returned", "fragments"),
     [
-        ({}, None, ("epsilon is missing", "privacy_unit is missing")),
+        ({}, None, ("epsilon is missing", "unit is missing")),
         (
             {**STATED, "new_debit": True, "into": "x", "epsilonn": 1},
             None,

@@ -163,7 +163,7 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
     [
         ("epsilom: 1\nrow: 3\n", ["'epsilom'", "'epsilon'", "'row'", "'rows'"]),
         ("con: w.duckdb\n", ["'con'", "--database"]),
-        ("zzz: 1\n", ["'zzz'", "max_rows_per_unit"]),
+        ("zzz: 1\n", ["'zzz'", "most="]),
         ("1: 1\n", ["unknown key 1"]),
         ("- source\n", ["mapping"]),
         ("", ["mapping"]),
@@ -172,7 +172,7 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
         ("version: 2026-01-01\n", ["version=", "in quotes"]),
         ("name: true\n", ["name=True", "in quotes"]),
         ("order: no\n", ["order=False is no text: YAML reads the words no, off, yes and on", "order: 'no'"]),
-        ("privacy_unit: on\n", ["privacy_unit=True is no text", "in quotes: privacy_unit: 'yes'"]),
+        ("unit: on\n", ["unit=True is no text", "in quotes: unit: 'yes'"]),
         ("account: 1.5\n", ["account=1.5", "in quotes"]),
         ("workload: [a]\n", ["workload="]),
         ("workload: {'a,': x, 3: 1}\n", ["workload"]),
@@ -212,7 +212,7 @@ def frames_of_ours(error):
 WRONG_CALLS = {
     "epsilon": (dpsyn_sql.BudgetError, lambda: dpsyn_sql.release(None, "t.parquet", epsilon=-1)),
     "source": (dpsyn_sql.SourceError, lambda: dpsyn_sql.plan(None, "none.parquet")),
-    "column": (dpsyn_sql.InputError, lambda: dpsyn_sql.release(None, "t.parquet", privacy_unit="who")),
+    "column": (dpsyn_sql.InputError, lambda: dpsyn_sql.release(None, "t.parquet", unit="who", most=1)),
     "form": (dpsyn_sql.SourceError, lambda: dpsyn_sql.init(None, "none.parquet")),
     "advice": (dpsyn_sql.InputError, lambda: dpsyn_sql.suggest(None, domain="none.yml")),
     "stored": (dpsyn_sql.InputError, lambda: dpsyn_sql.load("none.parquet")),

@@ -42,7 +42,7 @@ MOST_CLASSES = 64
 class Traces(Recipe):
     """Walks among places, for rows of persons in order: each place follows from the one before.
 
-    Needs ``together=True`` and ``order=``. ``place``: the column of places, a point of the domain file or any
+    Needs rows of units with an ``order=``. ``place``: the column of places, a point of the domain file or any
     other column of codes. ``classes``: of places where like things happen, at most.
     """
 
@@ -90,7 +90,7 @@ class Traces(Recipe):
     def _families(self, families: Families | None) -> Families:
         if families is None or not families.order:
             raise InputError(
-                f"method={self.name!r} makes traces, rows of a person in order: give together=True and "
+                f"method={self.name!r} makes traces, rows of a person in order: give unit= and "
                 "order=, the column that orders them, such as order='visited_at'"
             )
         return families

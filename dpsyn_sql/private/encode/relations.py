@@ -92,12 +92,12 @@ def _check_most(wanted: Slice, unit: PrivacyUnit) -> None:
         return
     if unit.column is None and wanted.most != 1:
         raise InputError(
-            f"most={wanted.most} with privacy_unit='row': a row has one date. Give most=1, or None to charge "
+            f"most={wanted.most} with unit='row': a row has one date. Give most=1, or None to charge "
             "every window."
         )
     if unit.column is not None and isinstance(wanted, Partition):
         raise InputError(
-            f"most={wanted.most} with privacy_unit={unit.column!r}: a unit can have rows in every "
+            f"most={wanted.most} with unit={unit.column!r}: a unit can have rows in every "
             "partition, and nothing bounds in how many it counts. Leave most= out: every one is charged."
         )
 

@@ -6,7 +6,7 @@ from support.commands import run
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def asked(monkeypatch):
         calls.append((con, request))
         raise InputError("far enough")
 
-    for name in ("release_database", "plan_database", "release", "plan"):
+    for name in ("release", "plan"):
         monkeypatch.setattr(dpsyn_sql, name, told, raising=False)
     return calls
 
@@ -45,16 +45,16 @@ def test_the_options_are_those_of_a_database(folder, asked, command, source):
     assert result.exit_code == 2 and "far enough" in result.output
     ((con, request),) = asked
     assert con.name == source
-    assert request == DatabaseRequest(
-        "customers.customer_id",
-        tables=["customers", "orders"],
+    assert request == Request(
+        unit="customers.customer_id",
+        source=["customers", "orders"],
         public_tables=["products"],
         into="copy",
         epsilon="0.5",
         delta="0",
         most={"orders": 8, "a=b": 9},
         domain=request.domain,
-        units=7,
+        rows=7,
         exclude=["orders.note"],
         constraints=True,
         discover=False,
@@ -75,7 +75,7 @@ def test_a_file_of_options_and_options_beside_it(folder, asked):
 
 def test_a_table_of_a_database_is_one_table(folder, asked):
     """Also one whose name ends like a file."""
-    run("release", "s.db", "--database", "shop.duckdb", "--privacy-unit", "n")
+    run("release", "s.db", "--database", "shop.duckdb", "--unit", "n")
     run("plan", "customers", "-d", "shop.duckdb")
     assert [request.source for _, request in asked] == ["s.db", "customers"]
 
@@ -87,7 +87,7 @@ def test_a_table_of_a_database_is_one_table(folder, asked):
             ("shop.duckdb", "--method", "dpsyn"),
             "--method is not an option here: shop.duckdb is a DuckDB file",
         ),
-        (("shop.duckdb", "--privacy-unit", "n"), "--privacy-unit is not an option here"),
+        (("shop.duckdb", "--unit", "n"), "--unit is not an option here"),
         (("shop.duckdb", "--set", "degree=2"), "--set is not for a database"),
         (("shop.duckdb", "--most", "orders"), "write orders=16, each table only once"),
         (("shop.duckdb", "--most", "orders=x"), "write orders=16, each table only once"),

@@ -64,7 +64,7 @@ WRONG = {
     "a column to predict that is not there": ("plan", *KNOWN, "--target", "nn"),
     "a target of a method without": ("plan", *KNOWN, "--target", "n", "-m", "copula"),
     "no file to check": ("check", "none.yml"),
-    "no unit to check": ("check", "d.yml", "t.parquet", "--privacy-unit", "who"),
+    "no unit to check": ("check", "d.yml", "t.parquet", "--unit", "who"),
     "epsilon of nobody": ("plan", *KNOWN, "-e", "1001"),
     "epsilon of nothing": ("plan", *KNOWN, "-e", "0"),
     "epsilon too small": ("plan", *KNOWN, "-e", "1e-300"),
@@ -81,11 +81,11 @@ WRONG = {
     "memory": ("plan", *KNOWN, "--memory-limit", "lots"),
     "little memory": ("plan", *KNOWN, "--memory-limit", "1MB"),
     "time": ("plan", *KNOWN, "--time-limit", "-1"),
-    "rows of a row": ("plan", *KNOWN, "--max-rows-per-unit", "2"),
-    "unit": ("plan", *KNOWN, "--privacy-unit", "nobody"),
-    "empty unit": ("plan", *KNOWN, "--privacy-unit", ""),
+    "rows of a row": ("plan", *KNOWN, "--most", "2", "--no-weights"),
+    "unit": ("plan", *KNOWN, "--unit", "nobody"),
+    "empty unit": ("plan", *KNOWN, "--unit", ""),
     "many rows a unit": (
-        "plan", "g", "-d", "w.duckdb", "--privacy-unit", "m", "--max-rows-per-unit", "20000",
+        "plan", "g", "-d", "w.duckdb", "--unit", "m", "--most", "20000", "--no-weights",
     ),
     "exclude": ("plan", *KNOWN, "--exclude", "nothing"),
     "all excluded": ("plan", *KNOWN, "--exclude", "n"),
@@ -157,7 +157,7 @@ def test_refusals_of_the_ledger_and_notes_have_none_either(folder):
     said = [
         run("release", *asked, "-e", "2", "--into", "y.csv"),
         run("release", *KNOWN, "--account", "other", "--into", "y.csv", "--version", "2"),
-        run("release", *KNOWN, "--privacy-unit", "n", "--into", "y.csv", "--version", "2"),
+        run("release", *KNOWN, "--unit", "n", "--into", "y.csv", "--version", "2"),
     ]
     assert run("ledger", "grant", ".dpsyn-ledger", "t.parquet#row", "-e", "1.5").exit_code == 0
     said.append(run("release", *KNOWN, "--into", "y.csv", "--version", "2"))
@@ -231,7 +231,7 @@ def people(folder):
         ("plan", "KNOWN", "--target", "agee"),
         ("plan", "KNOWN", "--workload", "agee=5"),
         ("plan", "KNOWN", "--exclude", "agee"),
-        ("plan", "KNOWN", "--privacy-unit", "agee"),
+        ("plan", "KNOWN", "--unit", "agee"),
         ("marginal", "o.csv", "o", "agee"),
         ("evaluate", "p.parquet", "q.parquet", "--places", "agee"),
         ("evaluate", "p.parquet", "q.parquet", "--never", "agee > 3"),
@@ -244,7 +244,7 @@ def test_a_misspelt_column_brings_the_right_one_to_mind(people, asked):
 
 
 def test_an_unknown_unit_is_told_with_the_columns_that_can_be_one(people):
-    result = run("plan", *people, "--privacy-unit", "customer")
+    result = run("plan", *people, "--unit", "customer")
     assert result.exit_code == 2
     assert "A unit can be one of 'age', 's', or 'row'." in result.stderr  # x is a float
 
@@ -258,7 +258,7 @@ def test_lists_of_names_are_never_silently_cut(folder):
     wide = ("plan", "wide", "-d", "w.duckdb")
     (folder / "derived.yml").write_text("columns: {c0: {derived: missing + 1}}\n")
     for options_ in (
-        ("--privacy-unit", "customer"),
+        ("--unit", "customer"),
         ("--exclude", "customer"),
         ("--workload", "customer=5"),
         ("--domain", "derived.yml"),

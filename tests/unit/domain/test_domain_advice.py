@@ -36,7 +36,7 @@ WORDS = {"type": "categorical", "categories": ["a", "b"], "other": False, "nulla
 GROWING = [0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]
 
 ODD = {
-    "a person's rows": ([("customer_id", "BIGINT")], None, "customer_id", "one person", "privacy_unit="),
+    "a person's rows": ([("customer_id", "BIGINT")], None, "customer_id", "one person", "unit="),
     "an id as an amount": ([("store_id", N)], None, "store_id", "ids or codes", "type: key"),
     "a code as an amount": (
         [("zip", N, True)],
@@ -259,7 +259,7 @@ def test_what_becomes_of_a_person_s_id_does_not_say_that_each_has_one_row(entry)
     for found in cured:
         assert [str(one) for one in found if "one person" in one.what] == [
             "column 'customer_id': its name says whose row it is, but one row is protected, not one person; "
-            "release with privacy_unit='customer_id' and max_rows_per_unit=, or write privacy_unit='row' if "
+            "release with unit='customer_id' and most=, or write unit='row' if "
             "every person has one row"
         ]
 

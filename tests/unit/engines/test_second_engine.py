@@ -14,7 +14,7 @@ from support.parts import PartedEngine
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
-from dpsyn_sql.engines import reader
+from dpsyn_sql.engines import connections
 from dpsyn_sql.engines.counting_engine import CountingEngine
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
@@ -105,7 +105,7 @@ OPTIONS = pytest.mark.parametrize(
     "options",
     [
         pytest.param({"exclude": ("who",)}, marks=pytest.mark.slow),
-        {"privacy_unit": "who", "max_rows_per_unit": K},
+        {"unit": "who", "most": K, "weights": False},
     ],
     ids=["row", "unit"],
 )
@@ -114,36 +114,36 @@ OPTIONS = pytest.mark.parametrize(
 @OPTIONS
 def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made = reader.cursor_of, []
+    opened, made = connections.cursor_of, []
 
     def second(connection):
         made.append(Second(opened(connection)))
         return made[-1]
 
-    monkeypatch.setattr(reader, "cursor_of", second)
+    monkeypatch.setattr(connections, "cursor_of", second)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table
     text = "\n".join(line for sql in made[0].ran for line in sql.splitlines() if not line.startswith("--"))
     counting = text[text.index("CREATE TEMPORARY TABLE") :]
     assert [piece for piece in OURS if piece in counting] == []
-    spelled = ["INT2", "(CASE WHEN", "from_hex(", "date_diff("] + ["md5("] * ("privacy_unit" in options)
+    spelled = ["INT2", "(CASE WHEN", "from_hex(", "date_diff("] + ["md5("] * ("unit" in options)
     assert [piece for piece in spelled if piece not in counting] == []
 
 
 @OPTIONS
 def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made, beside = reader.cursor_of, [], []
+    opened, made, beside = connections.cursor_of, [], []
     relation = Fragment('"memory"."main"."t"')
 
     def parted(connection):
-        unit, driver = options.get("privacy_unit"), opened(connection)._connection
+        unit, driver = options.get("unit="), opened(connection)._connection
         made.append(PartedEngine(connection, relation, 3, unit, driver=driver))
         made[-1].trace = beside.append
         return made[-1]
 
-    monkeypatch.setattr(reader, "cursor_of", parted)
+    monkeypatch.setattr(connections, "cursor_of", parted)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table

@@ -356,5 +356,5 @@ def test_an_entry_without_a_slice_is_outside_of_panels():
 
     plain = json.dumps({"source": "t", "unit": None})
     assert charge_of(RHO, plain, "n") == charge_of(RHO, None, "n") == Charge(RHO)
-    quoted = json.dumps({"domain": ['"slice":'], "unit": None, "slice": None})
+    quoted = json.dumps({"domain": ['"slice":'], "unit": None, "window": None})
     assert charge_of(RHO, quoted, "n") == Charge(RHO)

@@ -236,7 +236,7 @@ def test_a_ratio_that_divides_nothing_is_refused(ratio):
 
 
 @pytest.mark.parametrize("hybrid", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "who", "max_rows_per_unit": 3}])
+@pytest.mark.parametrize("unit", [{}, {"unit": "who", "most": 3, "weights": False}])
 @pytest.mark.parametrize("delta", [0, 1e-9])
 def test_a_release_with_either_noise_and_units_of_several_rows(hybrid, unit, delta):
     columns = {

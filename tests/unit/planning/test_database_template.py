@@ -7,7 +7,7 @@ import yaml
 import dpsyn_sql
 from dpsyn_sql.domain.database_file import read_database
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
 
 CUSTOMERS = "CREATE TABLE customers (id INT PRIMARY KEY, boss INT REFERENCES customers (id), region VARCHAR);"
@@ -37,7 +37,7 @@ def test_a_shop_is_ready_to_be_released():
     with duckdb.connect() as con:
         con.execute(sql)
         text = dpsyn_sql.init(con, public_tables=["products"])
-        request = DatabaseRequest(domain=yaml.safe_load(text))
+        request = Request(domain=yaml.safe_load(text))
         with opened_tree(con, request) as (whole, _, tree):
             assert (whole.unit, whole.tables) == ("customers.id", ("customers", "orders", "items"))
             assert whole.public_tables == ("products",)
@@ -101,7 +101,7 @@ def test_names_cannot_leave_their_line():
     with duckdb.connect() as con:
         con.execute(sql)
         text = dpsyn_sql.init(con)
-        with opened_tree(con, DatabaseRequest(domain=yaml.safe_load(text))) as (_, _, tree):
+        with opened_tree(con, Request(domain=yaml.safe_load(text))) as (_, _, tree):
             assert [table.name for table in tree.tree] == ["a: b", 'c"d']
             assert tree.tree.root.key == ("k\n# x",)
 

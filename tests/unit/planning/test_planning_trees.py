@@ -121,7 +121,7 @@ def test_rows_per_unit_are_counted_too() -> None:
     steps, _ = planned_growth(shape, PrivacyUnit("who", 3), GDP, Growth())
     assert asked(steps)[-1] == ("contributions", None)
     assert sum(step.budget.amount for step in steps) == GDP.amount
-    with pytest.raises(InputError, match="max_rows_per_unit=20000"):
+    with pytest.raises(InputError, match="most=20000"):
         planned_growth(shape, PrivacyUnit("who", 20_000), GDP, Growth())
 
 

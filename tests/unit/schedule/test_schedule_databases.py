@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.schedules import faults_of
 
-from dpsyn_sql.front.database_request import DatabaseRequest
+from dpsyn_sql.front.request import Request
 from dpsyn_sql.schedule.previews import participation
 from dpsyn_sql.schedule.records import Records
 from dpsyn_sql.schedule.status import gone
@@ -35,9 +35,9 @@ NOW = datetime(2026, 6, 1)
 def test_an_entry_is_the_request_of_a_database(read, tmp_path):
     schedule = read(GOOD)
     (item,) = schedule.items(NOW)
-    assert schedule.request(item) == DatabaseRequest(
-        "customers.customer_id",
-        tables=("customers", "orders"),
+    assert schedule.request(item) == Request(
+        unit="customers.customer_id",
+        source=("customers", "orders"),
         public_tables=("products",),
         into="all_synthetic",
         epsilon=2,
@@ -81,7 +81,7 @@ def test_an_output_stands_if_all_its_tables_do(read, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("epsilon: 2", "epsilon: 2\n    privacy_unit: row", 12, "privacy_unit: is for one table alone"),
+        ("epsilon: 2", "epsilon: 2\n    unit: row", 12, "unit: is for one table alone"),
         ("epsilon: 2", "epsilon: 2\n    method: dpsyn", 12, "method: is for one table alone"),
         ("tables: [customers, orders]", "table: orders", 9, "unit: is for a database of tables alone"),
         ("tables: [customers, orders]", "tables: [customers], table: t", 3, "write one of path:"),
@@ -166,7 +166,7 @@ def test_two_outputs_of_one_schema_and_two_units_of_one_account(read):
     again = "  again: {source: shop, output: ALL_SYNTHETIC, cadence: once, unit: customers.customer_id}\n"
     (found,) = faults_of(read, GOOD + again)
     assert "'all' has the same output" in found
-    single = "  one: {source: one, output: one, cadence: once, privacy_unit: PLACE}\n"
+    single = "  one: {source: one, output: one, cadence: once, unit: PLACE}\n"
     head, tail = GOOD.split("releases:")
     text = f"{head}  one: {{database: shop.duckdb, table: orders}}\nreleases:{tail}{single}"
     assert len(read(text.replace("PLACE", "customer_id")).releases) == 2

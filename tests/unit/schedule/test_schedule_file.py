@@ -228,24 +228,22 @@ def test_labels_and_edges_follow_from_the_calendar(cadence, start, labels):
 
 
 def test_requests_have_the_options_of_the_file_and_the_label_as_version(read, tmp_path):
-    text = GOOD.replace("cadence: month", "cadence: month\n    privacy_unit: who\n    windows_per_unit: 3")
-    schedule = read(text.replace("cadence:", "max_rows_per_unit: 5\n    epsilon: 0.25\n    cadence:"))
+    text = GOOD.replace("cadence: month", "cadence: month\n    unit: who\n    windows_per_unit: 3")
+    schedule = read(text.replace("cadence:", "most: 5\n    weights: false\n    epsilon: 0.25\n    cadence:"))
     _, second, *_ = schedule.items(datetime(2013, 2, 10))
     request = schedule.request(second)
     assert (request.name, request.version, request.account) == ("monthly", "2013-02", "people")
-    assert (request.epsilon, request.privacy_unit, request.max_rows_per_unit) == (0.25, "who", 5)
+    assert (request.epsilon, request.unit, request.most) == (0.25, "who", 5)
     assert request.into == tmp_path / "out/monthly-2013-02.parquet"
     edges = ("2013-01-01", "2013-02-01", "2013-03-01")
     assert request.slice == Window("at", "month from 2013-01-01", edges, 1, 1, 3)
 
 
 def test_rows_of_a_unit_can_stay_together(read):
-    told = (
-        "cadence: month\n    privacy_unit: who\n    max_rows_per_unit: 16\n    together: true\n    order: at"
-    )
+    told = "cadence: month\n    unit: who\n    most: 16\n    order: at"
     schedule = read(GOOD.replace("cadence: month", told))
     request = schedule.request(schedule.items(datetime(2013, 1, 1))[0])
-    assert (request.together, request.order, request.max_rows_per_unit) == (True, "at", 16)
+    assert (request.weights, request.order, request.most) == (True, "at", 16)
     (found,) = faults_of(read, GOOD.replace("cadence: month", "cadence: month\n    order: at"))
     assert "order: orders the rows of a unit: give together: true too" in found
 

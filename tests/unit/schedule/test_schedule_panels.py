@@ -24,7 +24,7 @@ releases:
     cadence: month
     start: 2026-01-01
     end: 2026-04-01
-    privacy_unit: person
+    unit: person
     epsilon: 3
     panel: true
 """
@@ -41,13 +41,13 @@ def test_each_period_is_a_request_of_the_whole_calendar(read, tmp_path):
     assert request == Request(
         "activity",
         into="year",
-        privacy_unit="person",
+        unit="person",
         epsilon=3,
         name="year",
         version="2026-02",
         account="people",
         ledger=tmp_path / "l",
-        slice=Window("month", "month from 2026-01-01", EDGES, 1),
+        window=Window("month", "month from 2026-01-01", EDGES, 1),
         panel=LABELS,
     )
     request.check()
@@ -116,9 +116,9 @@ def test_listed_windows_without_gaps_and_queries_are_panels(read):
         ("epsilon: 3", "epsilon: 3\n    cumulative: true", 14, "cumulative: has no meaning with panel:"),
         ("epsilon: 3", "epsilon: 3\n    new_debit: true", 14, "a schedule never pays twice"),
         ("epsilon: 3", "epsilon: 3\n    windows_per_unit: 2", 14, "windows_per_unit: leave it out"),
-        ("epsilon: 3", "epsilon: 3\n    max_rows_per_unit: 2", 14, "one row in each period"),
-        ("privacy_unit: person\n    ", "", 13, "write privacy_unit: with the column"),
-        ("privacy_unit: person", "privacy_unit: Row", 12, "write privacy_unit: with the column"),
+        ("epsilon: 3", "epsilon: 3\n    most: 2", 14, "one row in each period"),
+        ("unit: person\n    ", "", 13, "write unit: with the column"),
+        ("unit: person", "unit: Row", 12, "write unit: with the column"),
         ("    end: 2026-04-01\n", "", 13, "panel: needs end:, where the last period ends"),
         (", window: month", "", 14, "panel: needs window: in the source"),
         ("output: year", "output: year.parquet", 8, "write the name of a table, no path"),
@@ -162,7 +162,7 @@ def test_one_fault(read, old, new, line, words):
 def test_a_panel_is_of_a_table_in_a_database(read, source, output):
     text = GOOD.replace("{database: w.duckdb, table: activity, window: month}", source)
     if "tables" in source:
-        text, output = text.replace("    privacy_unit: person\n", ""), output.partition(".")[0]
+        text, output = text.replace("    unit: person\n", ""), output.partition(".")[0]
     (found,) = faults_of(read, text.replace("output: year", f"output: {output}"))
     assert found.startswith("7:") and "panel: is a table that grows in the database of its source" in found
 

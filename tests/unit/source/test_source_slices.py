@@ -74,6 +74,6 @@ def test_a_slice_is_for_programs_only() -> None:
         Request.from_mapping({"source": "t", "slice": None})
     assert "slice=" not in (Request.__doc__ or "").split("Args:")[1]
     with pytest.raises(InputError, match="give a Window, a Partition, or None"):
-        Request("t", slice="2013").check()  # type: ignore[arg-type]
-    Request("t", slice=window()).check()
-    assert "Window(column='day'" in repr(Request("t", slice=window()))
+        Request("t", window="2013").check()  # type: ignore[arg-type]
+    Request("t", window=window()).check()
+    assert "Window(column='day'" in repr(Request("t", window=window()))

@@ -1,0 +1,258 @@
+"""The private side of a release, and the fits between its questions: table by table, down the tree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.common.progress import phase
+from dpsyn_sql.discovery.discover import Discovered, discovered
+from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.front.job import Job, TablePlan, seed_of
+from dpsyn_sql.front.stopping import stopping
+from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.deadline import NO_DEADLINE
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.planning.family_classes import FamilyClass
+from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
+from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.encode.kept import KeptRows
+from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
+from dpsyn_sql.report.progress_bar import ReleaseProgress
+from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
+from dpsyn_sql.rows.write.families import family_sampler
+from dpsyn_sql.source.relation import WEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table after its last question: ``events`` are the places of its own in the entry."""
+
+    plan: TablePlan
+    fitted: FittedRelease
+    events: Sequence[int]
+
+    @property
+    def name(self) -> str:
+        """That of the table."""
+        return self.plan.name
+
+
+def charged(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> AbstractContextManager[SqliteEntry]:
+    """The debit, or the entry of the same release at no cost."""
+    opening = ledger.open_release(job.key, job.budget, new_debit=job.request.new_debit)
+    name = f"{job.key.name} {job.key.version}" if job.request.series else job.key.name
+    return progress.charging(name, opening, kept=job.place is not None)
+
+
+def measured(job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
+    """Everything that is asked of the door, and the model of each table; the root first."""
+    door = LocalCurator(None, None, 1, entry, ExactNoise())
+    measuring = _Measuring(job, entry, door, seed_of(entry.release_id))
+    learnt = {table.name: measuring.discovered(table) for table in job.tables}
+    with closing(_coded_rows(job, learnt)) as rows:
+        left = {
+            table.name: measuring.grouped(table, learnt[table.name], rows) for table in reversed(job.tables)
+        }
+        for table in job.tables:
+            measuring.fit(table, learnt[table.name], left[table.name], rows)
+    return measuring.tables
+
+
+class _OneTable:
+    """The rows of one table, which are coded as they are counted; used as ``KeptRows`` are."""
+
+    def __init__(self, families: Families | None) -> None:
+        self._families = families
+
+    def families(self, name: str) -> Families | None:
+        """The families of the rows, with all classes so far; None where each row stands alone."""
+        return self._families
+
+    def attach(self, name: str, groups: Sequence[FamilyClass]) -> None:
+        """Classes of the rows of a unit, attributes of each of them from now on."""
+        if self._families is not None:
+            self._families = self._families.grouped(groups)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def _coded_rows(job: Job, learnt: dict[str, Discovered]) -> KeptRows | _OneTable:
+    """PRIVATE: the rows of all tables, whose domains are complete now: plans took what was unknown at its
+    largest."""
+    domains = {name: table.shape.domain for name, table in learnt.items()}
+    if job.tables[0].families is not None:
+        return KeptRows(job.session.engine, job.tree, domains, job.tied.orders)
+    table = job.only
+    return _OneTable(table.of_families(domains[table.name], table.terms)[1].families)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    """What is asked of the door, table by table. ``seed`` draws the rows that are evidence for rows below."""
+
+    job: Job
+    entry: SqliteEntry
+    door: LocalCurator
+    seed: int
+    tables: dict[str, FittedTable] = field(default_factory=dict)
+    _rows: dict[str, TableRows] = field(default_factory=dict)
+    _events: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _stages: dict[str, SiblingStage] = field(default_factory=dict)
+
+    @contextmanager
+    def _of(self, table: TablePlan) -> Iterator[None]:
+        """The events of the questions inside are of this table."""
+        before = self.door.events
+        yield
+        self._events[table.name] += range(before, self.door.events)
+
+    def discovered(self, table: TablePlan) -> Discovered:
+        """The complete domain of a table."""
+        relation, looked = table.source.relation, table.source.unit.in_discovery
+        counter = SqlDiscoveryCounter(
+            self.job.session.engine, relation.sql, csv=relation.read_as_text, unit=looked
+        )
+        chooser = replace(table.chooser, review=stopping(table, self.entry))
+        with self._of(table), closing(counter) as unknown:
+            self.door.discover(unknown, looked.max_rows)
+            return discovered(table.shape, table.plan.discovery, self.door, looked.max_rows, chooser)
+
+    def grouped(self, table: TablePlan, learnt: Discovered, rows: KeptRows | _OneTable) -> Budget:
+        """Give the rows of a unit, or of a row above, classes, if they are alike; what discovery and this
+        leave of the budget."""
+        budget = learnt.once.rest if learnt.once else _more(table.rest, learnt.unspent)
+        families = rows.families(table.name)
+        if families is None or not table.asks_siblings:
+            return budget
+        share, rest = table.divided(budget)
+        queries = tuple(MarginalQuery((name,)) for name in families.domain.names)
+        steps: list[MeasureStep | ReservedStep] = [MeasureStep("pairs of rows of a unit", queries, share)]
+        if families.table:
+            further = replace(share, amount=0)
+            steps.append(ReservedStep("two attributes of a row", (), further, pairs_of_rows()))
+        plan = Plan(table.source, families.domain, table.method.name, tuple(steps), share)
+        with self._of(table), self._counter(plan, families, rows, siblings=True):
+            before = self.door.questions
+            groups, unspent = found_groups(self.door, families, share)
+            self._stages[table.name] = SiblingStage(share, self.door.questions - before)
+        rows.attach(table.name, groups)
+        return _more(rest, unspent.amount)
+
+    def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: KeptRows | _OneTable) -> None:
+        """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
+        families, weight = rows.families(table.name), table.source.unit.weight
+        domain = learnt.shape.domain if families is None else families.domain
+        above = None if table.table.parent is None else self._rows[table.table.parent]
+        seed = table_seed(self.seed, table.name)
+        given = None if above is None or families is None else above.given(families, seed)
+        terms = replace(table.terms, families=families, given=given)
+        if table.families is not None:
+            # No clock: rows that are drawn from this fit decide questions about the tables below.
+            terms = replace(terms, deadline=NO_DEADLINE)
+        if learnt.once is not None:
+            names = frozenset(name for one_way in learnt.tables for name in one_way.attrs)
+            terms = replace(terms, alone=learnt.once.alone, known=names)
+        plan = table.method.plan(table.source, domain, budget, terms)
+        in_discovery, seen = (
+            tuple(one_way.weighted(weight) for one_way in tables) for tables in (learnt.tables, learnt.seen)
+        )  # discovery counts each unit once
+        plan = replace(
+            plan,
+            siblings=self._stages.get(table.name),
+            counted=learnt.counted,
+            known_tables=in_discovery,
+            seen=seen,
+        )
+        before = len(self.door.measurements) if table.families is not None else 0
+        with self._of(table), self._counter(plan, families, rows), phase("build"):
+            model = table.method.run(plan, self.door, terms)
+        answers = self.door.measurements[before:]
+        if given is not None and families is not None and table.table.parent is not None:
+            in_discovery += _evidence(families, given, self.tables[table.table.parent].fitted)
+        counted = () if learnt.counted is None else learnt.counted.tables
+        shown = (*(counted or in_discovery), *shown_tables(domain, answers, in_discovery))
+        fitted = FittedRelease(
+            shape=learnt.shape,
+            plan=replace(plan, budget=table.plan.budget, discovery=learnt.asked),
+            model=model,
+            measurements=tuple(marginal.in_units(weight) for marginal in shown),
+            contributions=learnt.contributions,
+            types=learnt.types,
+            families=families,
+            answers=(*counted, *answers),
+            weight=weight,
+            beyond=learnt.beyond,
+            looks=learnt.looks,
+        )
+        self.tables[table.name] = FittedTable(table, fitted, tuple(self._events[table.name]))
+        if families is not None and families.below:
+            units = rows_wanted(fitted) if above is None else 0
+            self._rows[table.name] = drawn_rows(family_sampler(model), given, above, units, seed)
+
+    @contextmanager
+    def _counter(
+        self, plan: Plan, families: Families | None, rows: KeptRows | _OneTable, *, siblings: bool = False
+    ) -> Iterator[None]:
+        """PRIVATE: what counts the marginals of a plan is behind the door inside."""
+        tables = rows if isinstance(rows, KeptRows) else None
+        with opened_counter(self.job, plan, families, tables, siblings=siblings) as counter:
+            self.door.open(counter, plan.domain, plan.source.unit.sensitivity)
+            yield
+
+
+def opened_counter(
+    job: Job,
+    plan: Plan,
+    families: Families | None = None,
+    rows: KeptRows | None = None,
+    *,
+    siblings: bool = False,
+) -> closing[SqlCounter]:
+    """PRIVATE: what counts the marginals of a plan, for the door alone; ``siblings``: and pairs of rows."""
+    relation = plan.source.relation
+    return closing(
+        SqlCounter(
+            job.session.engine,
+            relation.sql,
+            plan.domain,
+            plan.queries,
+            csv=relation.read_as_text,
+            unit=plan.source.unit,
+            further=plan.further,
+            families=families,
+            siblings=siblings,
+            rows=rows,
+        )
+    )
+
+
+def _more(budget: Budget, amount: int) -> Budget:
+    return replace(budget, amount=budget.amount + amount)
+
+
+def _evidence(families: Families, given: Given, above: FittedRelease) -> tuple[NoisyMarginal, ...]:
+    """What the rows above tell of a table: its total, and the one-way tables of their attributes. They are no
+    measurements; their error is about that of the total of the table above."""
+    sigma = total_error(above.measurements) * WEIGHT
+
+    def table(attrs: tuple[str, ...], counts: FloatArray) -> NoisyMarginal:
+        return NoisyMarginal(attrs, np.rint(counts * WEIGHT).astype(np.int64), sigma, fitted=bool(attrs))
+
+    sizes = {attribute.name: np.arange(families.domain[attribute.name].size) for attribute in families.above}
+    single = [table((name,), given.table([name], [codes])) for name, codes in sizes.items()]
+    return (table((), np.asarray(given.total)), *single)

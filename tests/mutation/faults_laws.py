@@ -1,0 +1,109 @@
+"""Faults of kept rows, codes and counts that a law forbids, for a tree of any shape."""
+
+from planted import fault
+
+LAWS = "tests/laws/test_tree_laws.py"
+NOBODY = "tests/laws/test_rows_of_nobody.py"
+KEPT_ROWS = "dpsyn_sql/private/encode/kept.py"
+COUNTER = "dpsyn_sql/private/count/counter.py"
+ENCODE, KEPT = "sql/encode/encode.sql", "sql/encode/kept.sql"
+TOTAL = f"{LAWS}::test_codes_are_total"
+ADDS = f"{LAWS}::test_a_unit_moves_counts_by_its_weight_at_most"
+ALONE = f"{LAWS}::test_kept_rows_depend_on_their_unit_alone"
+EQUAL = f"{LAWS}::test_units_of_equal_rows_keep_the_same_rows_when_one_leaves"
+CHOSEN = f"{LAWS}::test_rows_are_chosen_among_those_of_their_parent"
+COUNTS = f"{LAWS}::test_counts_are_those_of_the_kept_rows"
+
+FAULTS = (
+    fault(
+        "text that no label covers has no code",
+        TOTAL,
+        (
+            "dpsyn_sql/private/encode/codes.py",
+            "return f\"COALESCE({', '.join(found)}, {attribute.fallback_code})\"",
+            "return f\"COALESCE({', '.join(found)}, {attribute.size})\"",
+        ),
+    ),
+    fault(
+        "a unit of a tree weighs twice what is charged",
+        ADDS,
+        (KEPT_ROWS, '"weight": WEIGHT,', '"weight": 2 * WEIGHT,'),
+    ),
+    fault(
+        "equal rows of all units are numbered together",
+        EQUAL,
+        (
+            KEPT,
+            "PARTITION BY members.parent{% for",
+            "PARTITION BY {% if up %}members.parent{% else %}0{% endif %}{% for",
+        ),
+    ),
+    fault(
+        "equal rows of all parents are numbered together",
+        EQUAL,
+        (
+            KEPT,
+            "PARTITION BY members.parent{% for",
+            "PARTITION BY {% if up %}0{% else %}members.parent{% endif %}{% for",
+        ),
+    ),
+    fault(
+        "the lot of a unit of a tree is its number in the table",
+        ALONE,
+        (
+            KEPT,
+            '{{ dialect.lot(["coded.key"], seed, secret) }} AS h',
+            '{% if up %}{{ dialect.lot(["coded.key"], seed, secret) }}'
+            "{% else %}hash(row_number() OVER (ORDER BY coded.key)){% endif %} AS h",
+        ),
+    ),
+    fault(
+        "of the rows of one parent fewer are kept than may be",
+        CHOSEN,
+        (KEPT, "WHERE place <= {{ most }}", "WHERE place < {{ most }}"),
+    ),
+    fault(
+        "a row without rows below has one",
+        COUNTS,
+        (KEPT_ROWS, 'f"COALESCE(number{number}.n, 0)"', 'f"COALESCE(number{number}.n, 1)"'),
+    ),
+    fault(
+        "single rows are numbered",
+        f"{LAWS}::test_single_rows_are_projected_and_counted",
+        (ENCODE, "FROM coded", "FROM coded\nQUALIFY row_number() OVER () > 0"),
+    ),
+    fault(
+        "the source is encoded anew for each question",
+        f"{LAWS}::test_the_source_is_read_once",
+        (COUNTER, "        if self._encoding is None:\n", "        if True:\n"),
+        (COUNTER, "        if self._encoded:\n            return\n", ""),
+    ),
+    fault(
+        "rows of the root without a key are one unit",
+        f"{NOBODY}::test_rows_without_a_key_or_a_parent_are_dropped_with_all_below_them",
+        (
+            KEPT,
+            "WHERE coded.key IS NOT NULL",
+            "WHERE {% if up %}coded.key IS NOT NULL{% else %}TRUE{% endif %}",
+        ),
+    ),
+    fault(
+        "rows without a key of a table with rows below are kept",
+        f"{NOBODY}::test_rows_without_a_key_or_a_parent_are_dropped_with_all_below_them",
+        (
+            KEPT,
+            "WHERE coded.key IS NOT NULL",
+            "WHERE {% if up %}TRUE{% else %}coded.key IS NOT NULL{% endif %}",
+        ),
+    ),
+    fault(
+        "rows without a person are those of one",
+        f"{NOBODY}::test_rows_without_a_person_do_not_count_and_empty_text_is_a_person",
+        (KEPT, "WHERE coded.owner IS NOT NULL", "WHERE TRUE"),
+    ),
+    fault(
+        "of a unit that is there twice any row is kept",
+        f"{NOBODY}::test_a_key_of_the_root_that_is_there_twice_is_one_unit_of_the_least_codes",
+        (KEPT, "{{ column }}{% if not loop.last %}", "{{ column }} DESC{% if not loop.last %}"),
+    ),
+)
