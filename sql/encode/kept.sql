@@ -5,11 +5,12 @@
 -- in:  coded (a query: codes; owner, the key of the row above, but not of the root; key, the row's own, with below; both
 --      as bytes),
 --      codes (names of codes, and of the moment if rows have an order),
---      up (the kept rows of the table above; none: the root, and rows of persons), and of a row with these:
---      parent (the place of the row above, or the key of a person; not of the root), weight (of the row above, or of a
---      unit), seed (of its lot: the lot of the row above, or the key of the unit),
---      below (rows have rows below; else they are leaves), with them unit (whose row it is) and ties (the order of rows
---      with one key in one unit), carried (whether the unit stays: a table below has tables below it),
+--      up (the kept rows of the table above; none: the root, and rows of persons),
+--      parent (the place of the row above, or the key of a person; not of the root), weight (of the row above, or of a unit),
+--      seed (of a lot: the lot of the row above, or the key of the unit),
+--      below (rows have rows below; else they are leaves), unit (whose row it is; with below),
+--      ties (the order of rows with one key in one unit; with below),
+--      carried (whether the unit stays: a table below has tables below it),
 --      secret (the key of the draw), most (rows that are kept of a family; none: the root, which keeps one of each unit)
 -- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the codes,
 --      n INTEGER (kept rows of the family), w INTEGER (the weight of the row); with below key, h UBIGINT (the lot of the
