@@ -15,9 +15,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
-from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.counting import Counts, PrivateSide
+from dpsyn_sql.private.measure.counting import Counter, Counts, PrivateSide
 from dpsyn_sql.private.measure.noise import NoiseSource
 from dpsyn_sql.private.measure.questions import parts_of_question
 
@@ -32,7 +31,7 @@ class LocalCurator:
 
     def __init__(
         self,
-        counter: SqlCounter | None,
+        counter: Counter | None,
         domain: Domain | None,
         rows_per_unit: int,
         entry: SqliteEntry,
@@ -59,7 +58,7 @@ class LocalCurator:
             raise InternalError("nothing can be discovered once the domain is complete")
         self._private_side = replace(self._private_side, rows_per_unit=rows_per_unit, unknown=counter)
 
-    def open(self, counter: SqlCounter, domain: Domain, rows_per_unit: int | None = None) -> None:
+    def open(self, counter: Counter, domain: Domain, rows_per_unit: int | None = None) -> None:
         """The domain is complete: from now on marginals may be asked for, and nothing can be discovered. Each
         table of a tree is opened in turn.
 
