@@ -16,6 +16,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.source.slices import Partition, Window
 
+
 @dataclass(frozen=True)
 class Case:
     """``tables``: SQL; ``calls``: the options of each release, in turn, of one ledger."""

@@ -14,7 +14,7 @@ from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events
-from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.private.measure.questions.columns import shown_from
 from dpsyn_sql.report.departures import Departure, departures
 from dpsyn_sql.report.doubts import Doubts, doubts, none_asked
 from dpsyn_sql.report.fitted import FittedRelease

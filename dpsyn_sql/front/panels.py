@@ -42,9 +42,8 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.count.statements import bound_of
-from dpsyn_sql.private.encode.codes import Bound, encode_query
-from dpsyn_sql.private.encode.panel import UNIT, joined_rows
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
+from dpsyn_sql.private.encode.relations import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.doubts import Doubts
@@ -263,7 +262,7 @@ def _persons(job: Job, shape: Shape) -> Persons:
     read = Domain(tuple(replace(one, source=None) for one in shape.domain.attributes))
     singles = [(place,) for place in range(len(read.attributes))]
     bound, dialect = Bound(output.unit.name, 1, 0), job.session.engine.dialect
-    coded = encode_query(output.rows(output.constant), read, singles, False, bound, dialect, families=True)
+    coded = rows_of_units(output.rows(output.constant), read, singles, bound, dialect=dialect)
     with _stored(job) as session:
         return output.persons(session.engine, coded, len(singles))
 
@@ -292,7 +291,7 @@ def _joined(
     """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
     own, engine = _panel(job), job.session.engine
     past = at_period(job, own.period - 1).only.source
-    bound = bound_of(job.only.source.unit, None)
+    bound = Bound.of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
     sql, coded = joined_rows(

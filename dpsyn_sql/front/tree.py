@@ -33,8 +33,7 @@ from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
 from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.encode.tree import discovery_relation
+from dpsyn_sql.private.encode.relations import discovery_relation, sliced_source, typed_relation
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed

@@ -131,7 +131,7 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
     released(con)
     assert state(con) == before
     stages = [
-        "dpsyn_sql.front.database.TreeCodes.attach",
+        "dpsyn_sql.front.database.KeptRows.attach",
         "dpsyn_sql.front.database.SqlCounter.count",
         "dpsyn_sql.front.database_publish.stage_table",
         "dpsyn_sql.front.database_publish.publish",

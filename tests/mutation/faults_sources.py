@@ -7,7 +7,7 @@ K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[in
 CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
 RELEASE = "dpsyn_sql/front/release.py"
 LAST_FIT = "dpsyn_sql/methods/adaptive/model.py"
-ENCODE = "sql/encode/encode.sql"
+KEPT = "sql/encode/kept.sql"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
@@ -146,12 +146,12 @@ FAULTS = (
         "codes of text follow the collation of the session",
         "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
         (
-            "dpsyn_sql/private/encode/leaves.py",
+            "dpsyn_sql/private/encode/codes.py",
             "{dialect.text_bytes(key) if hierarchy.text else key} AS",
             "{key} AS",
         ),
         (
-            "dpsyn_sql/private/encode/leaves.py",
+            "dpsyn_sql/private/encode/codes.py",
             "str(dialect.text_bytes(literal(start))) if texts",
             "str(literal(start)) if texts",
         ),
@@ -230,22 +230,22 @@ FAULTS = (
         "a unit torn between parts, each with its own bound",
         "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
         (
-            "dpsyn_sql/private/count/counter.py",
-            "unit = None if bound is None else bound.column",
+            "dpsyn_sql/private/encode/kept.py",
+            "unit = next(iter(table.foreign_key), None)",
             "unit = None",
         ),
     ),
     fault(
         "one row of a unit too many",
         K_EQUAL_ROWS,
-        (ENCODE, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 1"),
+        (KEPT, "WHERE place <= {{ most }}", "WHERE place <= {{ most }} + 1"),
     ),
     fault(
         "one bound for all units",
         "tests/statistical/test_units.py::test_one_unit_changes_only_its_own_rows",
         (
-            ENCODE,
-            "            PARTITION BY\n                unit\n            ORDER BY\n",
+            KEPT,
+            "            PARTITION BY\n                parent\n            ORDER BY\n",
             "            ORDER BY\n",
         ),
     ),

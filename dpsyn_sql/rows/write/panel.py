@@ -90,7 +90,7 @@ class PanelOutput:
         return DUCKDB.text_bytes(f"CAST({value} AS VARCHAR)")
 
     def persons(self, engine: Engine, coded: Fragment, attributes: int) -> Persons:
-        """The persons of a period; ``coded`` is the query of its rows: unit, p0, p1, ...
+        """The persons of a period; ``coded`` is the query of its rows: parent, p0, p1, ...
 
         Raises:
             EngineFailure: the output is not what was written.
