@@ -14,7 +14,7 @@
 another sample of the same law for the shop, and of real tables one half of the persons beside the other.
 ``excess``: chance that two rows of a person have one code, less that of rows of two persons, mean over the
 columns that are not a person's; real rows beside synthetic ones. Distances are total variation: of the
-number of rows of a person (by octaves); of this number x a person's column, mean over these; of pairs of
+number of rows of a person; of this number x a person's column, mean over these; of pairs of
 columns, mean over all; of the month and the month of the row before, and of the time between them (octaves),
 where rows are in the order of their days. Columns are coded as ``evaluate`` codes
 them. All figures but the releases' are of exact counts. Medians over the seeds.
@@ -29,7 +29,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -38,10 +37,6 @@ from family_tables import FamilyTable, flights, gowalla, retail_invoices, retail
 from harness import apart, machine, peak_mebibytes, print_table, timed
 
 import dpsyn_sql
-from dpsyn_sql.evaluation.codes import Codes, encode
-from dpsyn_sql.evaluation.families import families, order_column
-from dpsyn_sql.evaluation.session import opened
-from dpsyn_sql.sqltext.render import render
 
 DELTA = 1e-9
 FIGURES = (
@@ -68,39 +63,24 @@ LINES: Mapping[str, Mapping[str, Callable[[], FamilyTable]]] = {
 def judged(con: duckdb.DuckDBPyConnection, table: FamilyTable, real: str, synthetic: str) -> Figures:
     """All figures of one table beside another."""
     queries = [f"SELECT {table.judged} FROM {name}" for name in (real, synthetic)]
-    with opened(con, *queries, unit=table.unit) as session:
-        codes = encode(session)
-        order = None if table.order is None else order_column(session, table.order)
-        frames, _ = families(codes, order)
-        pairs = two_way(codes)
-    siblings = frames["siblings"].set_index("column")
+    frames = dpsyn_sql.evaluate(con, *queries, unit=table.unit, order=table.order).tables
+    siblings = frames["relative_columns"].set_index("column")
     rows = siblings.drop(index=[*table.shared, *([table.order] if table.order else [])])
     of_persons = siblings.loc[[*table.shared], "rows_tv"]
-    figures = frames["families"].set_index("figure")
+    link = frames["links"].iloc[0]
     steps = [np.nan, np.nan]
     if table.order is not None:
-        month = frames["steps"].set_index("column").loc["month", "steps_tv"]
-        steps = [month, figures.loc["time between rows", "tv"]]
-    found = (
+        steps = [frames["sequences"].set_index("column").loc["month", "steps_tv"], link["wait_tv"]]
+    marginals = frames["marginals"].set_index(["ways", "compared"])
+    figures = (
         rows["excess_synthetic"].mean(),
         rows["excess_real"].mean(),
-        figures.loc["rows of a unit", "tv"],
+        link["tv"],
         of_persons.mean() if len(of_persons) else np.nan,
-        pairs,
+        marginals.loc[(2, "synthetic"), "tv_mean"],
         *steps,
     )
-    return dict(zip(FIGURES, map(float, found), strict=True))
-
-
-def two_way(codes: Codes) -> float:
-    """Mean total variation distance of all pairs of columns."""
-    found = []
-    for pair in combinations(codes.columns, 2):
-        keys = [column.key for column in pair]
-        cells = codes.engine.fetch(render("evaluate/cells", table=codes.table, columns=keys), step="counting")
-        real, synthetic = (np.asarray(cells[side], np.float64) for side in ("real", "synthetic"))
-        found.append(float(np.abs(real / real.sum() - synthetic / synthetic.sum()).sum()) / 2)
-    return statistics.mean(found)
+    return dict(zip(FIGURES, map(float, figures), strict=True))
 
 
 def table_of(line: str, name: str) -> FamilyTable:

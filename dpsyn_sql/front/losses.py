@@ -21,7 +21,7 @@ from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.verdict import Terms, judged
-from dpsyn_sql.rows.write.drawn import DrawnRows
+from dpsyn_sql.rows.write.staging import DrawnRows
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")
 """The questions that show values of text."""

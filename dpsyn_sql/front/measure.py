@@ -30,8 +30,7 @@ from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.tree import TreeCodes
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler

@@ -228,7 +228,7 @@ def plan(con: Connection, request: Request) -> Explanation:
             account=f"{job.preview.account_state} {job.preview.account_state.warning}".strip(),
             preview=str(job.preview),
             obstacle=job.obstacle or _of_another_panel(job),
-            engine={} if job.request.several else job.session.told,
+            engine={} if job.request.several else job.session.engine_words,
             cost=job.preview.cost or job.budget,
             delta=job.request.delta,
             foresight=() if job.request.several else _foresight(job.only),

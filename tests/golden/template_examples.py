@@ -46,7 +46,7 @@ from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation, units_o
 from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
@@ -404,6 +404,7 @@ EXAMPLES = {
         }
     },
     "evaluate/comment": {"": PLACE},
+    "evaluate/constant": {"": {"table": F("families"), "values": [F("h0"), F("h1")]}},
     "evaluate/correlations": {
         "": {
             "relation": SRC,
@@ -491,19 +492,20 @@ EXAMPLES = {
     },
     "evaluate/repeated": {"": {"table": CODED, "keys": [F("r0"), F("r1")]}},
     "evaluate/roots": {
-        "": {
+        case: {
             "table": F("linked_1"),
             "codes": CODED,
             "part": F("CASE side WHEN 1 THEN 2 ELSE 0 END"),
             "keys": [F("r0"), F("r1")],
+            "once": once,
             "columns": [F("k0 AS k0_0"), F("r0"), F("r1")],
         }
+        for case, once in (("", 0), ("once", 1))
     },
     "evaluate/siblings": {"": {"table": F("families"), "code": F("k1")}},
     "evaluate/steps": {"": {"table": STAGED, "families": F("families"), "codes": [F("k0"), F("k1")]}},
     "evaluate/text_types": {"": {"relation": SRC, "columns": [F('"a"'), F('"b"')]}},
     "evaluate/transitions": {"": {"table": STAGED, "previous": F("p0"), "code": F("k0")}},
-    "evaluate/units": {"": {"relation": SRC, "values": [F("z0"), F("z1")]}},
     "evaluate/values": {"": {"table": DISTRIBUTION}},
     "evaluate/waits": {"": {"table": STAGED}},
     "load/all": {"": {"rows": qualified("d", "main", "it's")}},

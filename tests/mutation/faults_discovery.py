@@ -322,7 +322,7 @@ FAULTS = (
         "the class of a value says its text",
         "tests/unit/engines/test_engines_frames.py::test_text_of_a_time_asks_no_zone_of_somebody_else",
         (
-            "dpsyn_sql/engines/frame_columns.py",
+            "dpsyn_sql/engines/frames.py",
             "        value = _without_zone(value)\n",
             "        pass\n",
         ),

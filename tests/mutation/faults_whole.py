@@ -80,9 +80,9 @@ FAULTS = (
         "a table is no source of its release",
         f"{LEDGER}::test_another_unit_of_a_table_is_refused",
         (
-            "dpsyn_sql/engines/database_session.py",
-            "stores = tuple(dict.fromkeys(table for one in sessions for table in one.tables))",
-            "stores = sessions[0].tables",
+            "dpsyn_sql/engines/source_session.py",
+            "return _all(source.private_sources(home) for source in self.private.values())",
+            "return self.first.private_sources(home)",
         ),
     ),
     fault(

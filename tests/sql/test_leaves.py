@@ -26,10 +26,10 @@ from dpsyn_sql.private.count import statements
 from dpsyn_sql.private.count.planner import plan_counting
 from dpsyn_sql.private.encode.codes import Bound, encode_query
 from dpsyn_sql.report.certificate import attribute_facts
-from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts
 from dpsyn_sql.rows.decode.leaves import _Fact
 from dpsyn_sql.rows.decode.output import output_statement, units_of
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import counting_engine
+from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import private_instance
-from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery

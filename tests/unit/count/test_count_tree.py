@@ -25,8 +25,8 @@ from support.tied_tables import (
 )
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import KeyQuery, MarginalQuery
