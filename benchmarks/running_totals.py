@@ -226,7 +226,6 @@ def total_of(periods: int, period: int) -> Request:
         epsilon=EPSILON,
         delta=DELTA,
         window=Window("day", "days from 2020-01-01", edges, period - 1),
-        version=edges[period - 1],
         series="total",
     )
 

@@ -1,7 +1,7 @@
 """Rows of one person that go together: what a release keeps of them, and what it costs.
 
     python benchmarks/together.py [--lines shop lines invoices gowalla flights speed] [--epsilon 1 10]
-        [--seeds 6] [--ways today together] [--most N] [--quick]
+        [--seeds 6] [--ways counted together] [--most N] [--quick]
 
     shop      an invented shop of 5,000 and 50,000 customers (``family_tables.py``)
     lines     lines of invoices of Online Retail by customer
@@ -10,7 +10,7 @@
     flights   flights from New York by aircraft
     speed     a release of a million customers with ten million purchases, from Parquet to Parquet
 
-"Today" is a release with ``max_rows_per_unit``, "together" the same with ``together=True``. The floor is
+"Together" is a release whose rows have weights, "counted" the same with ``weights=False``. The floor is
 another sample of the same law for the shop, and of real tables one half of the persons beside the other.
 ``excess``: chance that two rows of a person have one code, less that of rows of two persons, mean over the
 columns that are not a person's; real rows beside synthetic ones. Distances are total variation: of the
@@ -120,18 +120,17 @@ def reached(line: str, name: str, way: str, epsilon: float, most: int | None = N
                 domain=table.domain(together=way == "together"),
                 unit=table.unit,
                 most=table.most,
-                weights=False,
                 ledger=Path(folder) / "ledger",
-                **together(table, way),
+                **weighed(table, way),
             )
         return {**judged(con, table, "source", "copy"), "seconds": watch.seconds["total"]}
 
 
-def together(table: FamilyTable, way: str) -> dict[str, object]:
-    """What is given to keep rows together."""
-    if way == "today":
-        return {}
-    return {"together": True, **({} if table.order is None else {"order": table.order})}
+def weighed(table: FamilyTable, way: str) -> dict[str, object]:
+    """The options that decide how a row counts."""
+    if way == "counted":
+        return {"weights": False}
+    return {} if table.order is None else {"order": table.order}
 
 
 def line_of(label: str, epsilon: float, runs: Sequence[Figures]) -> list[object]:
@@ -194,10 +193,9 @@ def fast(customers: int, way: str) -> list[object]:
                 domain=table.domain(together=way == "together"),
                 unit=table.unit,
                 most=table.most,
-                weights=False,
                 ledger=Path(folder) / "ledger",
                 memory_limit="3GB",
-                **together(table, way),
+                **weighed(table, way),
             )
         with duckdb.connect() as con:
             rows = con.execute("SELECT count(*) FROM read_parquet($1)", [str(source)]).fetchone()
@@ -221,7 +219,7 @@ def main() -> None:
     )
     parser.add_argument("--lines", nargs="+", choices=[*LINES, "speed"], default=[*LINES, "speed"])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
-    parser.add_argument("--ways", nargs="+", choices=["today", "together"], default=["today", "together"])
+    parser.add_argument("--ways", nargs="+", choices=["counted", "together"], default=["counted", "together"])
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--most", type=int, help="rows of a person that count; default: of each table")
     parser.add_argument("--quick", action="store_true", help="small tables, one seed")

@@ -31,7 +31,7 @@ _WORK = ".dpsyn-work-"
 def load(con: Connection, name: str | None = None) -> Release:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 
-    It reads what ``release()`` or ``release_database()`` stored in the schema ``dpsyn`` beside the synthetic
+    It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic
     tables. All of it is public. It writes nothing, needs neither source nor ledger, and charges nothing. It
     reads the model into memory: at most about four million cells of pairs, and the cliques.
     Give a database that somebody else made as a path: ``sample()`` runs one of its macros, which on a
