@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # the command shows its help without what these load
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
 
-NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit")
+NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "order")
 """Options that no panel takes."""
 
 METHOD_OF_TREES = "adaptive"
@@ -500,6 +500,11 @@ class Request(Options):
             )
             raise InputError(
                 f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it out.{where}"
+            )
+        if self.unit is not None and self.unit.lower() == "row" and self.unit not in self.tables:
+            raise InputError(
+                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table whose "
+                "rows are protected, such as 'customers.customer_id'"
             )
         if isinstance(self.most, int):
             raise InputError(
