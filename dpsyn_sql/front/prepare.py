@@ -43,7 +43,7 @@ from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.rows.write.public_rows import public_rows
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import fold, listed, split_name
 from dpsyn_sql.source.slices import Window
 
 _Source = str | os.PathLike[str] | Frame
@@ -116,22 +116,30 @@ def _asked(con: Connection, request: Request) -> tuple[Connection, Request]:
 
 
 def _alone(request: Request) -> Request:
-    """A list of one table is that table, with ``table.column`` as its column."""
-    tables, most = request.tables, request.most
+    """A list of one table is that table, with ``table.column`` as its column.
+
+    What is not understood stays as it is: ``Request.check`` refuses it.
+    """
+    tables = request.tables
     if len(tables) != 1 or request.public_tables or is_of_tables(request.domain):
         return request
+    (table,) = tables
+    if not isinstance(table, str):
+        return request
+    names = (table, (split_name(table) or [table])[-1])
 
     def column(text: Any) -> Any:
-        parts = split_column(text, tables) if isinstance(text, str) else None
+        parts = split_column(text, names) if isinstance(text, str) else None
         return text if parts is None else parts[1]
 
-    return replace(
-        request,
-        source=tables[0],
-        unit=column(request.unit),
-        most=most.get(tables[0], 1) if isinstance(most, Mapping) and len(most) == 1 else most,
-        exclude=[column(name) for name in request.exclude],
-    )
+    most, exclude = request.most, request.exclude
+    if isinstance(most, Mapping) and all(
+        isinstance(name, str) and fold(name) in map(fold, names) for name in most
+    ):
+        most = next(iter(most.values()), None)
+    if isinstance(exclude, list | tuple):
+        exclude = [column(name) for name in exclude]
+    return replace(request, source=table, unit=column(request.unit), most=most, exclude=exclude)
 
 
 def _of_frame(request: Request, frame: Frame) -> Request:
