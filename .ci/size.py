@@ -116,8 +116,8 @@ def main(root: Path) -> str | None:
     if not missed:
         return None
     return (
-        f"Beyond [tool.dpsyn.size] of pyproject.toml: {', '.join(missed)}. Make it smaller (bring refusals back), "
-        "or change the number there and say why in a sentence of a page in docs/decisions."
+        f"Beyond [tool.dpsyn.size] of pyproject.toml: {', '.join(missed)}. Make it smaller (bring refusals "
+        "back), or change the number there and say why in a sentence of a page in docs/decisions."
     )
 
 

@@ -7,7 +7,7 @@
     retail   customers, invoices in the order of their days, and lines of Online Retail
     chinook  59 customers of a music shop, invoices, lines
 
-"database" is one release of all tables; "independent" are releases of each table with the privacy unit, tied at
+"database" is one release of all tables; "independent" are releases of each table with the unit, tied at
 random (``independent_tables.py``). ``--peer sdv``: SDV's HMA without privacy, installed by pip into an
 environment of its own, on the first table alone. The floor is another sample of the same law for the shop,
 of real tables one half of the units beside the other.

@@ -439,7 +439,7 @@ def certificate_of_release(tables: Mapping[str, Facts]) -> dict[str, Any]:
     if not whole or set(tables) != set(names):
         raise InputError(
             f"The stored release {tree['name']!r} was changed or is damaged: its tables are not of one "
-            "release. The same call of release_database() with replace=True stores it again and costs "
+            "release. The same call of release() with replace=True stores it again and costs "
             "nothing more."
         )
     used = sum(int(facts["budget"]["used_units_of_1e-15"]) for facts in tables.values())
