@@ -306,10 +306,8 @@ def total_of(
         faults.append("name= is missing: all periods are releases of one name")
     if not isinstance(sliced, Window) or sliced.span != 1:
         faults.append("window= must be the window of the period, with span 1")
-    elif version != labels[sliced.index]:
-        faults.append(
-            f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
-        )
+    elif version not in (None, label := labels[sliced.index]):
+        faults.append(f"version={said(version)} must be the label of the window, {said(label)}")
     if rows * len(labels) >= MOST_ROWS_PER_UNIT:
         faults.append(f"a unit could have {rows * len(labels)} rows in a node, more than can be counted")
     if faults or not isinstance(sliced, Window):
