@@ -127,7 +127,18 @@ def _staged(
         given = None if above is None or families is None else above.given(families, own)
         staged, model = _temporary(), one.fitted.model
         with leg.terms.deadline.running(), phase("sample") as advance:
-            drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
+            drawn = stage_table(
+                engine,
+                shape,
+                model,
+                given,
+                units,
+                staged,
+                own,
+                advance,
+                above=above,
+                deadline=leg.terms.deadline,
+            )
         rows[one.name] = drawn
         lost, doubts[one.name] = one.judged(drawn, own)
         parent = next((other.kept for other in written if other.name == leg.table.parent), None)
