@@ -207,6 +207,7 @@ def stage_table(
     *,
     above: TableRows | None = None,
     kept: Kept | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> TableRows:
     """Load the rows of a table of a tree, of which none meets a condition.
 
@@ -225,11 +226,12 @@ def stage_table(
         advance: is told the number of rows after each batch.
         above: the rows of the parent table, in the order of ``given``; None for the root.
         kept: values that will be written in place of those of the codes; conditions are checked with them.
+        deadline: how much time there is to balance the rows of a root that has no table below.
 
     Raises:
         InternalError: the model is of no table of a tree; parents are missing, or the root has some.
     """
-    sampler = family_sampler(model)
+    sampler = family_sampler(model, deadline)
     parents = 0 if given is None else given.rows.size
     if (above is None) != (given is None) or (above is not None and above.total != parents):
         raise InternalError("rows of a table of a tree are drawn given other rows than those above it")
@@ -249,13 +251,13 @@ def stage_table(
     return rows
 
 
-def family_sampler(model: Model) -> FamilySampler:
+def family_sampler(model: Model, deadline: Deadline = NO_DEADLINE) -> FamilySampler:
     """What draws the rows of a table of a tree.
 
     Raises:
         InternalError: the model is of no such table.
     """
-    sampler = model.sampler()
+    sampler = model.sampler(deadline)
     if not isinstance(sampler, FamilySampler) or not sampler.families.table:
         raise InternalError("rows of a table of a tree are drawn from a model of another kind")
     return sampler

@@ -350,8 +350,8 @@ def _write_files(
     engine: Engine, output: AnyTarget, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
 ) -> None:
     """A file, or a folder of Parquet files, with the models in a database file beside it."""
-    formats = ("parquet", "csv") if output.kind == "file" else (None,)
-    if output.path is None or output.format not in formats:
+    one_file = output.kind == "file"
+    if output.path is None or (one_file and output.format not in ("parquet", "csv")):
         raise InternalError("files need a path, and a file one of the formats parquet and csv")
     models = {table.name: table.kept for table in tables if table.kept is not None}
     files = list[NewFile]()
@@ -360,9 +360,10 @@ def _write_files(
         words = (
             Fragment("") if release is None else readable_literal(statement_of(release.facts, release.name))
         )
-        if output.kind == "folder":
+        if not one_file:
             path = path / f"{output.names[name]}.parquet"
-        files.append(NewFile(path, output.format or "parquet", query, words))
+        kind = output.format if one_file and output.format is not None else "parquet"
+        files.append(NewFile(path, kind, query, words))
     write_files(
         engine,
         files,
@@ -370,7 +371,7 @@ def _write_files(
         file_beside(output.path),
         replace=output.replace,
         only_same=output.only_same,
-        makes_folder=output.kind == "folder",
+        makes_folder=not one_file,
     )
 
 
@@ -387,9 +388,10 @@ def _new_tables(
     shapes = {name: table.shape for name, table in written.items()}
     stated = Constraints(tree, shapes, output.names) if constraints and tree is not None else None
     order = list(queries) if tree is None else written_order(tree, queries)
+    single = output.sql if output.kind == "table" else None
     new = list[NewTable]()
     for name in order:
-        full = qualified(*home, output.names[name]) if output.sql is None else output.sql
+        full = qualified(*home, output.names[name]) if single is None else single
         own = written.get(name)
         comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
         new.append(
@@ -399,7 +401,7 @@ def _new_tables(
                 () if own is None else not_null(own.shape),
                 tuple(comments),
                 output.replace,
-                output.only_same and (output.sql is not None or name in output.existing),
+                output.only_same and (single is not None or name in output.existing),
                 () if stated is None else stated.definitions(name, order[: order.index(name)]),
                 None if own is None or own.period is None else own.period.there,
             )
