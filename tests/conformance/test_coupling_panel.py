@@ -29,7 +29,7 @@ from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.slices import Window
 
-PANELS, RELEASE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.release")
+PANELS, RELEASE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.measure")
 EDGES = ("2001-01-01", "2001-02-01", "2001-03-01", "2001-04-01")
 DOMAIN = {"columns": {name: SPEC["columns"][name] for name in ("n", "s")}}
 ROW = st.tuples(
