@@ -107,7 +107,7 @@ def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
 
     Args:
         sliced: the window of the period, in the calendar of all of them.
-        version: the label of the period.
+        version: the label of the period, or None.
         whole: the budget of all periods.
 
     Raises:
