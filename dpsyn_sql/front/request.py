@@ -517,8 +517,8 @@ class Request(Options):
             )
         if self.order is not None and not self.protected().together:
             raise InputError(
-                "order= orders the rows of a unit: name its column, unit='customer_id', and leave most= out "
-                "or give 2 or more"
+                "order= orders the rows of a unit, which stay together: name its column, unit='customer_id', "
+                "give most= of 2 or more (default 16), and leave weights=False out"
             )
 
 

@@ -70,11 +70,16 @@ def _declared(request: Request) -> Request:
     """The request of several tables, with the unit and the tables of their file where it names none.
 
     Raises:
-        InputError: neither names the unit.
+        InputError: neither names tables, or neither names the unit.
         DomainError: the file cannot be read.
     """
     file = read_database(request.domain)
-    unit = request.unit or file.unit
+    tables, unit = request.tables or tuple(file.tables), request.unit or file.unit
+    if not tables:
+        raise InputError(
+            "No table is named: give a list of tables as the source, such as ['customers', 'orders'], or their "
+            "file as domain=."
+        )
     if not unit:
         raise InputError(
             "unit= is missing: name the key of the table whose rows are protected, such as "
@@ -82,7 +87,7 @@ def _declared(request: Request) -> Request:
         )
     return replace(
         request,
-        source=request.tables or tuple(file.tables),
+        source=tables,
         unit=unit,
         public_tables=tuple(request.public_tables) or tuple(file.public),
     )
