@@ -55,7 +55,7 @@ FAULTS = (
     fault(
         "columns that were looked at once are not compared",
         f"{WHOLE}::test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted",
-        ("dpsyn_sql/front/release.py", "        looks=found.looks,\n", ""),
+        ("dpsyn_sql/front/measure.py", "            looks=learnt.looks,\n", ""),
     ),
     fault(
         "noise of one cell stands for that of all cells of a code",
