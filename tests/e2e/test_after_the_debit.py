@@ -153,8 +153,8 @@ def test_periods_that_were_charged_before_a_refusal_are_named(con, monkeypatch):
 
     def total(period):
         return dpsyn_sql.release(
-            con, "s", name="x", version=str(period), into=f"x{period}", series="total", ledger="l.ledger", unit="row",
-            window=Window("day", "days", edges, period - 1), exclude=("p",), method="independent",
+            con, "s", name="x", into=f"x{period}", series="total", ledger="l.ledger", unit="row",
+            window=Window("day", "days", edges, period - 1, labels=("1", "2", "3")), exclude=("p",), method="independent",
             domain={"columns": {"n": {"type": "numeric", "lower": 0, "upper": 1}, "day": {"type": "temporal", "lower": "2100-01-01", "upper": "2100-01-04", "bins": 3}}},
         )  # fmt: skip
 
