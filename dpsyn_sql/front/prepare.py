@@ -108,6 +108,11 @@ def _asked(con: Connection, request: Request) -> tuple[Connection, Request]:
     if request.series and isinstance(request.window, Window) and request.version is None:
         request = replace(request, version=request.window.names[request.window.index])
     request.check()
+    if not request.several and is_of_tables(request.domain):
+        raise InputError(
+            "domain= is the file of several tables, and the source is one: give a list of tables, such as "
+            "['customers', 'orders'], or no source."
+        )
     if isinstance(request.source, Frame) and con is None and request.into is None:
         con = memory_connection(request.limits().engine)
     if weak := weakness(request.epsilon):

@@ -39,7 +39,7 @@ from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.scores import STEPS
 
-RELEASE = import_module("dpsyn_sql.front.release")  # the package has a function of that name
+MEASURE = import_module("dpsyn_sql.front.measure")
 CERTIFICATE = import_module("dpsyn_sql.report.certificate")
 epsilon_of = cache(CERTIFICATE.epsilon_from_events)  # half of the time of a small release
 
@@ -266,8 +266,8 @@ def released(con, source, noise, **options):
         warnings.simplefilter("always")
         for name, method in ADDED_HERE.items():
             patch.setitem(METHODS, name, method)
-        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
-        patch.setattr(RELEASE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
+        patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
+        patch.setattr(MEASURE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda found, at: epsilon_of(tuple(found), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         result = dpsyn_sql.release(con, source, domain=SPEC, ledger=ledger, **options)

@@ -29,7 +29,7 @@ from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.slices import Window
 
-PANELS, RELEASE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.measure")
+PANELS, MEASURE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.measure")
 EDGES = ("2001-01-01", "2001-02-01", "2001-03-01", "2001-04-01")
 DOMAIN = {"columns": {name: SPEC["columns"][name] for name in ("n", "s")}}
 ROW = st.tuples(
@@ -54,7 +54,7 @@ def two_periods(rows, noise, delta, domain=DOMAIN):
         con.execute("CREATE TABLE t (who VARCHAR, n INTEGER, s VARCHAR, d DATE)")
         if rows:
             con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
-        for module in (PANELS, RELEASE):
+        for module in (PANELS, MEASURE):
             patch.setattr(module, "ExactNoise", lambda: recorder)
             patch.setattr(module, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
             patch.setattr(module, "SqlDiscoveryCounter", partial(SqlDiscoveryCounter, key=BOUNDING_KEY))

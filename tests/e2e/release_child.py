@@ -22,7 +22,6 @@ import traceback
 import warnings
 from pathlib import Path
 
-import dpsyn_sql.front.database
 import duckdb
 
 import dpsyn_sql.front.plan  # loaded by the first call otherwise, which is after the fork

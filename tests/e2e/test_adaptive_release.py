@@ -75,7 +75,7 @@ class Quiet(ExactNoise):
 def test_it_is_said_when_the_columns_came_out_independent(monkeypatch, recwarn):
     """300 rows at epsilon 0.1: distances are noisier than the dependence of two identical columns, even
     if, as here, they happen to be right."""
-    monkeypatch.setattr(import_module("dpsyn_sql.front.release"), "ExactNoise", Quiet)
+    monkeypatch.setattr(import_module("dpsyn_sql.front.measure"), "ExactNoise", Quiet)
     _, release = released({"x": X[:300], "y": X[:300]}, {"x": (6,), "y": (6,)}, epsilon=0.1, seed=1)
     said = "The noise is too large to tell which columns go together"
     assert [said in note for note in release.notes].count(True) == 1
@@ -92,7 +92,7 @@ def test_an_empty_table_that_was_asked_for_is_not_blamed_on_the_total(recwarn):
 
 
 def test_a_noisy_total_below_zero_gives_an_empty_table_of_the_right_columns(monkeypatch):
-    monkeypatch.setattr(import_module("dpsyn_sql.front.release"), "ExactNoise", Below)
+    monkeypatch.setattr(import_module("dpsyn_sql.front.measure"), "ExactNoise", Below)
     with pytest.warns(UserWarning, match="The noisy total is not above zero"):
         con, release = released({"x": X[:3], "y": X[:3]}, {"x": (6, True), "y": (6,)}, epsilon=0.01)
     assert release.rows == 0 and release.model.total < 0

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SECRET = "k9secret"
 STAYS = "The release 'o' stays charged (epsilon=1 at delta=1e-09); the same call goes on from here at no further cost."
 UPGRADE = "after an upgrade of dpsyn_sql that mends the fault"
-MEASURE = "dpsyn_sql.front.release.measured_and_fitted"
+MEASURE = "dpsyn_sql.front.release.measured"
 FITTED = "dpsyn_sql.front.publish.lost_of"
 WRITE = "dpsyn_sql.front.publish._staged"
 
@@ -96,9 +96,9 @@ def test_an_error_says_what_stays_and_the_same_call_goes_on(con, monkeypatch, pl
 
 def test_the_line_of_our_code_is_named(con, monkeypatch):
     with monkeypatch.context() as broken, pytest.raises(InternalError) as caught:
-        broken.setattr("dpsyn_sql.front.release.rows_wanted", failing(ValueError(SECRET)))
+        broken.setattr("dpsyn_sql.front.publish.rows_wanted", failing(ValueError(SECRET)))
         released(con)
-    assert re.search(r" in front/release\.py, line \d+\. This is a fault of dpsyn_sql", str(caught.value))
+    assert re.search(r" in front/publish\.py, line \d+\. This is a fault of dpsyn_sql", str(caught.value))
 
 
 def test_a_replay_that_fails_has_charged_nothing(con, monkeypatch):
@@ -138,7 +138,7 @@ def test_all_tables_of_a_database_are_told_once(tmp_path, monkeypatch):
         con.execute(SHOP)
     call = {"into": str(tmp_path / "copy.duckdb"), "ledger": tmp_path / "l.ledger"}
     with monkeypatch.context() as broken, pytest.raises(InternalError) as caught:
-        broken.setattr("dpsyn_sql.front.database.write_database", failing(IndexError(SECRET)))
+        broken.setattr("dpsyn_sql.front.release.write_release", failing(IndexError(SECRET)))
         shop_released(str(tmp_path / "shop.duckdb"), **call)
     told = str(caught.value)
     assert "stays charged (epsilon=" in told and UPGRADE in told and SECRET not in told
@@ -152,9 +152,9 @@ def test_periods_that_were_charged_before_a_refusal_are_named(con, monkeypatch):
     edges = tuple(f"2100-01-0{day}" for day in (1, 2, 3, 4))
 
     def total(period):
-        return dpsyn_sql.running_total(
-            con, "s", name="x", version=str(period), into=f"x{period}", series="total", ledger="l.ledger", unit="row",
-            window=Window("day", "days", edges, period - 1), exclude=("p",), method="independent",
+        return dpsyn_sql.release(
+            con, "s", name="x", into=f"x{period}", series="total", ledger="l.ledger", unit="row",
+            window=Window("day", "days", edges, period - 1, labels=("1", "2", "3")), exclude=("p",), method="independent",
             domain={"columns": {"n": {"type": "numeric", "lower": 0, "upper": 1}, "day": {"type": "temporal", "lower": "2100-01-01", "upper": "2100-01-04", "bins": 3}}},
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.private.measure.noise import MOST_ROWS
 
-PIPELINE = import_module("dpsyn_sql.front.release")
+MEASURE = import_module("dpsyn_sql.front.measure")
 SIZES = [1_000, 10**6, 10**12, MOST_ROWS, np.iinfo(np.int64).max]
 
 
@@ -151,7 +151,7 @@ def released(pattern, size, seed, table, method, **options):
         names = [*names, "who"]
     with duckdb.connect() as con, warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
-        patch.setattr(PIPELINE, "ExactNoise", lambda: Answers(pattern, size, seed))
+        patch.setattr(MEASURE, "ExactNoise", lambda: Answers(pattern, size, seed))
         con.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
         columns = ", ".join(f"{COLUMNS[name]} AS {name}" for name in names)
         con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(200) AS r(i)")
@@ -221,7 +221,7 @@ def test_more_rows_than_the_disk_holds_are_refused_and_cost_nothing_more(tmp_pat
     options = {"into": into, "epsilon": 1.0, "ledger": tmp_path / "ledger", "method": "independent"}
     options["domain"] = {"columns": {"b": DECLARED["b"]}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PIPELINE, "ExactNoise", lambda: Answers("all", 10**15, 0))
+        patch.setattr(MEASURE, "ExactNoise", lambda: Answers("all", 10**15, 0))
         with pytest.raises(dpsyn_sql.PublishError, match=r"[\d,]{15,} rows.*give rows="):
             dpsyn_sql.release(None, source, **options)
     assert not into.exists()

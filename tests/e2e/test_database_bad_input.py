@@ -35,7 +35,7 @@ def with_words(**tables):
 def of_two(name, **words):
     """Customers and one more table."""
     return dict(
-        tables=["customers", name],
+        source=["customers", name],
         public_tables=[],
         domain={"tables": {"customers": TABLES["customers"], name: words}},
     )
@@ -52,14 +52,17 @@ CASES = {
     "unit of a public table": (dict(unit="products.product_id"), InputError, "a public table"),
     "unit at the bottom": (dict(unit="items"), InputError, "reaches no unit"),
     "unit as a number": (dict(unit=3), InputError, "unit=3"),
-    "no tables": (dict(tables=[], domain=None), InputError, "tables= is missing"),
-    "one table": (dict(tables=["customers"], domain=None), InputError, "release it with release"),
-    "missing table": (dict(tables=["customers", "ordres"]), SourceError, "ordres"),
-    "tables as text": (dict(tables="customers"), InputError, "list"),
-    "table named twice": (dict(tables=["customers", "orders", "ORDERS"]), InputError, "named twice"),
+    "no tables": (dict(source=[], domain=None), InputError, "No table is named"),
+    "missing table": (dict(source=["customers", "ordres"]), SourceError, "ordres"),
+    "tables as text": (dict(source="customers", unit="customer_id"), InputError, "give a list of tables"),
+    "key of a table as text": (dict(source="customers", domain=None), InputError, "is not a column of the source"),
+    "weights": (dict(weights=False), InputError, "weights= is for one table"),
+    "most without a table": (dict(most=16), InputError, "does not say of which table"),
+    "order beside the file": (dict(order="day"), InputError, "It stands in the file of the tables"),
+    "table named twice": (dict(source=["customers", "orders", "ORDERS"]), InputError, "named twice"),
     "public and private": (dict(public_tables=["products", "orders"]), InputError, "either private or public"),
-    "query as a table": (dict(tables=["customers", "SELECT 1"]), InputError, "Make a view"),
-    "two tables of one name": (dict(tables=["customers", "orders", "other.orders"]), InputError, "same name"),
+    "query as a table": (dict(source=["customers", "SELECT 1"]), InputError, "Make a view"),
+    "two tables of one name": (dict(source=["customers", "orders", "other.orders"]), InputError, "same name"),
     "view that mixes rows": (of_two("mixed", **BELOW), SourceError, "mixed: The query uses GROUP BY"),
     "public table not named": (dict(public_tables=[]), InputError, "public_tables="),
     "public table missing": (dict(public_tables=["produce"]), SourceError, "produce"),
@@ -117,7 +120,7 @@ CASES = {
     "names itself alone": (of_two("staff"), InputError, "names itself alone"),
     "tables go round": (
         dict(
-            tables=["customers", "left_side", "right_side"],
+            source=["customers", "left_side", "right_side"],
             public_tables=[],
             domain={
                 "tables": {
@@ -180,8 +183,8 @@ CASES = {
     "epsilon zero": (dict(epsilon=0), BudgetError, "epsilon"),
     "epsilon as a word": (dict(epsilon="much"), BudgetError, "epsilon"),
     "delta of one": (dict(delta=1), BudgetError, "delta"),
-    "units below zero": (dict(units=-1), InputError, "units"),
-    "units as a fraction": (dict(units=1.5), InputError, "units"),
+    "rows below zero": (dict(rows=-1), InputError, "rows"),
+    "rows as a fraction": (dict(rows=1.5), InputError, "rows"),
     "seed too large": (dict(seed=2**64), InputError, "seed"),
     "constraints as a word": (dict(constraints="yes"), InputError, "constraints"),
     "empty into": (dict(into=""), InputError, "into"),
@@ -245,7 +248,7 @@ def test_con_is_a_database(tmp_path, monkeypatch, place):
 
 DATA = {
     "unit": lambda wrong: dict(unit=wrong),
-    "a table": lambda wrong: dict(tables=["customers", wrong]),
+    "a table": lambda wrong: dict(source=["customers", wrong]),
     "a public table": lambda wrong: dict(public_tables=[wrong]),
     "most": lambda wrong: dict(most=wrong),
     "a bound": lambda wrong: dict(most={"orders": wrong}),
@@ -258,7 +261,7 @@ DATA = {
     "con": lambda wrong: dict(con=wrong),
     **{
         name: (lambda wrong, name=name: {name: wrong})
-        for name in ("epsilon", "delta", "name", "version", "account", "units", "seed", "replace", "constraints")
+        for name in ("epsilon", "delta", "name", "version", "account", "rows", "seed", "replace", "constraints")
     },
 }  # fmt: skip
 
@@ -277,5 +280,5 @@ def test_data_in_the_place_of_an_argument_is_not_printed(con, argument):
 
 def test_the_call_is_the_one_that_works_without_a_fault(con):
     assert str(planned(con, into="fine")).startswith("Writes      w.fine\n")
-    assert set(CALL) == {"unit", "tables", "public_tables", "into", "domain"}
+    assert set(CALL) == {"unit", "source", "public_tables", "into", "domain"}
     assert ITEMS["columns"]["product_id"]["by"] == "category"

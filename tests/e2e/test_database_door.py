@@ -9,7 +9,7 @@ import pytest
 from support.released_shop import SHOP, TABLES, WORDS, number, released
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.front import database
+from dpsyn_sql.front import release as front
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -53,7 +53,7 @@ def test_each_event_is_of_one_table_and_counts_what_a_unit_weighs(con):
 
 
 def test_after_the_last_question_the_source_is_out_of_reach(con, monkeypatch):
-    ledger, write = MemoryLedger(), database.write_database
+    ledger, write = MemoryLedger(), front.write_release
 
     def written(job, entry, *arguments):
         assert [one.state for one in ledger.overview().releases] == ["measured"]
@@ -63,7 +63,7 @@ def test_after_the_last_question_the_source_is_out_of_reach(con, monkeypatch):
         assert number(con, "SELECT count(*) FROM duckdb_tables() WHERE temporary") == 0
         return write(job, entry, *arguments)
 
-    monkeypatch.setattr(database, "write_database", written)
+    monkeypatch.setattr(front, "write_release", written)
     assert released(con, ledger=ledger)["customers"].rows > 0
 
 
@@ -92,7 +92,7 @@ def test_places_in_bins_are_drawn_for_each_table_by_itself(con):
         "bills": {"key": "id", "parent": "people", "foreign_key": "person", "most": 1, "columns": amount},
     }
     released(
-        con, unit="people.id", tables=[*tables], public_tables=[], domain={"tables": tables}, epsilon=100
+        con, unit="people.id", source=[*tables], public_tables=[], domain={"tables": tables}, epsilon=100
     )
     pairs = con.execute(
         "SELECT p.amount, b.amount FROM copy.people AS p POSITIONAL JOIN copy.bills AS b"

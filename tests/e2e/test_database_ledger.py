@@ -108,7 +108,7 @@ def test_noise_is_drawn_anew_and_rows_by_their_seed(path):
 
 def test_another_output_under_the_same_name_costs_nothing(path, tmp_path):
     first = released(path, name="shop")
-    again = released(path, name="shop", into=tmp_path / "other.duckdb", units=7, seed=3)
+    again = released(path, name="shop", into=tmp_path / "other.duckdb", rows=7, seed=3)
     assert again.replayed and again.id == first.id and again["customers"].rows == 7
     (only,) = shown(path).releases
     assert only.name == "shop" and len(only.published) == 2
@@ -182,7 +182,7 @@ def test_a_table_of_a_database_release_keeps_its_unit(path):
         released(
             path,
             unit="orders.order_id",
-            tables=["orders", "items"],
+            source=["orders", "items"],
             exclude=["orders.customer_id"],
             into="o",
             domain={"tables": {name: TABLES[name] for name in WRITTEN[1:]}},
@@ -242,7 +242,7 @@ def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
 
 
 def test_every_table_has_its_own_questions_and_their_cost_adds_up(path):
-    result = released(path, domain=None, tables=[*WRITTEN], epsilon=3)
+    result = released(path, domain=None, source=[*WRITTEN], epsilon=3)
     facts = result.certificate()
     assert facts["guarantee"]["epsilon"] == pytest.approx(3, abs=1e-9)
     assert facts["guarantee"]["delta"] == pytest.approx(1e-9)
@@ -263,7 +263,7 @@ def test_every_table_has_its_own_questions_and_their_cost_adds_up(path):
 
 
 def test_a_note_that_fails_after_publishing_says_that_the_output_stands(path, monkeypatch):
-    front = sys.modules["dpsyn_sql.front.database_publish"]
+    front = sys.modules["dpsyn_sql.front.publish"]
     original = front.SqliteEntry.published
 
     def failing(self, *arguments):

@@ -45,7 +45,7 @@ def test_units_of_one_name_in_two_tables_share_no_account(con, tmp_path):
         AccountError, match="main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was read"
     ):
         released(
-            con, tmp_path, "b", unit="orders.id", tables=["orders", "items"], exclude=["orders.customer_id"],
+            con, tmp_path, "b", unit="orders.id", source=["orders", "items"], exclude=["orders.customer_id"],
             domain={"tables": {"orders": {"columns": {"b": YES_NO}}, "items": {"columns": {"c": YES_NO}}}},
         )  # fmt: skip
     with pytest.raises(AccountError, match="by \\(customer_id\\).*by \\(id\\)"):
@@ -59,7 +59,7 @@ def test_units_of_one_name_in_two_tables_share_no_account(con, tmp_path):
 def test_a_table_that_names_the_units_may_be_released_alone_at_the_same_cost(con, tmp_path):
     con.execute("CREATE VIEW people AS SELECT id AS customer_id, a FROM customers")
     released(
-        con, tmp_path, unit="people.customer_id", tables=["people", "orders"],
+        con, tmp_path, unit="people.customer_id", source=["people", "orders"],
         domain={"tables": {
             "people": {"key": "customer_id", "columns": {"a": YES_NO}},
             "orders": {"parent": "people", "foreign_key": "customer_id", "columns": {"b": YES_NO}},
@@ -86,7 +86,7 @@ def test_rows_belong_to_the_unit_in_one_way(tmp_path):
             columns = {"transfers": {"parent": "people", "foreign_key": owner, "columns": {"b": YES_NO}}}
             file = {"tables": {"people": {"columns": {"a": YES_NO}}, **columns}}
             return released(
-                con, tmp_path, f"by_{owner}", unit="people.id", tables=["people", "transfers"], domain=file,
+                con, tmp_path, f"by_{owner}", unit="people.id", source=["people", "transfers"], domain=file,
                 exclude=[f"transfers.{other}"],
             )  # fmt: skip
 
@@ -104,7 +104,7 @@ def test_a_view_or_a_query_ties_its_base_table(con, tmp_path):
     by_id = pytest.raises(AccountError, match="main.orders'.*by \\(customer_id\\).*by \\(id\\).*Nothing was")
     with by_id:
         released(
-            con, tmp_path, "b", unit="view_of_orders.id", tables=["view_of_orders", "items"],
+            con, tmp_path, "b", unit="view_of_orders.id", source=["view_of_orders", "items"],
             exclude=["view_of_orders.customer_id"],
             domain={"tables": {
                 "view_of_orders": {"key": "id", "columns": {"b": YES_NO}},
@@ -133,7 +133,7 @@ def test_rows_of_a_grandchild_are_tied_through_the_same_key(con, tmp_path):
             orders: {"key": "id", "parent": "customers", "foreign_key": "customer_id", "columns": {"b": YES_NO}},
             "items": {"parent": orders, "foreign_key": "order_id", "columns": {"c": YES_NO}},
         }}  # fmt: skip
-        return released(con, tmp_path, into, tables=["customers", orders, "items"], domain=file)
+        return released(con, tmp_path, into, source=["customers", orders, "items"], domain=file)
 
     by("orders", "straight")
     with pytest.raises(AccountError, match="main.items'.*main.orders \\(id\\)'.*the value of 399 -"):
@@ -145,7 +145,7 @@ def test_a_view_that_changed_is_no_way_to_go_on_with_another_unit(con, tmp_path,
     call = {"domain": {"columns": {"b": YES_NO}}, "unit": "id", "most": 1, "ledger": tmp_path / "ledger"}
     call |= {"epsilon": 1, "into": "c", "method": "independent"}
     with monkeypatch.context() as broken:
-        broken.setattr("dpsyn_sql.front.release.measured_and_fitted", lambda *_: 1 // 0)
+        broken.setattr("dpsyn_sql.front.release.measured", lambda *_: 1 // 0)
         with pytest.raises(Exception):  # noqa: B017 - any, after the debit
             dpsyn_sql.release(con, "v", **call)
     con.execute("CREATE OR REPLACE VIEW v AS SELECT id, b FROM orders")
@@ -156,13 +156,13 @@ def test_a_view_that_changed_is_no_way_to_go_on_with_another_unit(con, tmp_path,
 def test_a_debit_without_a_record_of_its_ties_ties_the_tables_that_it_names(con, tmp_path, monkeypatch):
     with monkeypatch.context() as before:
         before.setattr("dpsyn_sql.ledger.entries.record_ties", lambda *_: None)
-        released(con, tmp_path, tables=["customers", "orders", "items"], domain={
+        released(con, tmp_path, source=["customers", "orders", "items"], domain={
             "tables": {**FILE["tables"], "items": {"columns": {"c": YES_NO}}},
         })  # fmt: skip
     alone = {"domain": {"columns": {"b": YES_NO}}, "unit": "id", "most": 1, "ledger": tmp_path / "ledger"}
     with pytest.raises(AccountError, match="by \\(customer_id\\).*by \\(id\\)"):
         dpsyn_sql.release(con, "SELECT id, b FROM orders", epsilon=1, into="d", name="q", **alone)
-    released(con, tmp_path, "again", version="2", tables=["customers", "orders", "items"], domain={
+    released(con, tmp_path, "again", version="2", source=["customers", "orders", "items"], domain={
         "tables": {**FILE["tables"], "items": {"columns": {"c": YES_NO}}},
     })  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_one_base_table_of_two_owners_in_one_release_is_refused(tmp_path):
                 con,
                 tmp_path,
                 unit="people.id",
-                tables=["people", *names],
+                source=["people", *names],
                 domain={"tables": tables},
                 **options,
             )
@@ -214,13 +214,13 @@ def test_a_key_called_row_is_refused(con, tmp_path):
         "tables": {"people": {"key": "row"}, "orders": {"parent": "people", "foreign_key": "customer_id"}}
     }
     with pytest.raises(InputError, match="means single rows"):
-        released(con, tmp_path, unit="people.row", tables=["people", "orders"], domain=file)
+        released(con, tmp_path, unit="people.row", source=["people", "orders"], domain=file)
 
 
 def test_a_constraint_to_a_table_of_another_schema_ties_nothing(con, tmp_path):
     con.execute("CREATE SCHEMA other; CREATE TABLE other.customers (id INTEGER PRIMARY KEY, a INTEGER)")
     with pytest.raises(InputError, match="refers to"):
-        released(con, tmp_path, tables=["other.customers", "orders"], domain=None)
+        released(con, tmp_path, source=["other.customers", "orders"], domain=None)
 
 
 def test_other_public_rows_are_other_settings(con, tmp_path):

@@ -84,7 +84,7 @@ def test_the_form_that_init_writes_names_keys_and_links(folder):
 
 @pytest.mark.parametrize("into", ["copy.duckdb", "copy/"])
 def test_other_outputs_of_the_command(folder, into):
-    done = run("release", "shop.duckdb", *DOMAIN, "--into", into, "--units", "50", "-q")
+    done = run("release", "shop.duckdb", *DOMAIN, "--into", into, "--rows", "50", "-q")
     assert done.exit_code == 0, done.output
     if into == "copy.duckdb":
         assert counts(into)["customers"] == 50
@@ -160,8 +160,8 @@ def test_a_period_is_a_file_and_a_limit_stops_the_third(folder):
     ]
 
 
-CALL = """dpsyn_release_database('customers.customer_id', ['customers', 'orders', 'items'], ['products'], 'copy',
-    most := {'orders': 8}, domain := 'shop.domain.yml')"""
+CALL = """dpsyn_release(['customers', 'orders', 'items'], 'copy', unit := 'customers.customer_id',
+    public_tables := ['products'], most := {'orders': 8}, domain := 'shop.domain.yml')"""
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def rows_of(con, sql):
 
 
 def test_sql_plans_releases_and_returns_what_stands(con):
-    plan = con.execute(f"FROM {CALL.replace('release_database', 'plan_database')}").fetchall()
+    plan = con.execute(f"FROM {CALL.replace('dpsyn_release', 'dpsyn_plan')}").fetchall()
     assert plan[0][0].startswith("Writes") and any("orders" in line for (line,) in plan)
     (row,) = rows_of(con, f"FROM {CALL}")
     assert [one["table"] for one in row["tables"]] == list(TABLES) and not row["replayed"]
@@ -200,7 +200,7 @@ def test_sql_plans_releases_and_returns_what_stands(con):
 def test_the_example_of_the_page_runs(con):
     page = Path(__file__).resolve().parents[2] / "docs" / "sql_release.md"
     found = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    (example,) = [one for one in found if "dpsyn_release_database" in one]
+    (example,) = [one for one in found if "dpsyn_release([" in "".join(one.split())]
     assert con.execute(example).fetchall() and len(charged()[0]) == 1
 
 
@@ -216,11 +216,17 @@ def test_a_query_of_sql_is_charged_for_one_release(con):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ("dpsyn_release_database()", "unit"),
-        ("dpsyn_release_database('nothing.id', ['customers'])", "nothing"),
-        ("dpsyn_release_database('customers.customer_id', most := {'orders': 0})", "most"),
-        ("dpsyn_release_database('customers.customer_id', most := 'x')", "most := "),
-        ("dpsyn_release_database('customers.customer_id', domain := '{x')", "valid JSON"),
+        ("dpsyn_release(['customers', 'orders'], 'copy')", "unit"),
+        ("dpsyn_release(['customers', 'orders'], unit := 'nothing.id')", "nothing"),
+        (
+            "dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', most := {'orders': 0})",
+            "most",
+        ),
+        ("dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', most := 'x')", "most := "),
+        (
+            "dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', domain := '{x')",
+            "valid JSON",
+        ),
     ],
 )
 def test_refusals_of_sql_are_one_line_and_charge_nothing(con, folder, call, words):

@@ -131,10 +131,10 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
     released(con)
     assert state(con) == before
     stages = [
-        "dpsyn_sql.front.database.KeptRows.attach",
-        "dpsyn_sql.front.database.SqlCounter.count",
-        "dpsyn_sql.front.database_publish.stage_table",
-        "dpsyn_sql.front.database_publish.publish",
+        "dpsyn_sql.front.measure.KeptRows.attach",
+        "dpsyn_sql.front.measure.SqlCounter.count",
+        "dpsyn_sql.front.publish.stage_table",
+        "dpsyn_sql.front.publish.publish",
     ]
     for number_, stage in enumerate(stages):
 
@@ -174,7 +174,7 @@ def test_an_error_of_the_engine_is_not_passed_on(path, monkeypatch):
         "columns": {"n": {"type": "numeric", "lower": 0, "upper": 9}},
     }
     options = dict(
-        tables=["customers", "told"],
+        source=["customers", "told"],
         public_tables=[],
         domain={"tables": {"customers": TABLES["customers"], "told": orders}},
     )
@@ -188,7 +188,7 @@ def test_an_error_of_the_engine_is_not_passed_on(path, monkeypatch):
 
 def test_units_of_the_root_are_written(con):
     for units in (0, 1, 500):
-        result = released(con, units=units, into=f"of{units}", name="shop", seed=2)
+        result = released(con, rows=units, into=f"of{units}", name="shop", seed=2)
         assert result["customers"].rows == units
         check_joins(con, into=f"of{units}")
     assert number(con, "SELECT count(*) FROM of500.orders") > number(con, "SELECT count(*) FROM of1.orders")

@@ -146,7 +146,7 @@ def model(dbt, session):
     dbt.ref("people_view")
     domain = {DOMAIN!r}
     domain["columns"].pop("income")
-    return {{"epsilon": 0.25, "privacy_unit": "row", "domain": domain}}
+    return {{"epsilon": 0.25, "unit": "row", "domain": domain}}
 """,
     "models/public/broken_synthetic.sql": config({"epsilon": 0.1, "unit": "row"})
     + "{{ dpsyn_sql.release(ref('broken')) }}",

@@ -30,10 +30,12 @@ def made(tmp_path_factory):
         frame = {"who": who, "age": age[who].astype(np.int32), "ward": ward}
         con.register("frame", frame)
         con.execute("CREATE TABLE visits AS SELECT who, age, ward FROM frame")
-        given = {"domain": DOMAIN, "unit": "who", "most": 6, "weights": False, "epsilon": 10}
+        given = {"domain": DOMAIN, "unit": "who", "most": 6, "epsilon": 10}
         alone = {**DOMAIN["columns"], "age": {**DOMAIN["columns"]["age"], "per_unit": False}}
-        release = dpsyn_sql.release(con, "visits", into="copy", together=True, **given)
-        plain = dpsyn_sql.release(con, "visits", into="plain", **{**given, "domain": {"columns": alone}})
+        release = dpsyn_sql.release(con, "visits", into="copy", **given)
+        plain = dpsyn_sql.release(
+            con, "visits", into="plain", **{**given, "weights": False, "domain": {"columns": alone}}
+        )
         yield con, release, plain, folder
 
 

@@ -226,7 +226,7 @@ def test_a_period_out_of_order_is_refused(path):
         {"window": Window("day", "month from 2025-01-01", (*MONTHS, "2025-05-01"), 1)},
         {"window": Window("day", "another calendar", MONTHS, 1)},
         {"into": "elsewhere"},
-        {"panel": ("a", "b", "c"), "version": "b"},
+        {"window": Window("day", "month from 2025-01-01", MONTHS, 1, labels=("a", "b", "c"))},
     ],
     ids=["epsilon", "delta", "domain", "columns", "horizon", "calendar", "output", "labels"],
 )

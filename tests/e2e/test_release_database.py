@@ -138,7 +138,7 @@ def test_a_bridge_between_units_and_public_rows(con):
             }
         },
     }
-    result = released(con, tables=["customers", "likes"], domain={"tables": tables}, **SURE)
+    result = released(con, source=["customers", "likes"], domain={"tables": tables}, **SURE)
     ties = [
         ("likes", "customer_id", "customers", "customer_id"),
         ("likes", "product_id", "products", "product_id"),
@@ -160,7 +160,7 @@ def test_a_payee_is_some_unit_and_the_plan_says_that_it_is_not_protected(con):
         "columns": {"payee": {"references": "customers"}},
     }
     options = dict(
-        tables=["customers", "transfers"],
+        source=["customers", "transfers"],
         domain={"tables": {"customers": TABLES["customers"], "transfers": transfers}},
         public_tables=[],
         **SURE,
@@ -208,7 +208,7 @@ def test_a_manager_is_an_earlier_row(con, root):
         staff |= {"parent": "firms", "foreign_key": "firm_id"}
         tables["firms"] = {"key": "firm_id", "columns": {"region": WORDS["region"]}}
         unit, ties = "firms.firm_id", [("staff", "firm_id", "firms", "firm_id")]
-    made = released(con, unit=unit, tables=[*tables], public_tables=[], domain={"tables": tables}, **SURE)
+    made = released(con, unit=unit, source=[*tables], public_tables=[], domain={"tables": tables}, **SURE)
     labels = made.marginal(["staff.manager_id"])["staff.manager_id"]
     assert labels.tolist() == ["a row of staff", None]
     check_joins(con, [*ties, ("staff", "manager_id", "staff", "staff_id")], {"staff": "staff_id"})
@@ -227,7 +227,7 @@ def test_of_two_ways_to_the_units_the_owner_names_one(con, tmp_path):
         "address_id INTEGER REFERENCES addresses (address_id));"
         "INSERT INTO parcels SELECT i, 10 * (i % 200), i % 300 FROM range(400) AS r(i)"
     )
-    options = dict(tables=["customers", "addresses", "parcels"], public_tables=[])
+    options = dict(source=["customers", "addresses", "parcels"], public_tables=[])
     tables = {"customers": TABLES["customers"], "parcels": {}}
     with pytest.raises(dpsyn_sql.InputError, match="several ways"):
         released(con, domain={"tables": tables}, **options)
@@ -259,7 +259,7 @@ def test_composite_keys_are_copied_from_the_rows_above(con):
     result = released(
         con,
         unit="people",
-        tables=[*tables],
+        source=[*tables],
         public_tables=[],
         domain={"tables": tables},
         constraints=True,
@@ -290,7 +290,7 @@ def test_views_are_tables_too(con):
         },
     }
     result = released(
-        con, unit="buyers", tables=[*tables], public_tables=[], domain={"tables": tables}, **SURE
+        con, unit="buyers", source=[*tables], public_tables=[], domain={"tables": tables}, **SURE
     )
     real = [
         number(con, f"SELECT count(*) FROM {name}")
@@ -312,7 +312,7 @@ def test_of_more_rows_than_most_as_many_are_kept(con):
     words = {"parent": "customers", "foreign_key": "customer_id", "columns": {"channel": WORDS["channel"]}}
     result = released(
         con,
-        tables=["customers", "many"],
+        source=["customers", "many"],
         domain={"tables": {"customers": TABLES["customers"], "many": words}},
         public_tables=[],
         into="of_one",
@@ -336,7 +336,7 @@ def test_two_tables_below_one_and_four_levels(con):
         "calls": {"columns": {"channel": WORDS["channel"]}},
         "returns": {"most": 2, "columns": {"region": WORDS["region"]}},
     }
-    result = released(con, tables=[*tables], domain={"tables": tables}, **SURE)
+    result = released(con, source=[*tables], domain={"tables": tables}, **SURE)
     assert [one["parent"] for one in result.facts["tree"]] == [
         None,
         "customers",
@@ -384,7 +384,7 @@ def test_tables_of_keys_alone(con):
             "columns": {"product_id": {"references": "products", "by": "category"}},
         },
     }
-    result = released(con, unit="bare.customer_id", tables=[*tables], domain={"tables": tables}, **SURE)
+    result = released(con, unit="bare.customer_id", source=[*tables], domain={"tables": tables}, **SURE)
     assert [one.rows for one in result.tables.values()] == pytest.approx([200, 200], **NEAR)
     check_joins(
         con,
@@ -400,7 +400,7 @@ def test_tables_of_keys_alone(con):
     result = released(
         con,
         unit="bare.customer_id",
-        tables=[*tables],
+        source=[*tables],
         public_tables=[],
         domain={"tables": tables},
         into="keys_alone",

@@ -70,7 +70,7 @@ def test_the_same_call_replays_and_another_order_is_another_release(con):
     first = released(con, order="day", into="copy", name="visits")
     again = released(con, order="day", into="copy", name="visits", replace=True)
     assert again.replayed and again.id == first.id
-    for other in ({"order": None}, {"together": False, "order": None}):
+    for other in ({"order": None}, {"weights": False, "order": None}):
         with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
             released(con, into="copy", name="visits", replace=True, **other)
 
@@ -78,14 +78,15 @@ def test_the_same_call_replays_and_another_order_is_another_release(con):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"most": 1}, "most=16 or more"),
-        ({"unit": "row", "most": 1}, "name its column"),
-        ({"together": False, "order": "day"}, "give together=True too"),
+        ({"most": 1, "order": "day"}, "2 or more"),
+        ({"unit": "row", "most": 1, "order": "day"}, "name its column"),
+        ({"unit": "row"}, "with unit='row'"),
+        ({"weights": False, "order": "day"}, "leave weights=False out"),
         ({"order": "kind"}, "must be a date, a timestamp or a whole number"),
         ({"order": "dya"}, "can be ordered by"),
         ({"order": "born"}, "orders no rows of a unit"),
         ({"order": ""}, "the name of a column"),
-        ({"together": 1}, "True or False"),
+        ({"weights": 1}, "True or False"),
         ({"method": "copula"}, "use 'adaptive'"),
         ({"method": "traces"}, "order="),
     ],
@@ -119,7 +120,7 @@ def test_odd_tables_end_well(con, odd, delta, order):
 def test_a_table_of_single_rows_is_told(con):
     con.execute("CREATE TABLE single AS SELECT * REPLACE (rowid::INTEGER AS person) FROM visits")
     notes = released(con, "single", epsilon=5).notes
-    assert any("of the units have one row: without together=" in note for note in notes)
+    assert any("of the units have one row: with weights=False" in note for note in notes)
 
 
 def test_a_typing_error_in_what_a_person_shares_is_outvoted_and_told(con):

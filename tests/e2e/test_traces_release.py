@@ -7,7 +7,7 @@ from support.ledgers import overview
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.front import release as module
+from dpsyn_sql.front import measure
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -141,8 +141,8 @@ def test_a_column_of_labels_can_be_the_place(con, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"together": False, "order": None}, "give together=True and order="),
-        ({"order": None}, "give together=True and order="),
+        ({"weights": False, "order": None}, "give unit= and order="),
+        ({"order": None}, "give unit= and order="),
         ({"method": {"name": "traces", "place": "shop"}}, "no column of rows is called 'shop'"),
         ({"method": {"name": "traces", "place": "born"}}, "no column of rows is called 'born'"),
     ],
@@ -156,17 +156,17 @@ def test_what_makes_no_traces_is_refused_before_the_debit(con, tmp_path, options
 def test_discovery_counts_one_row_of_a_unit_and_its_noise_hides_one(con, tmp_path, monkeypatch):
     seen = {}
 
-    class Counter(module.SqlDiscoveryCounter):
+    class Counter(measure.SqlDiscoveryCounter):
         def __init__(self, *arguments, unit=None, **options):
             seen["rows"] = unit.max_rows
             super().__init__(*arguments, unit=unit, **options)
 
-    class Door(module.LocalCurator):
+    class Door(measure.LocalCurator):
         def __init__(self, counter, domain, rows, *others):
             seen["sensitivity"] = rows
             super().__init__(counter, domain, rows, *others)
 
-    monkeypatch.setattr(module, "SqlDiscoveryCounter", Counter)
-    monkeypatch.setattr(module, "LocalCurator", Door)
+    monkeypatch.setattr(measure, "SqlDiscoveryCounter", Counter)
+    monkeypatch.setattr(measure, "LocalCurator", Door)
     released(con, tmp_path)
     assert seen == {"rows": 1, "sensitivity": 1}

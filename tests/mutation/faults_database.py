@@ -114,12 +114,12 @@ FAULTS = (
     fault(
         "the file of a database is refused as that of a table",
         "tests/e2e/test_suggest.py::test_the_file_of_a_database_is_judged_table_by_table[False]",
-        ("dpsyn_sql/front/plan.py", "if is_of_database(domain):", "if False:"),
+        ("dpsyn_sql/front/advice.py", "if is_of_tables(domain):", "if False:"),
     ),
     fault(
         "what a release of a database refuses is not told beside its catalog",
         "tests/e2e/test_suggest.py::test_the_file_of_a_database_is_judged_table_by_table[True]",
-        ("dpsyn_sql/front/database_advice.py", "refused = error.faults or (str(error),)", "refused = ()"),
+        ("dpsyn_sql/front/advice.py", "refused = error.faults or (str(error),)", "refused = ()"),
     ),
     fault(
         "a reference is labelled by its codes",

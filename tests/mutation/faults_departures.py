@@ -55,7 +55,7 @@ FAULTS = (
     fault(
         "columns that were looked at once are not compared",
         f"{WHOLE}::test_a_column_that_was_looked_at_once_is_compared_with_what_was_counted",
-        ("dpsyn_sql/front/release.py", "        looks=found.looks,\n", ""),
+        ("dpsyn_sql/front/measure.py", "            looks=learnt.looks,\n", ""),
     ),
     fault(
         "noise of one cell stands for that of all cells of a code",
@@ -89,7 +89,7 @@ FAULTS = (
     fault(
         "rows that conditions replaced are not told",
         f"{WHOLE}::test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary",
-        ("dpsyn_sql/front/publish.py", "found, plan.replaced / max(written, 1))", "found)"),
+        ("dpsyn_sql/front/publish.py", "departures, replaced)", "departures)"),
     ),
     fault(
         "sampling is no reason to depart",

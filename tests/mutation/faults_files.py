@@ -16,7 +16,7 @@ FAULTS = (
         f"{REFUSED}[latin-1 as utf-8]",
         (
             "dpsyn_sql/front/prepare.py",
-            "                session.refuse_undecodable()\n",
+            "                release.session.refuse_undecodable()\n",
             "                pass\n",
         ),
     ),

@@ -115,9 +115,9 @@ FAULTS = (
         "a base table of two owners",
         f"{UNITS}::test_one_base_table_of_two_owners_in_one_release_is_refused",
         (
-            "dpsyn_sql/front/database_prepare.py",
-            "if found.setdefault(source, tie) != tie:",
-            "if found.update({source: tie}):",
+            LOOKUP,
+            "if ties.setdefault(source, tie) != tie:",
+            "if ties.update({source: tie}):",
         ),
     ),
     fault(
@@ -201,7 +201,7 @@ FAULTS = (
     fault(
         "a release that was named stops",
         "tests/e2e/test_stopped_release.py::test_who_names_the_method_goes_on_under_the_same_debit",
-        ("dpsyn_sql/front/job.py", "method_of(self.request.method).name == DEFAULT and ", ""),
+        ("dpsyn_sql/front/job.py", "method_of(self.request.method).name == DEFAULT\n", "True\n"),
     ),
     fault(
         "a release that went on stops again",
@@ -209,7 +209,7 @@ FAULTS = (
         (
             "dpsyn_sql/front/stopping.py",
             "        if left is None:\n            return\n",
-            "        left = left or job.plan.budget\n",
+            "        left = left or table.plan.budget\n",
         ),
     ),
     fault(
@@ -489,7 +489,7 @@ FAULTS = (
     fault(
         "a running total states the epsilon of one node",
         SUMS,
-        ("dpsyn_sql/front/publish.py", "claim_of(job.total.whole,", "claim_of(job.total.budget,"),
+        ("dpsyn_sql/front/publish.py", "claim_of(series.whole,", "claim_of(series.budget,"),
     ),
     fault(
         "missing periods are left out, and measured after later ones",
@@ -523,8 +523,8 @@ FAULTS = (
         f"{DBT}::test_an_empty_build_charges_nothing_and_tells_public_columns",
         (
             DBT_MODEL,
-            'if call["empty"]:\n            return {"columns": _columns(job.shape)}',
-            'if not call:\n            return {"columns": _columns(job.shape)}',
+            'if call["empty"]:\n            return {"columns": _columns(_shape_of(job, call))}',
+            'if not call:\n            return {"columns": _columns(_shape_of(job, call))}',
         ),
     ),
     fault(

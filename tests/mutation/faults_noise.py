@@ -53,23 +53,22 @@ ENTRIES = f"{LAWS_TESTS}::test_every_entry_of_a_table_is_the_floor_of_its_probab
 GAUSSIAN_SCALE = "sigma = math.sqrt(l2_squared / (2 * float(share.fraction)) + SMOOTHING / lattice**2)"
 SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
-CLOSE = "    entry.close_questions()\n"
+CLOSE = "            entry.close_questions()\n"
 COUNT_ROWS = (
-    '    true = int(job.session.engine.fetch(f"SELECT count(*) AS n FROM {job.plan.source.relation.sql}",'
+    "            true = int(job.session.engine.fetch("
+    'f"SELECT count(*) AS n FROM {job.only.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
-PLAN = "    plan, rest = design.planned(design.budget)\n"
+DESIGNS = "        designs = self._designs()\n"
 LABELS_SEEN = """
-    from dataclasses import replace
+        def seen(attribute):
+            sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {source.relation.sql}'
+            found = {str(value) for value in self.session.engine.fetch(sql, step="looking for labels")["v"]}
+            return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
 
-    def seen(attribute):
-        sql = f'SELECT DISTINCT CAST("{attribute.name}" AS VARCHAR) AS v FROM {source.relation.sql}'
-        found = {str(value) for value in session.engine.fetch(sql, step="looking for labels")["v"]}
-        return replace(attribute, labels=tuple(one for one in attribute.labels if str(one) in found))
-
-    source, session, shape = design.source, design.session, design.shape
-    narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
-    design = replace(design, shape=replace(shape, measured=tuple(narrowed)))
+        source, shape = designs[0].source, designs[0].shape
+        narrowed = [seen(one) if getattr(one, "labels", ()) else one for one in shape.measured]
+        designs = (replace(designs[0], shape=replace(shape, measured=tuple(narrowed))),)
 """
 
 FAULTS = (
@@ -440,17 +439,23 @@ FAULTS = (
         "true n used",
         K_EQUAL_ROWS,
         (RELEASE, CLOSE, CLOSE + COUNT_ROWS),
-        (RELEASE, "rows_wanted(fitted) if job.request.rows is None", "true if job.request.rows is None"),
+        (
+            RELEASE,
+            "            return write_release(job, ",
+            "            from dataclasses import replace\n\n"
+            "            job = replace(job, request=replace(job.request, rows=true))\n"
+            "            return write_release(job, ",
+        ),
     ),
-    fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, PLAN, LABELS_SEEN + PLAN)),
+    fault("SELECT DISTINCT domain", K_EQUAL_ROWS, (PREPARATION, DESIGNS, DESIGNS + LABELS_SEEN)),
     fault(
         "rows counted in the key of the ledger",
         K_EQUAL_ROWS,
         (
             BOOK,
-            '        "method": plan.method,\n',
-            '        "method": plan.method,\n        "rows": int(session.engine.fetch('
-            'f"SELECT count(*) AS n FROM {plan.source.relation.sql}", step="counting")["n"][0]),\n',
+            '            "method": table.plan.method,\n',
+            '            "method": table.plan.method,\n            "rows": int(self._session.engine.fetch('
+            'f"SELECT count(*) AS n FROM {table.source.relation.sql}", step="counting")["n"][0]),\n',
         ),
     ),
     fault(

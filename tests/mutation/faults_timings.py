@@ -10,8 +10,8 @@ FAULTS = (
         WRITTEN,
         (
             "dpsyn_sql/front/publish.py",
-            'facts_of(job, entry, fitted, written, seed, how), "losses": lost}',
-            'facts_of(job, entry, fitted, written, seed, how), "losses": lost, "t": progress.timings()}',
+            "facts=dict(kept.facts),",
+            'facts=dict(kept.facts) | {"t": progress.timings()},',
         ),
     ),
     fault(

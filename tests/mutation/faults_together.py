@@ -81,6 +81,10 @@ FAULTS = (
     fault(
         "discovery counts all rows of a unit, with the noise for one",
         "tests/e2e/test_traces_release.py::test_discovery_counts_one_row_of_a_unit_and_its_noise_hides_one",
-        ("dpsyn_sql/front/release.py", "csv=csv, unit=looked)", "csv=csv, unit=unit)"),
+        (
+            "dpsyn_sql/front/measure.py",
+            "csv=relation.read_as_text, unit=looked\n",
+            "csv=relation.read_as_text, unit=table.source.unit\n",
+        ),
     ),
 )

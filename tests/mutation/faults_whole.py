@@ -2,8 +2,9 @@
 
 from planted import fault
 
-DATABASE = "dpsyn_sql/front/database.py"
-PUBLISH = "dpsyn_sql/front/database_publish.py"
+MEASURE = "dpsyn_sql/front/measure.py"
+PUBLISH = "dpsyn_sql/front/publish.py"
+RELEASE = "dpsyn_sql/front/release.py"
 DOOR = "tests/e2e/test_database_door.py"
 LEDGER = "tests/e2e/test_database_ledger.py"
 EVENTS = f"{DOOR}::test_each_event_is_of_one_table_and_counts_what_a_unit_weighs"
@@ -14,66 +15,66 @@ FAULTS = (
         "questions about rows of a family are of no table",
         EVENTS,
         (
-            DATABASE,
-            "with self._of(leg), self._counter(plan, families, codes, siblings=True):",
-            "with self._counter(plan, families, codes, siblings=True):",
+            MEASURE,
+            "with self._of(table), self._counter(plan, families, rows, siblings=True):",
+            "with self._counter(plan, families, rows, siblings=True):",
         ),
     ),
     fault(
         "a table has the events of all tables before it",
         EVENTS,
-        (DATABASE, "+= range(before, self.door.events)", "+= range(self.door.events)"),
+        (MEASURE, "+= range(before, self.door.events)", "+= range(self.door.events)"),
     ),
     fault(
         "a certificate has the first events of the release",
         EVENTS,
         (
             PUBLISH,
-            "[events[place] for place in one.table.events]",
-            "[*events[: len(one.table.events)]]",
+            "tuple(events[place] for place in table.events)",
+            "events[: len(table.events)]",
         ),
     ),
     fault(
         "a table of a tree has the noise for one row",
         EVENTS,
         (
-            DATABASE,
-            "self.door.open(counter, families.domain, WEIGHT)",
-            "self.door.open(counter, families.domain, 1)",
+            MEASURE,
+            "self.door.open(counter, plan.domain, plan.source.unit.sensitivity)",
+            "self.door.open(counter, plan.domain, 1)",
         ),
     ),
     fault(
         "questions about rows of a family take nothing from the rest",
         EVENTS,
-        (DATABASE, "replace(rest, amount=rest.amount + unspent.amount)", "replace(budget)"),
+        (MEASURE, "return _more(rest, unspent.amount)", "return budget"),
     ),
     fault(
         "discovery takes nothing from the rest",
         f"{DOOR}::test_discovery_counts_one_row_of_a_unit_in_every_table",
-        (DATABASE, "replace(leg.rest, amount=leg.rest.amount + found.unspent)", "leg.plan.budget"),
+        (MEASURE, "_more(table.rest, learnt.unspent)", "table.plan.budget"),
     ),
     fault(
         "the tables are written while the source is within reach",
         REACH,
-        (DATABASE, "job.session.release_source()  #", "pass  #"),
+        (RELEASE, "job.session.release_source()  #", "pass  #"),
     ),
     fault(
         "questions may follow the last one",
         REACH,
-        (DATABASE, "entry.close_questions()", "pass"),
+        (RELEASE, "entry.close_questions()", "pass"),
     ),
     fault(
         "tables are drawn from one seed",
         f"{DOOR}::test_places_in_bins_are_drawn_for_each_table_by_itself",
-        (PUBLISH, "table_seed(seed, one.name)", "seed"),
+        (PUBLISH, "table_seed(self.seed, table.name) if job.request.several else self.seed", "self.seed"),
     ),
     fault(
         "rows below are told from rows of the units",
         f"{DOOR}::test_rows_below_follow_the_rows_right_above_them",
         (
             PUBLISH,
-            "above = None if leg.table.parent is None else rows[leg.table.parent]",
-            "above = None if leg.table.parent is None else rows[ready[0].name]",
+            "above = None if parent is None else self._rows[parent]",
+            "above = None if parent is None else next(iter(self._rows.values()))",
         ),
     ),
     fault(

@@ -34,7 +34,7 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
 
-RELEASE = import_module("dpsyn_sql.front.release")
+MEASURE = import_module("dpsyn_sql.front.measure")
 ROWS = [
     ("ann", 1, 0.5, "a", "2001-05-05"),
     ("Ann", -(2**31), float("nan"), "__other__", "0001-01-01"),
@@ -87,8 +87,8 @@ def released(spark, name, into, noise, **options):
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         patch.setitem(METHODS, "labelling", Labelling())
-        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
-        patch.setattr(RELEASE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
+        patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
+        patch.setattr(MEASURE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         for method in ("sums", "gather", "keep"):
             patch.setattr(SparkEngine, method, asked_of(getattr(SparkEngine, method), method, trace))

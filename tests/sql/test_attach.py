@@ -446,13 +446,13 @@ def test_a_file_is_released_where_there_is_no_table(tmp_path):
 
 
 def test_an_interrupt_says_what_was_charged(con, monkeypatch):
-    import dpsyn_sql.front.release as releasing
+    import dpsyn_sql.front.publish as publishing
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(releasing, "write_rows", interrupted)
+        patched.setattr(publishing, "write_rows", interrupted)
         said = refusal(con, f"FROM {RELEASE}")
     assert "stays charged" in said and "at no further cost" in said
     assert rows(con, f"FROM {RELEASE}")[0]["replayed"] and spent(con) == ["synthetic"]
@@ -464,7 +464,7 @@ def test_the_examples_of_the_page_run(con):
     con.execute("ALTER TABLE people ADD COLUMN sex BOOLEAN DEFAULT true")
     con.execute("ALTER TABLE people ADD COLUMN name VARCHAR DEFAULT 'x'")
     found = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    examples = [one for one in found if "dpsyn_release_database" not in one]
+    examples = [one for one in found if "dpsyn_release([" not in "".join(one.split())]
     assert len(examples) == 3
     for example in examples:
         assert con.execute(example).fetchall()
