@@ -446,7 +446,9 @@ class Request(Options):
             raise InputError(f"series={said(self.series)} is not known; use one of 'total', 'panel', or ''")
         self._check_places()
         self._check_unit()
-        if self.several:
+        from dpsyn_sql.domain.database_file import is_of_tables  # loads much
+
+        if self.several or (self.source is None and is_of_tables(self.domain)):
             self._check_several()
         else:
             self._check_one()
@@ -499,12 +501,13 @@ class Request(Options):
                 else ""
             )
             raise InputError(
-                f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it out.{where}"
+                f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it out."
+                f"{where}"
             )
         if self.unit is not None and self.unit.lower() == "row" and self.unit not in self.tables:
             raise InputError(
-                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table whose "
-                "rows are protected, such as 'customers.customer_id'"
+                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table "
+                "whose rows are protected, such as 'customers.customer_id'"
             )
         if isinstance(self.most, int):
             raise InputError(
@@ -528,7 +531,8 @@ class Request(Options):
             )
         if self.order is not None and self.series:
             raise InputError(
-                "order= is for a release by itself: rows of a running total or a panel are not ordered. Leave it out"
+                "order= is for a release by itself: rows of a running total or a panel are not ordered. "
+                "Leave it out"
             )
         if self.order is not None and not self.protected().together:
             raise InputError(
