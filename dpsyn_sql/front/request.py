@@ -448,7 +448,8 @@ class Request(Options):
         self._check_unit()
         from dpsyn_sql.domain.database_file import is_of_tables  # loads much
 
-        if self.several or (self.source is None and is_of_tables(self.domain)):
+        of_several = self.source is None and (self.constraints or isinstance(self.most, Mapping))
+        if self.several or (of_several and is_of_tables(self.domain)):
             self._check_several()
         else:
             self._check_one()
