@@ -196,7 +196,7 @@ def _open_tied(
     if not isinstance(con, (*CALLERS, str, os.PathLike)):
         raise InputError(f"con={said(con)}: give a DuckDB connection, or the path of a DuckDB file.")
     if tables is not None and not tables:
-        raise InputError("tables= is missing: give the names of the tables to release.")
+        raise InputError("No table is named: give the names of the tables to release.")
     callers = isinstance(con, CALLERS)
     reader = open_reader(con, None if callers else options.memory_limit)
     with instance.closed_on_failure(reader.engine):
@@ -227,7 +227,7 @@ def _tied(
 def _tied_table(reader: Reader, text: str, public_tables: Sequence[str], options: _Options) -> OpenedSource:
     if is_query(text) or not text.strip() or "\x00" in text:
         raise InputError(
-            f"tables= has {shorten(text)!r}: give names of tables and views. Make a view of a query (CREATE "
+            f"The list of tables has {shorten(text)!r}: give names of tables and views. Make a view of a query (CREATE "
             "VIEW)."
         )
     source, problem = None, ""
@@ -285,7 +285,7 @@ def _refuse_clashes(sources: Sequence[OpenedSource]) -> None:
     for text, identity in zip((source.spelled for source in sources), identities, strict=True):
         if (first := by_identity.get(folded(identity))) is not None:
             raise InputError(
-                f"{shorten(display_name(*identity))} is named twice in tables= and public_tables= "
+                f"{shorten(display_name(*identity))} is named twice in the list of tables and public_tables= "
                 f"({said(first)}, {said(text)}): a table is either private or public, and named once."
             )
         if (first := by_name.get(fold(identity[2]))) is not None:

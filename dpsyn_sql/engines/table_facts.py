@@ -129,7 +129,7 @@ def _unit(text: str, session: SourceSession) -> tuple[str, str]:
         raise InputError(
             f"unit={text!r} names no table of the release: give the key of one of "
             f"{listed(session.private)}, such as '{next(iter(session.private))}.id', and name its "
-            "table in tables=."
+            "table in the list of tables."
         )
     if table_and_column[0] not in session.private:
         raise InputError(

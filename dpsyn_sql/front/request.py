@@ -446,7 +446,10 @@ class Request(Options):
             raise InputError(f"series={said(self.series)} is not known; use one of 'total', 'panel', or ''")
         self._check_places()
         self._check_unit()
-        if self.several:
+        from dpsyn_sql.domain.database_file import is_of_tables  # loads much
+
+        of_several = self.source is None and (self.constraints or isinstance(self.most, Mapping))
+        if self.several or (of_several and is_of_tables(self.domain)):
             self._check_several()
         else:
             self._check_one()

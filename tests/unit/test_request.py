@@ -361,6 +361,7 @@ def test_what_is_right_is_accepted():
     Request("t", unit="p", most=5, weights=False).check()
     Request("t", unit="row", most=1).check()
     Request(["row", "o"], unit="row").check()  # the table of this name
+    Request(domain=TREE, most={"orders": 3}, constraints=True).check()  # the file names the tables
     many = {"o": 2**20, "c": 1}
     Request(["c", "o"], unit="c.id", most=many, rows=0, constraints=True, method="adaptive").check()
 

@@ -39,8 +39,8 @@ def foreign_keys(given: Given, name: str) -> tuple[Link, ...]:
             )
         if link.table not in given.private and link.table not in given.public:
             raise InputError(
-                f"{name}.{link.columns[0]} refers to {link.table}, which is neither a table to release nor in "
-                "public_tables=. Name it as one of them, or leave the column out: "
+                f"{name}.{link.columns[0]} refers to {link.table}, which is neither a table to release nor "
+                "in public_tables=. Name it as one of them, or leave the column out: "
                 f"exclude={name}.{link.columns[0]}."
             )
         found.append(link)
