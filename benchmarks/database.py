@@ -7,7 +7,7 @@
     retail   customers, invoices in the order of their days, and lines of Online Retail
     chinook  59 customers of a music shop, invoices, lines
 
-"database" is ``release_database``; "independent" are releases of each table with the privacy unit, tied at
+"database" is one release of all tables; "independent" are releases of each table with the unit, tied at
 random (``independent_tables.py``). ``--peer sdv``: SDV's HMA without privacy, installed by pip into an
 environment of its own, on the first table alone. The floor is another sample of the same law for the shop,
 of real tables one half of the units beside the other.
@@ -17,7 +17,7 @@ root; "B of A" is the number of rows of B of a row of A, "A x number" this numbe
 how much more often two rows of B of one row of A have one code than rows of two, mean over columns; the
 floor's line has the real one. "Month" is the month and that of the row before. Numbers are judged in the
 bins that the domain declares. Medians over the seeds, from
-exact counts, as ``evaluate_database`` gives them; keys that break are the sum of all runs.
+exact counts, as ``evaluate`` gives them; keys that break are the sum of all runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from independent_tables import write_independent
 from peer_environments import Environment, Unavailable, default_cache, installed, limited
 
 import dpsyn_sql
-from dpsyn_sql.evaluation.database import evaluate_database
+from dpsyn_sql import evaluate
 
 DELTA = 1e-9
 FIGURES = (
@@ -89,7 +89,7 @@ def judged(
             query = f"SELECT {database.seen(name)} FROM {side}.{name}"
             con.execute(f"CREATE TABLE judged_{side}.{name} AS {query}")
     names = [f"judged_main.{name}" for name in database.names]
-    found = evaluate_database(con, f"judged_{synthetic}", tables=names, domain=database.file)
+    found = evaluate(con, names, f"judged_{synthetic}", domain=database.file)
     for side in ("main", synthetic):
         con.execute(f"DROP SCHEMA judged_{side} CASCADE")
     return figures_of(found.tables, names, database.orders, floor)

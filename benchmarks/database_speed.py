@@ -65,18 +65,18 @@ def released(customers: int, folder: str, epsilon: float, memory: str) -> list[l
 
 
 def compared(customers: int, folder: str, memory: str) -> list[object]:
-    """The line of ``evaluate_database``. A function of a process of its own."""
+    """The line of ``evaluate``. A function of a process of its own."""
     database, place = shop(customers, busy=BUSY), Path(folder)
     with timed() as watch:
-        dpsyn_sql.evaluate_database(
+        dpsyn_sql.evaluate(
             place / "real.duckdb",
+            database.names,
             place / "made.duckdb",
-            tables=database.names,
             domain=database.file,
             memory_limit=memory,
         )
     seconds, processor = watch.seconds["total"], watch.processor["total"]
-    return ["evaluate_database", seconds, processor, peak_mebibytes()]
+    return ["evaluate", seconds, processor, peak_mebibytes()]
 
 
 def main() -> None:

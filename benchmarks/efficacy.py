@@ -31,7 +31,7 @@ from values import is_number
 
 import dpsyn_sql
 from dpsyn_sql.errors import DpsynError
-from dpsyn_sql.evaluation.drawing import MOST_ROWS
+from dpsyn_sql.evaluation.codes import MOST_ROWS
 from dpsyn_sql.evaluation.learning import Examples as Rows
 from dpsyn_sql.evaluation.learning import class_scores, classifiers
 

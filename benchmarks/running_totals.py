@@ -39,7 +39,7 @@ from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.noise import ExactNoise, add_noise
-from dpsyn_sql.private.measure.questions.marginals import marginals_event
+from dpsyn_sql.private.measure.questions.tables import marginals_event
 from dpsyn_sql.source.slices import Window
 
 EPSILON, DELTA = 1.0, 1e-9
@@ -226,7 +226,6 @@ def total_of(periods: int, period: int) -> Request:
         epsilon=EPSILON,
         delta=DELTA,
         window=Window("day", "days from 2020-01-01", edges, period - 1),
-        version=edges[period - 1],
         series="total",
     )
 

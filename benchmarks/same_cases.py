@@ -16,6 +16,7 @@ from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.source.slices import Partition, Window
 
+
 @dataclass(frozen=True)
 class Case:
     """``tables``: SQL; ``calls``: the options of each release, in turn, of one ledger."""
@@ -112,10 +113,7 @@ KINDS = """
 """
 TOGETHER = Case(
     VISITS,
-    (
-        OF_PERSONS
-        | {"order": "day", "domain": {"columns": VISIT_COLUMNS}, "exclude": ["x", "y"]},
-    ),
+    (OF_PERSONS | {"order": "day", "domain": {"columns": VISIT_COLUMNS}, "exclude": ["x", "y"]},),
 )
 PLACE = {"type": "point", "columns": {"y": [0, 4], "x": [0, 4]}, "nullable": False, "depth": 2}
 WALKS = {"columns": {"place": PLACE, **{name: VISIT_COLUMNS[name] for name in ("kind", "day", "born")}}}

@@ -1,7 +1,7 @@
 """Rows of one person that go together: what a release keeps of them, and what it costs.
 
     python benchmarks/together.py [--lines shop lines invoices gowalla flights speed] [--epsilon 1 10]
-        [--seeds 6] [--ways today together] [--most N] [--quick]
+        [--seeds 6] [--ways counted together] [--most N] [--quick]
 
     shop      an invented shop of 5,000 and 50,000 customers (``family_tables.py``)
     lines     lines of invoices of Online Retail by customer
@@ -10,11 +10,11 @@
     flights   flights from New York by aircraft
     speed     a release of a million customers with ten million purchases, from Parquet to Parquet
 
-"Today" is a release with ``max_rows_per_unit``, "together" the same with ``together=True``. The floor is
+"Together" is a release whose rows have weights, "counted" the same with ``weights=False``. The floor is
 another sample of the same law for the shop, and of real tables one half of the persons beside the other.
 ``excess``: chance that two rows of a person have one code, less that of rows of two persons, mean over the
 columns that are not a person's; real rows beside synthetic ones. Distances are total variation: of the
-number of rows of a person (by octaves); of this number x a person's column, mean over these; of pairs of
+number of rows of a person; of this number x a person's column, mean over these; of pairs of
 columns, mean over all; of the month and the month of the row before, and of the time between them (octaves),
 where rows are in the order of their days. Columns are coded as ``evaluate`` codes
 them. All figures but the releases' are of exact counts. Medians over the seeds.
@@ -29,7 +29,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -38,10 +37,6 @@ from family_tables import FamilyTable, flights, gowalla, retail_invoices, retail
 from harness import apart, machine, peak_mebibytes, print_table, timed
 
 import dpsyn_sql
-from dpsyn_sql.evaluation.codes import Codes, encode
-from dpsyn_sql.evaluation.families import families, order_column
-from dpsyn_sql.evaluation.session import opened
-from dpsyn_sql.sqltext.render import render
 
 DELTA = 1e-9
 FIGURES = (
@@ -68,39 +63,24 @@ LINES: Mapping[str, Mapping[str, Callable[[], FamilyTable]]] = {
 def judged(con: duckdb.DuckDBPyConnection, table: FamilyTable, real: str, synthetic: str) -> Figures:
     """All figures of one table beside another."""
     queries = [f"SELECT {table.judged} FROM {name}" for name in (real, synthetic)]
-    with opened(con, *queries, unit=table.unit) as session:
-        codes = encode(session)
-        order = None if table.order is None else order_column(session, table.order)
-        frames, _ = families(codes, order)
-        pairs = two_way(codes)
-    siblings = frames["siblings"].set_index("column")
+    frames = dpsyn_sql.evaluate(con, *queries, unit=table.unit, order=table.order).tables
+    siblings = frames["relative_columns"].set_index("column")
     rows = siblings.drop(index=[*table.shared, *([table.order] if table.order else [])])
     of_persons = siblings.loc[[*table.shared], "rows_tv"]
-    figures = frames["families"].set_index("figure")
+    link = frames["links"].iloc[0]
     steps = [np.nan, np.nan]
     if table.order is not None:
-        month = frames["steps"].set_index("column").loc["month", "steps_tv"]
-        steps = [month, figures.loc["time between rows", "tv"]]
-    found = (
+        steps = [frames["sequences"].set_index("column").loc["month", "steps_tv"], link["wait_tv"]]
+    marginals = frames["marginals"].set_index(["ways", "compared"])
+    figures = (
         rows["excess_synthetic"].mean(),
         rows["excess_real"].mean(),
-        figures.loc["rows of a unit", "tv"],
+        link["tv"],
         of_persons.mean() if len(of_persons) else np.nan,
-        pairs,
+        marginals.loc[(2, "synthetic"), "tv_mean"],
         *steps,
     )
-    return dict(zip(FIGURES, map(float, found), strict=True))
-
-
-def two_way(codes: Codes) -> float:
-    """Mean total variation distance of all pairs of columns."""
-    found = []
-    for pair in combinations(codes.columns, 2):
-        keys = [column.key for column in pair]
-        cells = codes.engine.fetch(render("evaluate/cells", table=codes.table, columns=keys), step="counting")
-        real, synthetic = (np.asarray(cells[side], np.float64) for side in ("real", "synthetic"))
-        found.append(float(np.abs(real / real.sum() - synthetic / synthetic.sum()).sum()) / 2)
-    return statistics.mean(found)
+    return dict(zip(FIGURES, map(float, figures), strict=True))
 
 
 def table_of(line: str, name: str) -> FamilyTable:
@@ -140,18 +120,17 @@ def reached(line: str, name: str, way: str, epsilon: float, most: int | None = N
                 domain=table.domain(together=way == "together"),
                 unit=table.unit,
                 most=table.most,
-                weights=False,
                 ledger=Path(folder) / "ledger",
-                **together(table, way),
+                **weighed(table, way),
             )
         return {**judged(con, table, "source", "copy"), "seconds": watch.seconds["total"]}
 
 
-def together(table: FamilyTable, way: str) -> dict[str, object]:
-    """What is given to keep rows together."""
-    if way == "today":
-        return {}
-    return {"together": True, **({} if table.order is None else {"order": table.order})}
+def weighed(table: FamilyTable, way: str) -> dict[str, object]:
+    """The options that decide how a row counts."""
+    if way == "counted":
+        return {"weights": False}
+    return {} if table.order is None else {"order": table.order}
 
 
 def line_of(label: str, epsilon: float, runs: Sequence[Figures]) -> list[object]:
@@ -214,10 +193,9 @@ def fast(customers: int, way: str) -> list[object]:
                 domain=table.domain(together=way == "together"),
                 unit=table.unit,
                 most=table.most,
-                weights=False,
                 ledger=Path(folder) / "ledger",
                 memory_limit="3GB",
-                **together(table, way),
+                **weighed(table, way),
             )
         with duckdb.connect() as con:
             rows = con.execute("SELECT count(*) FROM read_parquet($1)", [str(source)]).fetchone()
@@ -241,7 +219,7 @@ def main() -> None:
     )
     parser.add_argument("--lines", nargs="+", choices=[*LINES, "speed"], default=[*LINES, "speed"])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
-    parser.add_argument("--ways", nargs="+", choices=["today", "together"], default=["today", "together"])
+    parser.add_argument("--ways", nargs="+", choices=["counted", "together"], default=["counted", "together"])
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--most", type=int, help="rows of a person that count; default: of each table")
     parser.add_argument("--quick", action="store_true", help="small tables, one seed")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         SourceError,
         TargetError,
     )
-    from dpsyn_sql.evaluation.database import evaluate_database
     from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.front.advice import init, suggest
     from dpsyn_sql.front.attach import attach
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from dpsyn_sql.front.plan import Explanation, plan
     from dpsyn_sql.front.release import release
     from dpsyn_sql.front.request import Request
-    from dpsyn_sql.report.database_result import DatabaseRelease
     from dpsyn_sql.report.result import Release
 
 __version__ = "0.2.0"
@@ -52,7 +50,6 @@ __version__ = "0.2.0"
 __all__ = [
     "AccountError",
     "BudgetError",
-    "DatabaseRelease",
     "DomainError",
     "DpsynError",
     "EngineFailure",
@@ -78,7 +75,6 @@ __all__ = [
     "audit",
     "errors",
     "evaluate",
-    "evaluate_database",
     "init",
     "load",
     "methods",
@@ -89,14 +85,12 @@ __all__ = [
 
 _MODULES = ("errors", "methods")
 _HOMES = {
-    "DatabaseRelease": "report.database_result",
     "Explanation": "front.plan",
     "Release": "report.result",
     "Request": "front.request",
     "attach": "front.attach",
     "audit": "auditing",
     "evaluate": "evaluation.evaluating",
-    "evaluate_database": "evaluation.database",
     "init": "front.advice",
     "load": "front.load",
     "plan": "front.plan",

@@ -20,7 +20,7 @@ from real_tables import REAL_TABLES
 from scipy.spatial.distance import cdist
 
 import dpsyn_sql
-from dpsyn_sql.evaluation.clusters import centres_of, mean_cost
+from dpsyn_sql.evaluation.queries import centres_of, mean_cost
 from dpsyn_sql.methods import METHODS
 
 from .cells import Cells, Run, mean_and_spread

@@ -96,7 +96,7 @@
   {%- if config.get('indexes') -%}
     {%- do problems.append("indexes are not made here: drop them") -%}
   {%- endif -%}
-  {%- for key in ['epsilon', 'delta', 'privacy_unit', 'max_rows_per_unit'] -%}
+  {%- for key in ['epsilon', 'delta', 'unit', 'most'] -%}
     {%- if key in model.config.meta or config.get(key) is not none -%}
       {%- do problems.append(key ~ " belongs under meta.dpsyn: meta={'dpsyn': {'" ~ key ~ "': ...}}") -%}
     {%- endif -%}

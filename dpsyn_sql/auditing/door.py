@@ -33,7 +33,7 @@ from dpsyn_sql.planning.queries import (
 )
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.private.measure.questions.residuals import whole_residuals
+from dpsyn_sql.private.measure.questions.tables import whole_residuals
 from dpsyn_sql.private.measure.scores import scored
 
 _RUNS_PER_LEDGER = 50

@@ -20,7 +20,7 @@ from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.ledger.questions import StoredQuestion
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.private.protocols import NoiseSource
+from dpsyn_sql.private.measure.noise import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,6 @@ from typer.core import TyperGroup
 import dpsyn_sql
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.cli.audit import audit_command
-from dpsyn_sql.cli.database import report_database
 from dpsyn_sql.cli.domain import check_command, init_command
 from dpsyn_sql.cli.evaluate import evaluate_command
 from dpsyn_sql.cli.ledger import ledger_app
@@ -47,7 +47,6 @@ from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
 from dpsyn_sql.cli.timings import Timings, timed
 from dpsyn_sql.errors import DpsynError, InputError, unexpected
-from dpsyn_sql.front.request import Request
 
 _JSON = "--json"
 _GOES_ON = (
@@ -212,53 +211,69 @@ def release_command(
         said = "Interrupted. 'dpsyn ledger show' says what was charged."
         with interruptible(said), timed(out, timings), connection(database, spark, source) as con:
             result = release(con, wanted)
-        several = isinstance(result, dpsyn_sql.DatabaseRelease)
-        place = result.into if several else result.table
+        place = result.into
         with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):
             if certificate is not None and not written(certificate, _text(result)):
                 raise DpsynError(
                     f"{place} is complete, but its certificate cannot be written to {certificate}. "
                     "The same command with another --certificate costs nothing."
                 )
-            if several:
-                report_database(out, result, certificate)
-            else:
-                _report(out, result, wanted, certificate)
+            _report(out, result, certificate)
 
 
-def _report(out: Output, result: dpsyn_sql.Release, wanted: Request, certificate: Path | None) -> None:
-    column = wanted.protected().column
-    unit = "row" if column is None else f"value of {column}"
-    from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words  # loads numpy
-
-    told = (with_option_names(note) for note in result.notes)
-    notes = [note for note in told if note not in out.warnings]  # each text once
-    lost = result.certificate()["losses"]
-    out.say(f"Wrote {result.table}: {result.rows} synthetic rows")
-    claim = f"epsilon = {shown(result.epsilon)}, delta = {result.delta:g}"
-    out.say(f"Privacy: {claim} for each {unit} of the source")
-    for note in notes:
-        out.say(note)
+def _report(out: Output, result: dpsyn_sql.Release, certificate: Path | None) -> None:
+    """What was written; of several tables a line for each."""
+    notes = [text for note in result.notes if (text := with_option_names(note)) not in out.warnings]
+    unit, several = str(result.facts["guarantee"]["privacy_unit"]), len(result.tables) > 1
+    unit = "row" if unit.startswith("a row of ") else unit
+    tables = {
+        name: {"rows": table.rows, "losses": table.facts["losses"]} for name, table in result.tables.items()
+    }
+    if several:
+        out.say(f"Wrote {result.into}:")
+    for name, table in tables.items():
+        out.say(f"{f'  {name}' if several else f'Wrote {result.into}'}: {table['rows']} synthetic rows")
+    protected = f"{unit} with all rows that belong to it" if several else f"{_protected(unit)} of the source"
+    out.say(f"Privacy: epsilon = {shown(result.epsilon)}, delta = {result.delta:g} for each {protected}")
+    for line in [*(f"Not protected: {who}" for who in result.facts.get("not_protected", ())), *notes]:
+        out.say(line)
     if not out.quiet:
-        if lines := lines_of_verdicts(lost):
-            out.table(["column", "verdict", "why and what helps, or what was lost"], lines)
-        out.say(pairs_in_words(lost))
+        _show_losses(out, {name: table["losses"] for name, table in tables.items()})
     out.say(f"Release {result.id}")
     out.document(
         {
             "id": result.id,
-            "output": result.table,
-            "rows": result.rows,
+            "output": result.into,
+            **({"tables": tables} if several else next(iter(tables.values()))),
             "epsilon": result.epsilon,
             "delta": result.delta,
             "rho": result.rho,
-            "privacy_unit": "row" if column is None else column,
+            "privacy_unit": unit,
             "replayed": result.replayed,
             "notes": notes,
-            "losses": lost,
             "certificate": None if certificate is None else str(certificate),
         }
     )
+
+
+def _protected(unit: str) -> str:
+    return "row" if unit == "row" else f"value of {unit}"
+
+
+def _show_losses(out: Output, losses: Mapping[str, Mapping[str, Any]]) -> None:
+    """The verdicts on the columns of each table."""
+    from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words  # loads numpy
+
+    words = ["column", "verdict", "why and what helps, or what was lost"]
+    if len(losses) > 1:
+        rows = [(name, *line) for name, lost in losses.items() for line in lines_of_verdicts(lost)]
+        if rows:
+            out.table(["table", *words], rows)
+        return
+    (lost,) = losses.values()
+    if lines := lines_of_verdicts(lost):
+        out.table(words, lines)
+    out.say(pairs_in_words(lost))
 
 
 def _spoken(line: str) -> str:

@@ -215,7 +215,8 @@ def request_of(
     request = Request() if file is None else Request.from_yaml(file)
     given = {name: context.params[name] for name in OPTIONS if _is_given(context, name)}
     if whole:
-        given["source"] = tuple(tables or ()) or (request.source if request.several else ())
+        given["source"] = tuple(tables or ()) or request.tables
+        _check_tables(str(source), given["source"], given.get("domain", request.domain), settings)
     if "workload" in given:
         given["workload"] = _workload(given["workload"])
     if "most" in given:
@@ -226,6 +227,21 @@ def request_of(
     if request.source is None and request.domain is None:
         context.fail("Missing argument 'SOURCE'.")
     return request
+
+
+def _check_tables(file: str, tables: tuple[str, ...], domain: object, settings: Sequence[str] | None) -> None:
+    """Refuse a DuckDB file of which no table is named, and settings of a method for several tables.
+
+    Raises:
+        InputError: naming the option.
+    """
+    if not tables and domain is None:
+        raise InputError(
+            f"{file} is a DuckDB file, and no table is named: give --table for each table to release, or their "
+            "file as --domain"
+        )
+    if settings and len(tables) != 1:
+        raise InputError("--set is for one table: several tables that keys tie have one method. Leave it out")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -125,12 +125,11 @@ def plot_command(
     """
     with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.front.load import load
-        from dpsyn_sql.report.database_result import DatabaseRelease
         from dpsyn_sql.report.picture import check_ending, write_picture
 
         check_ending(into)
         release = load(source, name)
-        if isinstance(release, DatabaseRelease):
+        if len(release.tables) > 1:
             raise InputError(f"{name!r} is a release of several tables: give NAME.TABLE, one of them")
         write_picture(release.plot(column), into)
         out.say(f"Wrote {into}: {', '.join(column)} of {name!r}")
@@ -162,17 +161,15 @@ def report_command(
     """
     with printing(as_json, quiet, FREE) as out:
         from dpsyn_sql.front.load import load
-        from dpsyn_sql.report.database_result import DatabaseRelease
+        from dpsyn_sql.report.labels import release_name
         from dpsyn_sql.report.public.page import check_report_path
-        from dpsyn_sql.report.public.words import release_name
 
         if into is not None:
             check_report_path(into)
         release = load(source, name)
-        written = release.into if isinstance(release, DatabaseRelease) else release.table
-        place = release.report(into or f"{release_name(written)}_report.html")
-        out.say(f"Wrote {place}: the report of release {release.id}. Open it in a browser")
-        out.document({"release": name, "id": release.id, "file": str(place)})
+        page = release.report(into or f"{release_name(release.into)}_report.html")
+        out.say(f"Wrote {page}: the report of release {release.id}. Open it in a browser")
+        out.document({"release": name, "id": release.id, "file": str(page)})
 
 
 def _label(value: object) -> bool | int | float | str | None:

@@ -1,8 +1,8 @@
 """What a text can be read as: a public list of classes, and the SQL type of each.
 
 A CSV file has no types, and a type that somebody guessed from its rows is not public. So each value of a
-column falls into exactly one of these classes (``private/count/exact.py``), noisy numbers of units in each
-are asked for, and the type of the column follows from them (``discovery/attributes.py``).
+column falls into exactly one of these classes (``private/count/discovery.py``), noisy numbers of units in
+each are asked for, and the type of the column follows from them (``discovery/attributes.py``).
 """
 
 from __future__ import annotations

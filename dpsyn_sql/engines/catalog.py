@@ -20,7 +20,7 @@ from dpsyn_sql.engines.builtin import (
     functions_of,
     overloads,
 )
-from dpsyn_sql.engines.csv_call import csv_call
+from dpsyn_sql.engines.csv_files import csv_call
 from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
 from dpsyn_sql.source.csv_form import CsvForm

@@ -11,11 +11,16 @@ statements of a question run on one slice, which is in memory then, before the n
 Parquet files are cut by ``file_row_number``, tables by ``rowid``: DuckDB skips row groups of other slices.
 Other sources (queries, views, CSV, data frames, bounded units) are encoded as a whole, and the table of their
 codes is cut.
+
+A temporary table spills, but DuckDB 2.0.0 holds about a byte of each row in memory for it. A table of a
+database file is compressed and takes none. The file is encrypted with a key that nobody else ever has, where
+DuckDB can encrypt, and goes with the folder; ``plain``: the disk is encrypted already.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +32,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.parts import Encoding
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ _STEM = "dpsyn_slice"
 _DISK_FULL = "IOException"
 LOOKING = "looking how many rows there are"
 """A step, for messages."""
+_FILED = "dpsyn_filed"
+_MAKING_FILE = "making a file for what does not fit in memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,8 @@ class ParquetSlicing:
 
     def slices(self, rows: int) -> list[Slice]:
         """As ``Slicing``: a range of one file each. A file of few rows is one slice."""
-        found = self.engine.fetch(render("source/parquet_rows", paths=list(self.paths)), step=LOOKING)
-        counts = found["num_rows"].tolist()
+        metadata = self.engine.fetch(render("source/parquet_rows", paths=list(self.paths)), step=LOOKING)
+        counts = metadata["num_rows"].tolist()
         if len(counts) != len(self.paths):
             raise InternalError("not every file of the source was looked at")
         return [
@@ -98,8 +105,8 @@ class TableSlicing:
 
     def slices(self, rows: int) -> list[Slice]:
         """As ``Slicing``: ranges of row numbers, some of which may have no row any more."""
-        held = self.engine.fetch(render("count/extent", table=self.table), step=LOOKING)
-        starts = range(0, max(int(held["last"][0]), 0) + 1, rows)
+        extent = self.engine.fetch(render("count/extent", table=self.table), step=LOOKING)
+        starts = range(0, max(int(extent["last"][0]), 0) + 1, rows)
         return [Slice(_rows_of(self.table, start, start + rows), rows) for start in starts]
 
 
@@ -139,8 +146,8 @@ class CodeSlices:
 
     def parts(self, over: Encoding) -> int:
         """How many slices a pass over the codes takes."""
-        base, made = self._chain(over)
-        return len(self._source(made[0]) if base is None else self._kept[base.table].slices)
+        base, in_passing = self._chain(over)
+        return len(self._source(in_passing[0]) if base is None else self._kept[base.table].slices)
 
     def keep(self, encoding: Encoding, step: str) -> None:
         """Make the codes once.
@@ -160,13 +167,13 @@ class CodeSlices:
             self._engine.unchanged()
             self._show(encoding.table, _rows_of(table))
             # Rows have their numbers when the transaction has ended, not before.
-            held = self._engine.fetch(render("count/extent", table=table), step=LOOKING)
+            extent = self._engine.fetch(render("count/extent", table=table), step=LOOKING)
         except BaseException:
             with contextlib.suppress(EngineFailure, InternalError):
                 self._hide(encoding.table)
                 self._let_go([table], step)
             raise
-        rows, last = _rows_of_slice(encoding.width, self._engine.memory), int(held["last"][0])
+        rows, last = _rows_of_slice(encoding.width, self._engine.memory), int(extent["last"][0])
         slices = tuple(_rows_of(table, start, start + rows) for start in range(0, max(last, 0) + 1, rows))
         self._kept[encoding.table] = _Kept((table,), slices, whole=True)
 
@@ -180,20 +187,22 @@ class CodeSlices:
             InternalError: the codes cannot be made in passing, and were not kept.
             SourceError: there is no room for the codes, or the source changed meanwhile.
         """
-        base, made = self._chain(over)
-        shown = self._stored(base.table) if base is not None else self._read(made.pop(0), step, keep=keep)
+        base, in_passing = self._chain(over)
+        shown = (
+            self._stored(base.table) if base is not None else self._read(in_passing.pop(0), step, keep=keep)
+        )
         with contextlib.closing(shown):
             for _ in shown:
-                with self._in_passing(made, step):
+                with self._in_passing(in_passing, step):
                     yield
 
     def drop(self, table: Fragment, step: str) -> bool:
         """Let kept codes go; False if none have this name."""
-        kept = self._kept.pop(table, None)
-        if kept is None:
+        codes = self._kept.pop(table, None)
+        if codes is None:
             return False
         self._hide(table)
-        self._let_go(kept.tables, step)
+        self._let_go(codes.tables, step)
         return True
 
     def forget(self) -> None:
@@ -204,13 +213,13 @@ class CodeSlices:
 
     def _chain(self, last: Encoding | None) -> tuple[Encoding | None, list[Encoding]]:
         """The kept codes that an encoding is made from, None for the source; and what is made on the way."""
-        made: list[Encoding] = []
+        in_passing: list[Encoding] = []
         while last is not None and last.table not in self._kept:
-            made.insert(0, last)
+            in_passing.insert(0, last)
             last = last.of
-        if last is None and made[0].part not in self._parts:
+        if last is None and in_passing[0].part not in self._parts:
             raise InternalError("codes were not kept, and cannot be made in passing")
-        return last, made
+        return last, in_passing
 
     def _source(self, encoding: Encoding) -> list[Slice]:
         rows = _rows_of_slice(encoding.width, self._engine.memory)
@@ -223,8 +232,8 @@ class CodeSlices:
             slices = self._source(encoding)
             in_memory = self._in_memory(encoding.width, slices) if keep else len(slices)
             try:
-                for number, one in enumerate(slices):
-                    self._show(part, one.relation)
+                for number, source_slice in enumerate(slices):
+                    self._show(part, source_slice.relation)
                     tables.append(self._made(encoding.query, step))
                     self._show(encoding.table, _rows_of(tables[-1]))
                     yield
@@ -247,34 +256,34 @@ class CodeSlices:
 
     def _stored(self, table: Fragment) -> Generator[None]:
         """Kept codes, slice by slice."""
-        kept = self._kept[table]
-        if kept.whole and len(kept.slices) == 1:
+        codes = self._kept[table]
+        if codes.whole and len(codes.slices) == 1:
             yield
             return
         try:
-            for relation in kept.slices:
+            for relation in codes.slices:
                 self._show(table, relation)
                 yield
         finally:
             with contextlib.suppress(EngineFailure, InternalError):
-                if kept.whole:
-                    self._show(table, _rows_of(kept.tables[0]))
+                if codes.whole:
+                    self._show(table, _rows_of(codes.tables[0]))
                 else:
                     self._hide(table)
 
     @contextlib.contextmanager
     def _in_passing(self, encodings: Sequence[Encoding], step: str) -> Iterator[None]:
         """Tables of codes that are made of the slice that is shown; they go with it."""
-        made = []
+        tables = []
         try:
-            for one in encodings:
-                made.append(one.table)
+            for encoding in encodings:
+                tables.append(encoding.table)
                 with phase("encode"):
-                    self._engine.make(one.table, one.query, step)
+                    self._engine.make(encoding.table, encoding.query, step)
             yield
         finally:
             with contextlib.suppress(EngineFailure, InternalError):
-                self._let_go(made, step)
+                self._let_go(tables, step)
 
     def _made(self, query: Fragment, step: str) -> Fragment:
         table = self._engine.dialect.temporary(_STEM)
@@ -291,11 +300,11 @@ class CodeSlices:
         folder, room = self._engine.folder, self._engine.memory // _KEPT_SHARE
         if folder is None:  # the caller's connection spills by its own settings
             return len(slices)
-        sizes = [one.rows * width for one in slices]
-        kept = sum(end <= room for end in accumulate(sizes))
-        if sum(sizes[kept:]) > shutil.disk_usage(folder).free:
-            raise SourceError(_no_room(folder, sum(sizes[kept:])))
-        return kept
+        sizes = [source_slice.rows * width for source_slice in slices]
+        in_memory = sum(end <= room for end in accumulate(sizes))
+        if sum(sizes[in_memory:]) > shutil.disk_usage(folder).free:
+            raise SourceError(_no_room(folder, sum(sizes[in_memory:])))
+        return in_memory
 
     def _in_file(self, table: Fragment, step: str) -> Fragment:
         """The same codes in a table of the file."""
@@ -340,3 +349,64 @@ def _no_room(folder: Path, needed: int | None = None) -> str:
         "choose a method that reads once: copula or independent. What was charged stays charged; the same "
         "call goes on from there and costs nothing more."
     )
+
+
+# -- tables in a file -----------------------------------------------------------------------------
+
+
+def own_files(folder: Path) -> tuple[str, ...]:
+    """The files that an instance with this private folder may open for itself."""
+    path = str(folder / f"{_FILED}.duckdb")
+    return path, f"{path}.wal"
+
+
+class FiledTables:
+    """Tables in a file; each is seen through a temporary view of the name it was asked by."""
+
+    def __init__(self, engine: Engine, folder: Path, *, plain: bool = False) -> None:
+        self._engine = engine
+        self._path = Path(own_files(folder)[0])
+        self._tables: dict[Fragment, Fragment] = {}
+        failed = plain
+        if not plain:
+            try:
+                self._attach(literal(secrets.token_hex(32)))
+            except EngineFailure:
+                failed = True
+        if failed:  # no cipher module: the folder's mode alone protects the file, as it does a spill
+            self._attach(None)
+
+    def keep(self, table: Fragment, query: Fragment, step: str) -> None:
+        """Make a table of the rows of a query.
+
+        Raises:
+            EngineFailure: the database failed; nothing is left.
+        """
+        filed = qualified(_FILED, "main", f"t{len(self._tables)}_{secrets.token_hex(4)}")
+        self._engine.execute(render("count/keep_filed", table=filed, query=query), step=step)
+        rows = render("count/slice", table=filed, start=None, stop=None)
+        self._engine.execute(render("count/view", view=table, relation=rows), step=step)
+        self._tables[table] = filed
+
+    def drop(self, table: Fragment, step: str) -> bool:
+        """Let a table go; False if it is none of these."""
+        filed = self._tables.pop(table, None)
+        if filed is None:
+            return False
+        self._engine.execute(render("source/drop_temporary", view=1, name=table), step=step)
+        self._engine.execute(render("count/drop", table=filed), step=step)
+        return True
+
+    def close(self) -> None:
+        """Let the file go; its tables are seen by nobody any more."""
+        self._engine.execute(render("source/detach", name=ident(_FILED)), step=_MAKING_FILE)
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _attach(self, key: Fragment | None) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        path = literal(str(self._path))
+        self._engine.execute(
+            render("count/attach_filed", path=path, name=ident(_FILED), key=key), step=_MAKING_FILE
+        )

@@ -13,8 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dpsyn_sql.engines.code_slices import LOOKING, ROW_GROUP, CodeSlices, Slicing
-from dpsyn_sql.engines.spilled_tables import FiledTables
+from dpsyn_sql.engines.code_slices import LOOKING, ROW_GROUP, CodeSlices, FiledTables, Slicing
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.planning.limits import bytes_written
 from dpsyn_sql.source.engine import Engine

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.common.folders import LockedFolder
+from dpsyn_sql.engines.code_slices import own_files
 from dpsyn_sql.engines.counting_engine import CountingEngine
-from dpsyn_sql.engines.spilled_tables import own_files
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import ident, qualified
@@ -207,7 +207,9 @@ class DuckDBEngine(CountingEngine):
         self._forbidden += tuple(fragment.lower() for fragment in fragments if fragment)
 
     def drop_temporary(self) -> None:
-        """Drop every temporary table and view of this connection: all of them are ours."""
+        """Drop every temporary table and view of this connection, all of them ours, and forget what was held
+        back."""
+        self.let_go()
         found = self.fetch(render("source/relations"), step="listing temporary tables")
         for kind, schema, name, temporary in zip(
             found["kind"], found["schema"], found["name"], found["temporary"], strict=True

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.connections import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
+from dpsyn_sql.engines.csv_files import refuse_undecodable
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.file_bytes import refuse_undecodable
-from dpsyn_sql.engines.reader import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
+from dpsyn_sql.engines.identities import storage, stored
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_tables import storage, stored
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, file_beside, find_files, text_files

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.connections import CALLERS, CallingConnection, cursor_of
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.reader import CALLERS, cursor_of
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput
-from dpsyn_sql.engines.sql_calls import CallingConnection
-from dpsyn_sql.engines.stored_names import Stored, named, tables_named, way_of
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY
 from dpsyn_sql.source.files import ending_of, file_beside
@@ -50,6 +48,48 @@ _WRITERS = {".parquet": "write/copy_parquet", ".json": "write/copy_json"}
 _COPIES = "dpsyn-model-"
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """A table of a release of several: ``name`` of the release, ``table``, and the parent of each table, None
+    of the root."""
+
+    name: str
+    table: str
+    parents: Mapping[str, str | None]
+
+    @property
+    def way(self) -> list[str]:
+        """The tables from the root to this one."""
+        tables, above = [self.table], self.parents[self.table]
+        while above is not None and above not in tables:
+            tables.insert(0, above)
+            above = self.parents[above]
+        return tables
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One release in a database: ``number`` is its key in all tables."""
+
+    database: str
+    number: int
+    release_id: str
+    name: str
+    total: float
+    certificate: str
+
+    @property
+    def tied(self) -> Tied | None:
+        """How it belongs to a release of several tables; None if it is alone, or its certificate damaged."""
+        try:
+            facts = json.loads(self.certificate)["database"]
+            parents = {str(entry["table"]): entry["parent"] for entry in facts["tables"]}
+            tied = Tied(str(facts["name"]), str(facts["table"]), parents)
+            return tied if tied.way else None
+        except (LookupError, RecursionError, TypeError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +126,7 @@ class StoredSession:
         Raises:
             InputError: as ``releases``.
         """
-        return next((one for one in self.releases() if one.release_id == release_id), None)
+        return next((release for release in self.releases() if release.release_id == release_id), None)
 
     def releases(self) -> list[Stored]:
         """All releases, of the current database first.
@@ -94,15 +134,15 @@ class StoredSession:
         Raises:
             InputError: there is none, or their tables are damaged or of an older format.
         """
-        found, faults = list[Stored](), list[str]()
+        releases, faults = list[Stored](), list[str]()
         for database, tables in self._databases().items():
             fault = self._fault(tables)
             if fault:
                 faults.append(fault)
             else:
-                found += self._releases(database)
-        if found:
-            return found
+                releases += self._releases(database)
+        if releases:
+            return releases
         if faults:
             raise InputError(faults[0])
         raise InputError(
@@ -110,32 +150,34 @@ class StoredSession:
             "that has the synthetic table, or in the file beside an output file that ends in .dpsyn.duckdb."
         )
 
-    def tables(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
+    def tables(self, release: Stored) -> dict[str, dict[str, NDArray[Any]]]:
         """The rows of a release in each table, except the tables that rows are drawn from."""
         read = [table for table in TABLES if table not in ("releases", *_NETWORK)]
-        return {table: self._table(one, table) for table in read}
+        return {table: self._table(release, table) for table in read}
 
-    def network(self, one: Stored) -> dict[str, dict[str, NDArray[Any]]]:
+    def network(self, release: Stored) -> dict[str, dict[str, NDArray[Any]]]:
         """The rows of a release in the tables of its network, ``shares`` and ``variables``: none if its
         model is no network."""
-        return {table: self._table(one, table) for table in _NETWORK}
+        return {table: self._table(release, table) for table in _NETWORK}
 
-    def draw(self, one: Stored, rows: int, seed: int | None) -> pd.DataFrame:
+    def draw(self, release: Stored, rows: int, seed: int | None) -> pd.DataFrame:
         """Rows of a release, by its stored macro.
 
         Raises:
             InputError: SQL cannot draw rows of the model, or the macro is missing.
             EngineFailure: there was not enough memory.
         """
-        sql, made = _sample(one, rows, seed), self.engine.converted
-        frame: pd.DataFrame = self._drawn(one, lambda: made(sql, lambda found: found.df(), step=_DRAWING))
+        sql, converted = _sample(release, rows, seed), self.engine.converted
+        frame: pd.DataFrame = self._drawn(
+            release, lambda: converted(sql, lambda relation: relation.df(), step=_DRAWING)
+        )
         return frame
 
-    def write(self, one: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
+    def write(self, release: Stored, rows: int, seed: int | None, path: Path, statement: Fragment) -> int:
         """Rows of a release into a new file that this session may write; how many they are.
 
         Args:
-            one: the release.
+            release: what is drawn from.
             rows: how many to draw; the owner's conditions may exclude some.
             seed: None: that of ``dpsyn_sample``.
             path: ends in .parquet, .json (an array), .csv or .csv.gz.
@@ -146,31 +188,31 @@ class StoredSession:
             EngineFailure: there was not enough memory or room.
         """
         template = _WRITERS.get(path.suffix.lower(), "write/copy_csv")
-        place, query = string_literal(str(path)), _sample(one, rows, seed)
-        sql = render(template, path=place, query=query, statement=statement)
-        return int(self._drawn(one, lambda: self.engine.fetch(sql, step=_DRAWING), _NO_ROOM)["Count"][0])
+        file, query = string_literal(str(path)), _sample(release, rows, seed)
+        sql = render(template, path=file, query=query, statement=statement)
+        return int(self._drawn(release, lambda: self.engine.fetch(sql, step=_DRAWING), _NO_ROOM)["Count"][0])
 
-    def _drawn(self, one: Stored, draw: Callable[[], _T], told: Collection[str] = _OUT_OF_ROOM) -> _T:
-        """What ``draw`` gives; failures of the kinds ``told`` pass, others are those of a changed release."""
-        self._check_network(one)
+    def _drawn(self, release: Stored, draw: Callable[[], _T], passed: Collection[str] = _OUT_OF_ROOM) -> _T:
+        """What ``draw`` gives; failures of kinds ``passed`` pass, others are those of a changed release."""
+        self._check_network(release)
         failure = ""
         try:
-            home = qualified(one.database, "main")
+            home = qualified(release.database, "main")
             self.engine.execute(render("source/use", name=home), step=_DRAWING)
             return draw()
         except EngineFailure as error:
-            if error.kind in told:
+            if error.kind in passed:
                 raise
             failure = error.kind
         raise InputError(
-            f"The database cannot draw rows of release {one.name!r} ({failure}): its stored form was "
+            f"The database cannot draw rows of release {release.name!r} ({failure}): its stored form was "
             "changed, or another attached database has the name 'dpsyn'. "
             f"{_REMEDY}"
         )
 
-    def _check_network(self, one: Stored) -> None:
-        table = qualified(*self._databases()[one.database]["shares"])
-        numbers = [above.number for above in way_of(self.releases(), one)]
+    def _check_network(self, stored: Stored) -> None:
+        table = qualified(*self._databases()[stored.database]["shares"])
+        numbers = [table_release.number for table_release in way_of(self.releases(), stored)]
         nodes = [
             int(self._fetched(render("load/nodes", table=table, release=number))["nodes"][0])
             for number in numbers
@@ -179,7 +221,7 @@ class StoredSession:
             return
         why = "has too many variables for one query" if all(nodes) else "is not a network"
         raise InputError(
-            f"The model of release {one.name!r} {why}, so SQL cannot draw rows of it. For more rows use "
+            f"The model of release {stored.name!r} {why}, so SQL cannot draw rows of it. For more rows use "
             "the same call of release() with rows= and another into=, at no cost."
         )
 
@@ -190,13 +232,13 @@ class StoredSession:
     def _databases(self) -> dict[str, dict[str, Identity]]:
         """Databases with tables of ours, and where these are; the current one first. A view does not count:
         reading it would run the query of whoever made it."""
-        found: dict[str, dict[str, Identity]] = {}
+        databases: dict[str, dict[str, Identity]] = {}
         for relation in self._told(lambda: list(DuckDBCatalog(self.engine).relations.values())):
             catalog, schema, table = relation.identity
-            ours = relation.kind == "table" and fold(table) in TABLES
-            if ours and fold(schema) == SCHEMA:
-                found.setdefault(catalog, {})[fold(table)] = relation.identity
-        return dict(sorted(found.items(), key=lambda item: (item[0] != self._current, item[0])))
+            is_of_ours = relation.kind == "table" and fold(table) in TABLES
+            if is_of_ours and fold(schema) == SCHEMA:
+                databases.setdefault(catalog, {})[fold(table)] = relation.identity
+        return dict(sorted(databases.items(), key=lambda item: (item[0] != self._current, item[0])))
 
     def _fault(self, tables: dict[str, Identity]) -> str:
         """What is wrong with the tables of a database; empty if nothing is."""
@@ -223,19 +265,19 @@ class StoredSession:
         if any(np.ma.is_masked(values) for values in rows.values()):
             raise InputError(self._damaged("NULL in table 'releases'"))
         columns = (rows[key].tolist() for key in ("release", "release_id", "name", "total", "certificate"))
-        found = [Stored(database, *values) for values in zip(*columns, strict=True)]
-        if len({one.number for one in found}) < len(found):
+        releases = [Stored(database, *values) for values in zip(*columns, strict=True)]
+        if len({release.number for release in releases}) < len(releases):
             raise InputError(self._damaged("several releases have the same number"))
-        return found
+        return releases
 
-    def _table(self, one: Stored, table: str) -> dict[str, NDArray[Any]]:
+    def _table(self, release: Stored, table: str) -> dict[str, NDArray[Any]]:
         columns = [name for name, _ in columns_of(table) if name != "release"]
         sql = render(
             "load/rows",
-            schema=_schema(one.database),
+            schema=_schema(release.database),
             table=ident(table),
             columns=[ident(name) for name in columns],
-            release=one.number,
+            release=release.number,
         )
         return self._fetched(sql)
 
@@ -254,11 +296,11 @@ class StoredSession:
         raise InputError(f"The releases stored in {self.where} cannot be read ({failure}).")
 
 
-def _sample(one: Stored, rows: int, seed: int | None) -> Fragment:
+def _sample(release: Stored, rows: int, seed: int | None) -> Fragment:
     return render(
         "load/sample",
-        database=ident(one.database),
-        name=string_literal(one.name),
+        database=ident(release.database),
+        name=string_literal(release.name),
         rows=rows,
         seeded=int(seed is not None),
         seed=literal(seed),
@@ -296,7 +338,7 @@ def opened_releases(con: Connection | SparkOutput, output: Path | None = None) -
         yield session
 
 
-def standing(con: Connection, release_id: str, table: Fragment | None = None) -> Stored | None:
+def standing(con: Connection | SparkOutput, release_id: str, table: Fragment | None = None) -> Stored | None:
     """The release of this id if it is stored in ``con`` and its output has the rows that it says; else None.
 
     Args:
@@ -306,12 +348,12 @@ def standing(con: Connection, release_id: str, table: Fragment | None = None) ->
     """
     try:
         with opened_releases(con) as session:
-            found = session.known(release_id)
-            if found is None or table is None:
-                return found
+            release = session.known(release_id)
+            if release is None or table is None:
+                return release
             counted = session.engine.fetch(render("load/count", table=table), step=_READING)
-            rows = json.loads(found.certificate)["sampling"]["rows"]
-            return found if int(counted["rows"][0]) == rows else None
+            rows = json.loads(release.certificate)["sampling"]["rows"]
+            return release if int(counted["rows"][0]) == rows else None
     except (InputError, EngineFailure):
         return None
 
@@ -328,17 +370,17 @@ def drawing(
 ) -> Callable[[int, int | None], pd.DataFrame]:
     """A function of the number of rows and the seed (None: that of ``dpsyn_sample``) that draws rows of a
     stored release. Each call opens ``con``; nothing stays open in between."""
-    place = reopenable(con)
+    database = reopenable(con)
 
     def draw(rows: int, seed: int | None) -> pd.DataFrame:
-        with opened_releases(place) as session:
-            found = session.known(release_id)
-            if found is None:
+        with opened_releases(database) as session:
+            release = session.known(release_id)
+            if release is None:
                 raise InputError(
                     f"The release {name!r} is no longer in {session.where}: it was replaced or "
                     "removed. load() gives the present release."
                 )
-            return session.draw(found, rows, seed)
+            return session.draw(release, rows, seed)
 
     return draw
 
@@ -356,8 +398,8 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
     if not os.path.isfile(path):  # noqa: PTH113 - False for text that cannot be a path
         if output is None or not os.path.lexists(output):
             raise InputError(f"There is no file {shorten(text)!r}.")
-        beside = f"the file for the model of {shorten(output.name)!r}"
-        raise InputError(f"There is no file {shorten(str(path))!r}, {beside}.")
+        purpose = f"the file for the model of {shorten(output.name)!r}"
+        raise InputError(f"There is no file {shorten(str(path))!r}, {purpose}.")
     engine = instance.opened_database(path)
     if engine is None:
         raise InputError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
@@ -368,3 +410,73 @@ def _opened_file(text: str, written: Path | None) -> StoredSession:
 
 def _schema(database: str) -> Fragment:
     return qualified(database, SCHEMA)
+
+
+# -- which stored release a name means: one table's, or those of all tables of one release --------------
+
+
+def named(releases: Sequence[Stored], name: str | None, current: str, where: str) -> Stored:
+    """The release of this name (in any letter case), or the only one.
+
+    Args:
+        releases: all of them.
+        name: None: the only one.
+        current: the database that is looked at first.
+        where: for messages.
+
+    Raises:
+        InputError: there is none, or several; the message lists the releases.
+    """
+    names = listed(sorted({release.name for release in releases}, key=fold))
+    candidates = [release for release in releases if name is None or fold(release.name) == fold(name)]
+    if not candidates:
+        raise InputError(f"There is no release {shorten(repr(name))} in {where}; there are {names}.")
+    if name is None and len(candidates) > 1:
+        raise InputError(f"There are several releases in {where}: give name=, one of {names}.")
+    return candidates[_here([release.database for release in candidates], name, current, where)]
+
+
+def tables_named(releases: Sequence[Stored], name: str | None, current: str, where: str) -> dict[str, Stored]:
+    """The tables of the release of several that has this name, or of the only release; empty if there is
+    none, or the name is that of one table. Arguments as of ``named``.
+
+    Raises:
+        InputError: several databases have such a release.
+    """
+    if name is not None and any(fold(release.name) == fold(name) for release in releases):
+        return {}
+    trees = dict[tuple[str, str], dict[str, Stored]]()
+    for release in releases:
+        tied = release.tied
+        if tied is not None and (name is None or fold(tied.name) == fold(name)):
+            trees.setdefault((release.database, fold(tied.name)), {})[tied.table] = release
+    alone = sum(map(len, trees.values())) < len(releases)
+    if not trees or (name is None and (alone or len({tree for _, tree in trees}) > 1)):
+        return {}
+    return [*trees.values()][_here([database for database, _ in trees], name, current, where)]
+
+
+def way_of(releases: Sequence[Stored], release: Stored) -> list[Stored]:
+    """The releases of the tables from the root down to that of ``release``; alone if it is of no tree."""
+    tied = release.tied
+    if tied is None:
+        return [release]
+    tree_releases = [(other, other.tied) for other in releases if other.database == release.database]
+    tables = {
+        tied_other.table: other
+        for other, tied_other in tree_releases
+        if tied_other is not None and fold(tied_other.name) == fold(tied.name)
+    }
+    return [tables[table] for table in tied.way if table in tables]
+
+
+def _here(databases: Sequence[str], name: str | None, current: str, where: str) -> int:
+    """Which of several is in the current database, or the only one."""
+    here = [number for number, database in enumerate(databases) if fold(database) == fold(current)]
+    chosen = here if len(here) == 1 else [*range(len(databases))]
+    if len(chosen) > 1:
+        raise InputError(
+            f"The name {shorten(repr(name))} stands for {len(chosen)} releases in {where}, in the databases "
+            f"{listed(sorted({*databases}))}: USE one of them, or give the path of its file as con."
+        )
+    return chosen[0]

@@ -1,26 +1,31 @@
-"""The synthetic rows of a release as a data frame, read from where they were written. All of it is public."""
+"""What a release wrote, read again: its rows as a data frame, and what stands in a database file.
+
+All of it is public.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.engines.catalog import path_literal
-from dpsyn_sql.engines.database_output import DatabaseTarget
+from dpsyn_sql.engines import instance
+from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.stored_releases import opened_releases, reopenable
-from dpsyn_sql.engines.target_session import Target
-from dpsyn_sql.errors import EngineFailure, InputError, said
+from dpsyn_sql.engines.target import Target
+from dpsyn_sql.errors import DpsynError, EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.names import Identity
+from dpsyn_sql.source.files import ending_of
+from dpsyn_sql.source.names import Identity, fold
+from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal, qualified
+from dpsyn_sql.sqltext.release_tables import SCHEMA
 from dpsyn_sql.sqltext.render import render
 
 _STEP = "reading the synthetic rows"
@@ -28,42 +33,30 @@ _LIBRARIES = {"polars": ("polars", "DataFrame"), "arrow": ("pyarrow", "table")}
 """What makes a frame of a relation of DuckDB, by the kind of frame that is asked for."""
 
 
-def reading(con: Connection, target: Target, shape: Shape, release_id: str) -> Callable[[str], Any]:
+def reading(
+    con: Connection, target: Target, table: str, shape: Shape, release_id: str
+) -> Callable[[str], Any]:
     """A function of the kind of a data frame that reads the written rows; nothing stays open in between.
 
     Args:
-        con: that the output table was written by.
-        target: the output; what stands in its place later is never read.
-        shape: of the output; complete.
-        release_id: of the release that wrote it.
-    """
-    if target.kept is not None:
-        return _reading_spark(target.kept, release_id)
-    place = reopenable(con if target.path is None else target.path)
-    rows = _Rows(target.name, _rows(target, shape), release_id, target.path, target.output.table)
-    return rows.reader(place)
-
-
-def reading_table(
-    con: Connection, target: DatabaseTarget, table: str, release_id: str
-) -> Callable[[str], Any]:
-    """As ``reading``, of a table of a release of several.
-
-    Args:
         con: that the output was written by.
-        target: the output of all tables.
+        target: the output; what stands in its place later is never read.
         table: the name of the table in the release.
+        shape: of what is written of the table; complete.
         release_id: of the table.
     """
-    name, path = target.names[table], target.path
-    if path is None:
-        identity = (*(target.home or ("", "")), name)
-        return _Rows(name, qualified(*identity), release_id, None, identity).reader(reopenable(con))
-    if target.kind == "database":
-        return _Rows(name, qualified("main", name), release_id, None, None).reader(path)
-    file = path / f"{name}.parquet"
-    rows = render("source/read_parquet", paths=path_literal(str(file)))
-    return _Rows(str(file), rows, release_id, file, None).reader(file_beside(path))
+    if target.spark is not None:
+        return _reading_spark(target.spark, release_id)
+    name, models = target.names[table], reopenable(target.stored_in(con))
+    if target.home is not None:
+        identity = (*target.home, name)
+        shown = target.name if target.kind == "table" else name
+        return _Rows(shown, qualified(*identity), release_id, None, identity).reader(models)
+    if target.kind == "database" or target.path is None:
+        return _Rows(name, qualified("main", name), release_id, None, None).reader(models)
+    file = target.path / f"{name}.parquet" if target.kind == "folder" else target.path
+    shown = str(file) if target.kind == "folder" else target.name
+    return _Rows(shown, _rows_of_file(file, shape), release_id, file, None).reader(models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +69,18 @@ class _Rows:
     path: Path | None
     table: Identity | None
 
-    def reader(self, place: Connection | SparkOutput) -> Callable[[str], Any]:
-        """The function that reads them; ``place`` has the model."""
-        query, written = render("load/all", rows=self.rows), _mark(self.path)
+    def reader(self, models: Connection | SparkOutput) -> Callable[[str], Any]:
+        """The function that reads them; ``models`` is where the model is."""
+        query, mark = render("load/all", rows=self.rows), _mark(self.path)
 
         def read(kind: str) -> Any:
             make = _maker(kind)
             gone = f"The rows of the release cannot be read: {self.name} was replaced, changed or removed."
-            with opened_releases(place, self.path) as session:
-                there = session.known(self.release_id) is not None
-                if not (there and _is_table_of(session.engine, self.table, self.release_id)):
+            with opened_releases(models, self.path) as session:
+                stands = session.known(self.release_id) is not None
+                if not (stands and _is_table_of(session.engine, self.table, self.release_id)):
                     raise InputError(gone)
-                if _mark(self.path) != written:
+                if _mark(self.path) != mark:
                     raise InputError(gone)
                 failed = ""
                 try:
@@ -101,14 +94,14 @@ class _Rows:
         return read
 
 
-def _reading_spark(kept: SparkOutput, release_id: str) -> Callable[[str], Any]:
+def _reading_spark(output: SparkOutput, release_id: str) -> Callable[[str], Any]:
     def read(kind: str) -> Any:
-        with opened_releases(kept) as session:
+        with opened_releases(output) as session:
             if session.known(release_id) is None:
                 raise InputError(
-                    f"The rows of the release cannot be read: {kept.name} was replaced, changed or removed."
+                    f"The rows of the release cannot be read: {output.name} was replaced, changed or removed."
                 )
-        return read_rows(kept, kind)
+        return read_rows(output, kind)
 
     return read
 
@@ -117,8 +110,8 @@ def _mark(path: Path | None) -> tuple[int, ...] | None:
     """What another file at the path would have otherwise; None if there is none, or the output is a table."""
     with contextlib.suppress(OSError):
         if path is not None:
-            found = path.stat()
-            return found.st_ino, found.st_size, found.st_mtime_ns
+            status = path.stat()
+            return status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
 
@@ -130,21 +123,18 @@ def _is_table_of(engine: Engine, table: Identity | None, release_id: str) -> boo
     sql = render(
         "load/released", database=database, schema=schema, name=name, release=literal(f"id {release_id}.")
     )
-    found = engine.fetch(sql, step=_STEP)
-    return int(found["found"][0]) == 1
+    return int(engine.fetch(sql, step=_STEP)["found"][0]) == 1
 
 
-def _rows(target: Target, shape: Shape) -> Fragment:
+def _rows_of_file(path: Path, shape: Shape) -> Fragment:
     """What to put after FROM."""
-    if target.path is None:
-        return qualified(*target.output.table or ())
-    place = path_literal(str(target.path))
-    if target.format == "parquet":
-        return render("source/read_parquet", paths=place)
+    ending, file = ending_of(path.name), path_literal(str(path))
+    if ending == ".parquet":
+        return render("source/read_parquet", paths=file)
     kinds = shape.sql_types
     pairs = comma(Fragment(f"{literal(name)}: {literal(kinds[name])}") for name in shape.order)
-    compression = literal("gzip" if ending_of(target.path.name) == ".csv.gz" else "none")
-    return render("load/read_csv", path=place, columns=pairs, compression=compression)
+    compression = literal("gzip" if ending == ".csv.gz" else "none")
+    return render("load/read_csv", path=file, columns=pairs, compression=compression)
 
 
 def _maker(kind: object) -> Callable[[Any], Any]:
@@ -166,3 +156,38 @@ def _maker(kind: object) -> Callable[[Any], Any]:
         raise InputError(f"to_df({kind!r}) needs the package {library}: pip install 'dpsyn_sql[{kind}]'")
     make: Callable[[Any], Any] = getattr(module, name)
     return make
+
+
+# -- what stands in a database file --------------------------------------------------------------------
+
+
+def standing_tables(database: Path, names: Sequence[str]) -> frozenset[str] | None:
+    """Those of ``names`` that are tables or views of a database file; None if it cannot be opened now."""
+    if not database.is_file():
+        return frozenset()
+    with contextlib.suppress(DpsynError):
+        engine = instance.opened_database(absolute_path(database))
+        if engine is not None:
+            with contextlib.closing(engine):
+                catalog = DuckDBCatalog(engine)
+                return frozenset(name for name in names if catalog.look_up(name) is not None)
+    return None
+
+
+def holds_releases_alone(path: Path) -> bool:
+    """Whether every table of the database is one that a release wrote.
+
+    A database that has the real rows too cannot be given away, because DuckDB has no rights on tables. One
+    that is open for writing, or that cannot be read, is not known to be public.
+    """
+    try:
+        with opened_releases(path) as session:
+            released = {fold(release.name) for release in session.releases()}
+            relations = list(DuckDBCatalog(session.engine).relations.values())
+    except (InputError, EngineFailure):
+        return False
+    for relation in relations:
+        _, schema, table = map(fold, relation.identity)
+        if schema != SCHEMA and not released & {table, f"{schema}.{table}"}:
+            return False
+    return True

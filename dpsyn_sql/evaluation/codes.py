@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.evaluation.session import ComparedColumn, Session
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
 MISSING, UNSEEN, RARE, NOT_FINITE, FIRST = range(5)
@@ -33,10 +35,18 @@ MOST_LABELS = 100
 
 SIDES = ("real", "synthetic", "holdout")
 
+MOST_ROWS = 100_000
+"""So many rows of a table are learnt from, judged, or clustered."""
+
+FOLDS = 5
+"""One part of so many is held back where no holdout is given."""
+
 _LARGEST = 1e100
 """Squares of larger numbers overflow: they count as not finite."""
 
 _STEP = "comparing columns"
+_DRAWING = "drawing rows to evaluate"
+_SLACK = 1.2
 
 
 Figures = Mapping[str, float]
@@ -70,7 +80,7 @@ class Coded:
     """
 
     column: ComparedColumn
-    place: int
+    index: int
     value: Fragment
     code: Fragment
     categories: Figures
@@ -80,7 +90,7 @@ class Coded:
     @property
     def key(self) -> Fragment:
         """The column of codes."""
-        return Fragment(f"k{self.place}")
+        return Fragment(f"k{self.index}")
 
     @property
     def ordered(self) -> bool:
@@ -93,7 +103,7 @@ class Coded:
         if self.numbers is None or not self.numbers.scaled:
             return Fragment("CAST(NULL AS DOUBLE)")
         mean, deviation = literal(self.numbers["mean_real"]), literal(self.numbers["deviation_real"])
-        value, bound = f"v{self.place}", literal(_LARGEST)
+        value, bound = f"v{self.index}", literal(_LARGEST)
         scaled = f"least(greatest(({value} - {mean}) / {deviation}, -{bound}), {bound})"
         return Fragment(f"CASE WHEN isfinite({value}) THEN {scaled} END")
 
@@ -111,11 +121,6 @@ class Codes:
         """That reads it."""
         return self.session.engine
 
-    @property
-    def keys(self) -> tuple[Fragment, ...]:
-        """The keys of a row as text, NULL if missing: expressions for ``rows``."""
-        return tuple(Fragment(f"v{len(self.columns) + place}") for place in range(len(self.session.keys)))
-
     def rows(self, **more: Fragment) -> Fragment:
         """The same rows read anew, with further columns of values under their names."""
         named = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]
@@ -128,7 +133,7 @@ def encode(session: Session, **more: Fragment) -> Codes:
     Raises:
         EngineFailure: the database failed, such as for want of room.
     """
-    columns = tuple(_look(session, place, column) for place, column in enumerate(session.columns))
+    columns = tuple(_look(session, index, column) for index, column in enumerate(session.columns))
     codes = Codes(session, DUCKDB.temporary("codes"), columns)
     sql = render("evaluate/materialised", table=codes.table, relation=codes.rows(**more))
     session.engine.execute(sql, step="coding rows")
@@ -146,7 +151,7 @@ def value_of(column: ComparedColumn) -> Fragment:
     )
 
 
-def _look(session: Session, place: int, column: ComparedColumn) -> Coded:
+def _look(session: Session, index: int, column: ComparedColumn) -> Coded:
     engine, value = session.engine, value_of(column)
     numeric = column.kind in ("numeric", "temporal")
     table = DUCKDB.temporary("distribution")
@@ -160,15 +165,15 @@ def _look(session: Session, place: int, column: ComparedColumn) -> Coded:
     categories = _row(engine, render("evaluate/categories", table=table))
     numbers = _numbers(engine, table) if numeric else None
     if numbers is not None:
-        code, labels = _number_code(place, _cuts(engine, table, numbers), numbers), None
+        code, labels = _number_code(index, _cuts(engine, table, numbers), numbers), None
     else:
         labels = DUCKDB.temporary("labels")
         sql = render("evaluate/labels", labels=labels, table=table, most=MOST_LABELS, first=FIRST, rare=RARE)
         engine.execute(sql, step=_STEP)
-        found = f"coalesce(l{place}.code, {UNSEEN})"
-        code = Fragment(f"CASE WHEN v{place} IS NULL THEN {MISSING} ELSE {found} END")
+        known_code = f"coalesce(l{index}.code, {UNSEEN})"
+        code = Fragment(f"CASE WHEN v{index} IS NULL THEN {MISSING} ELSE {known_code} END")
     engine.execute(render("count/drop", table=table), step=_STEP)
-    return Coded(column, place, value, code, categories, numbers, labels)
+    return Coded(column, index, value, code, categories, numbers, labels)
 
 
 def _numbers(engine: DuckDBEngine, table: Fragment) -> Numbers:
@@ -182,9 +187,9 @@ def _numbers(engine: DuckDBEngine, table: Fragment) -> Numbers:
 
 
 def _row(engine: DuckDBEngine, sql: Fragment) -> dict[str, float]:
-    found = engine.fetch(sql, step=_STEP)
+    row = engine.fetch(sql, step=_STEP)
     return {
-        name: float("nan") if np.ma.is_masked(cells[0]) else float(cells[0]) for name, cells in found.items()
+        name: float("nan") if np.ma.is_masked(cells[0]) else float(cells[0]) for name, cells in row.items()
     }
 
 
@@ -193,10 +198,10 @@ def _grid(engine: DuckDBEngine, table: Fragment, side: str, rows: float) -> NDAr
     grid = np.full(101, np.nan)
     if rows:
         sql = render("evaluate/quantiles", table=table, rows=Fragment(side), rows_to=Fragment(f"{side}_to"))
-        found = engine.fetch(sql, step=_STEP)
-        steps = np.asarray(found["hundredth"], dtype=np.int64)
-        places = np.searchsorted(steps, np.arange(101))
-        grid = np.asarray(found["value"], dtype=np.float64)[places]
+        quantiles = engine.fetch(sql, step=_STEP)
+        steps = np.asarray(quantiles["hundredth"], dtype=np.int64)
+        positions = np.searchsorted(steps, np.arange(101))
+        grid = np.asarray(quantiles["value"], dtype=np.float64)[positions]
     return grid
 
 
@@ -204,12 +209,12 @@ def _cuts(engine: DuckDBEngine, table: Fragment, numbers: Numbers) -> NDArray[np
     """The values, if they are few; else None."""
     if not 0 < numbers["distinct_values"] <= BINS:
         return None
-    found = engine.fetch(render("evaluate/values", table=table), step=_STEP)
-    return np.asarray(found["value"], dtype=np.float64)
+    values = engine.fetch(render("evaluate/values", table=table), step=_STEP)
+    return np.asarray(values["value"], dtype=np.float64)
 
 
-def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Numbers) -> Fragment:
-    name = f"v{place}"
+def _number_code(index: int, values: NDArray[np.float64] | None, numbers: Numbers) -> Fragment:
+    name = f"v{index}"
     cases = [f"WHEN {name} IS NULL THEN {MISSING}", f"WHEN NOT isfinite({name}) THEN {NOT_FINITE}"]
     if not numbers["n_real"]:
         return Fragment(f"CASE {' '.join(cases)} ELSE {UNSEEN} END")
@@ -218,8 +223,8 @@ def _number_code(place: int, values: NDArray[np.float64] | None, numbers: Number
     compared = "<=" if values is None else "="
     low, high = (literal(float(bound)) for bound in (numbers["least_real"], numbers["most_real"]))
     cases.append(f"WHEN {name} < {low} THEN {FIRST}")
-    listed = enumerate(edges.tolist(), FIRST + 1)
-    cases += [f"WHEN {name} {compared} {literal(edge)} THEN {code}" for code, edge in listed]
+    coded_edges = enumerate(edges.tolist(), FIRST + 1)
+    cases += [f"WHEN {name} {compared} {literal(edge)} THEN {code}" for code, edge in coded_edges]
     cases.append(f"WHEN {name} > {high} THEN {FIRST + 1 + len(edges)}")
     return Fragment(f"CASE {' '.join(cases)} ELSE {UNSEEN} END")
 
@@ -234,9 +239,93 @@ def _encoded(session: Session, columns: Sequence[Coded], more: Sequence[Fragment
         values=[*(column.value for column in columns), *keys],
         codes=[column.code for column in columns],
         lookups=[
-            Fragment(f"LEFT JOIN {one.labels} AS l{one.place} ON v{one.place} = l{one.place}.value")
-            for one in columns
-            if one.labels is not None
+            Fragment(
+                f"LEFT JOIN {column.labels} AS l{column.index} ON v{column.index} = l{column.index}.value"
+            )
+            for column in columns
+            if column.labels is not None
         ],
         more=list(more),
     )
+
+
+# -- rows that are drawn into memory ---------------------------------------------------------------
+
+
+def drawn_sql(
+    relation: Fragment,
+    columns: Sequence[Fragment],
+    rows: int,
+    seed: int,
+    held_back: bool | None = None,
+    most: int = MOST_ROWS,
+) -> Fragment:
+    """A query of at most ``most`` rows with the columns c0, c1, ...; the same ones for a seed, wherever the
+    table gives its rows in the same order.
+
+    Args:
+        relation: what stands after FROM.
+        columns: expressions.
+        rows: how many the relation has.
+        seed: of the draw and of the parts.
+        held_back: whether of the fifth of the rows that is held back, or of the other four; None: of all.
+        most: how many rows are drawn.
+    """
+    expected = rows if held_back is None else rows / FOLDS * (1 if held_back else FOLDS - 1)
+    share = min(1.0, (_SLACK * most + 100) / max(1.0, expected))
+    return render(
+        "evaluate/drawn",
+        relation=relation,
+        columns=[Fragment(f"{column} AS c{index}") for index, column in enumerate(columns)],
+        names=[Fragment(f"c{index}") for index in range(len(columns))],
+        seed=string_literal(f"lot|{seed}"),
+        part=None if held_back is None else _part(seed, held_back=held_back),
+        highest=min(2**64 - 1, int(share * 2**64)),
+        limit=most,
+    )
+
+
+def _part(seed: int, *, held_back: bool) -> dict[str, Fragment | int]:
+    inside = Fragment("= 0" if held_back else "<> 0")
+    return {"seed": string_literal(f"part|{seed}"), "parts": FOLDS, "inside": inside}
+
+
+def read_as(column: ComparedColumn) -> Fragment:
+    """A column as DOUBLE (times in seconds; NULL for NaN and infinities) or as text."""
+    if column.kind == "numeric":
+        value = f"CAST({column.sql} AS DOUBLE)"
+        return Fragment(f"CASE WHEN isfinite({value}) THEN {value} END")
+    if column.kind == "temporal":
+        return Fragment(f"TRY(CAST(epoch({column.sql}) AS DOUBLE))")  # there is no number for infinity
+    return Fragment(f"CAST({column.sql} AS VARCHAR)")
+
+
+def is_number(column: ComparedColumn) -> bool:
+    """Whether it is read as DOUBLE."""
+    return column.kind in ("numeric", "temporal")
+
+
+def drawn(
+    session: Session,
+    table: Literal["real", "synthetic", "holdout"],
+    columns: Sequence[ComparedColumn],
+    seed: int,
+    held_back: bool | None = None,
+    most: int = MOST_ROWS,
+) -> pd.DataFrame:
+    """Rows of a table in memory: float64 (NaN for NULL) or object (text, None for NULL), by column name."""
+    read = [read_as(column) for column in columns]
+    sql = drawn_sql(session.tables[table], read, session.rows[table], seed, held_back, most)
+    values = session.engine.fetch(sql, step=_DRAWING)
+    return pd.DataFrame(
+        {column.name: _values(values[f"c{index}"], column) for index, column in enumerate(columns)}
+    )
+
+
+def _values(values: Any, column: ComparedColumn) -> Any:
+    masked = np.ma.getmaskarray(values)
+    if is_number(column):
+        plain = np.asarray(np.ma.getdata(values), np.float64)
+        return np.where(masked, np.nan, plain)
+    plain = np.where(masked, np.array(None, object), np.asarray(np.ma.getdata(values), object))
+    return pd.Series(plain, dtype=object)

@@ -6,9 +6,12 @@ The score of a row is the logarithm of its probability under the network that th
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,18 +22,19 @@ from scipy.stats import rankdata
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import Given
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession
-from dpsyn_sql.errors import InputError
-from dpsyn_sql.evaluation.drawing import drawn_sql
-from dpsyn_sql.evaluation.likelihood import Likelihood, likelihood_of
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
+from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.evaluation.codes import drawn_sql
 from dpsyn_sql.evaluation.session import Session
-from dpsyn_sql.evaluation.stored import stored_release
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.report.stored import read_parts
-from dpsyn_sql.source.names import fold
+from dpsyn_sql.report.stored_facts import facts_of
+from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.names import fold, listed, shorten, split_name
+from dpsyn_sql.source.paths import absolute_path
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -52,7 +56,231 @@ MEANING = (
 
 _STEP = "encoding rows for the membership test"
 
+_IDS = ("key", "unitid")
+"""Roles of columns that get fresh values, which say nothing about the real ones."""
+
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Columns = Mapping[str, NDArray[Any]]
+
+
+# -- the stored release ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def stored_release(
+    con: Connection, engine: DuckDBEngine, synthetic: Given
+) -> Iterator[tuple[StoredSession, Stored]]:
+    """The release that wrote a table: of a file from the model beside it, else from the database.
+
+    Raises:
+        InputError: there is none; the message says why.
+    """
+    path = _beside(synthetic)
+    if path is not None:
+        with opened_releases(path) as stored:
+            yield stored, stored.find(None)
+        return
+    if con is None:
+        raise InputError("there is no stored model beside the synthetic table (NAME.dpsyn.duckdb).")
+    stored, table = StoredSession(engine, "the database"), os.fspath(synthetic)
+    name_parts = split_name(table) or (table,)
+    names = {fold(".".join(name_parts[start:])) for start in range(len(name_parts))}
+    releases = stored.releases()
+    matching = [release for release in releases if fold(release.name) in names]
+    if len(matching) != 1:
+        raise InputError(
+            f"no stored release has the name of the synthetic table {shorten(repr(table))}; stored are "
+            f"{listed(sorted(release.name for release in releases))}."
+        )
+    yield stored, matching[0]
+
+
+def _beside(synthetic: Given) -> Path | None:
+    """The released file, if its model lies beside it."""
+    text = os.fspath(synthetic)
+    if ending_of(text) is None or "\x00" in text:
+        return None
+    path = absolute_path(text)
+    return path if file_beside(path).is_file() else None
+
+
+def identifiers(con: Connection, engine: DuckDBEngine, synthetic: Given) -> set[str] | None:
+    """Folded names of the columns to which the release gave fresh ids; None if there is no stored release."""
+    with (
+        contextlib.suppress(InputError, EngineFailure),
+        stored_release(con, engine, synthetic) as (_, release),
+    ):
+        roles = facts_of(release.certificate)["public_facts"]["roles"]
+        return {fold(role["name"]) for role in roles if role["role"] in _IDS}
+    return None
+
+
+# -- the probability of a row ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of one node: ``parent`` and ``value`` are numbers of configurations, row-major over
+    ``parent_sizes`` and ``sizes``; ``weight`` is as often as a line is drawn given its parents."""
+
+    parents: tuple[int, ...]
+    parent_sizes: tuple[int, ...]
+    variables: tuple[int, ...]
+    sizes: tuple[int, ...]
+    parent: IntArray
+    value: IntArray
+    weight: IntArray
+
+    def columns(self) -> dict[int, IntArray]:
+        """The value of each variable in each line."""
+        return {
+            **dict(zip(self.parents, _digits(self.parent, self.parent_sizes), strict=True)),
+            **dict(zip(self.variables, _digits(self.value, self.sizes), strict=True)),
+        }
+
+    def log_shares(self) -> FloatArray:
+        """The logarithm of each line's probability given its parents."""
+        _, group = np.unique(self.parent, return_inverse=True)
+        totals = np.bincount(group, self.weight)
+        return np.asarray(np.log(self.weight) - np.log(totals[group]))
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """The distribution of a row's codes; made by ``likelihood_of``. ``order``: the nodes; ``codes``: the
+    variable of each attribute; ``derived``: of every other variable the node and the variables that it
+    follows from, in the order in which they can be derived."""
+
+    nodes: tuple[_Lines, ...]
+    codes: tuple[int | None, ...]
+    derived: tuple[tuple[int, int, tuple[int, ...]], ...]
+
+    def log(self, codes: IntArray) -> FloatArray:
+        """The logarithm of the probability of each row; -inf for a row that is never drawn.
+
+        Args:
+            codes: int64 (rows, attributes).
+        """
+        rows = len(codes)
+        values = {v: codes[:, position] for position, v in enumerate(self.codes) if v is not None}
+        result = np.zeros(rows)
+        for variable, number, sources in self.derived:
+            columns = self.nodes[number].columns()
+            line = _find([columns[v] for v in sources], [values[v] for v in sources])
+            result[line < 0] = -np.inf
+            values[variable] = np.where(line < 0, 0, columns[variable][line])
+        for node in self.nodes:
+            columns, drawn = node.columns(), (*node.parents, *node.variables)
+            line = _find([columns[v] for v in drawn], [values[v] for v in drawn])
+            result += np.where(line < 0, -np.inf, node.log_shares()[line])
+        return result
+
+
+def likelihood_of(shares: Columns, variables: Columns, attributes: int) -> Likelihood | None:
+    """The distribution that is stored; None if a variable of it is no function of the codes.
+
+    Args:
+        shares: columns node, parent, value, weight.
+        variables: columns node, place, parent, variable, size, attribute.
+        attributes: how many there are; one without a variable has one code.
+
+    Raises:
+        InputError: the tables contradict each other.
+    """
+    if set(np.unique(shares["node"]).tolist()) != set(np.unique(variables["node"]).tolist()):
+        raise InputError("The network of the stored release was changed or is damaged: its nodes differ.")
+    nodes = tuple(_lines(shares, variables, node) for node in np.unique(variables["node"]).tolist())
+    codes: list[int | None] = [None] * attributes
+    for variable, attribute in zip(
+        variables["variable"].tolist(), variables["attribute"].tolist(), strict=True
+    ):
+        if attribute >= attributes:
+            raise InputError("The network of the stored release was changed or is damaged: its attributes.")
+        if attribute >= 0:
+            codes[attribute] = variable
+    derived = _functions(nodes, {v for v in codes if v is not None})
+    return None if derived is None else Likelihood(nodes, tuple(codes), derived)
+
+
+def _lines(shares: Columns, variables: Columns, node: int) -> _Lines:
+    positions = np.flatnonzero(variables["node"] == node)
+    positions = positions[np.argsort(variables["place"][positions], kind="stable")]
+    above, drawn = positions[variables["parent"][positions]], positions[~variables["parent"][positions]]
+    lines = np.flatnonzero(shares["node"] == node)
+
+    def named(places: IntArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return tuple(variables["variable"][places].tolist()), tuple(variables["size"][places].tolist())
+
+    drawn_lines = (shares[name][lines].astype(np.int64) for name in ("parent", "value", "weight"))
+    node_lines = _Lines(*named(above), *named(drawn), *drawn_lines)
+    for numbers, sizes in (
+        (node_lines.parent, node_lines.parent_sizes),
+        (node_lines.value, node_lines.sizes),
+    ):
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < np.prod(sizes, dtype=float):
+            raise InputError("The network of the stored release was changed or is damaged: its numbers.")
+    return node_lines
+
+
+def _functions(
+    nodes: Sequence[_Lines], available: set[int]
+) -> tuple[tuple[int, int, tuple[int, ...]], ...] | None:
+    """How each other variable follows from known ones; None if one does not."""
+    available = set(available)
+    missing = {v for node in nodes for v in (*node.parents, *node.variables)} - available
+    steps = list[tuple[int, int, tuple[int, ...]]]()
+    while missing:
+        step = _next(nodes, available, missing)
+        if step is None:
+            return None
+        steps.append(step)
+        available.add(step[0])
+        missing.discard(step[0])
+    return tuple(steps)
+
+
+def _next(
+    nodes: Sequence[_Lines], available: set[int], missing: set[int]
+) -> tuple[int, int, tuple[int, ...]] | None:
+    for number, node in enumerate(nodes):
+        columns = node.columns()
+        sources = tuple(v for v in columns if v in available)
+        for variable in columns:
+            if variable in missing and sources and _follows(columns[variable], [columns[v] for v in sources]):
+                return variable, number, sources
+    return None
+
+
+def _follows(column: IntArray, sources: Sequence[IntArray]) -> bool:
+    """Whether lines that are equal in ``sources`` are equal in ``column``."""
+    groups = _numbered(sources)
+    first = np.full(int(groups.max()) + 1, -1, np.int64)
+    first[groups] = column
+    return bool((first[groups] == column).all())
+
+
+def _digits(numbers: IntArray, sizes: Sequence[int]) -> list[IntArray]:
+    """The values that row-major numbers stand for."""
+    return list(np.unravel_index(numbers, sizes)) if sizes else []
+
+
+def _numbered(columns: Sequence[IntArray]) -> IntArray:
+    """A number for each different row; no number is as large as the rows are many."""
+    rows = pd.DataFrame(dict(enumerate(columns)))
+    return np.asarray(rows.groupby(list(rows.columns), sort=False).ngroup(), np.int64)
+
+
+def _find(columns: Sequence[IntArray], wanted: Sequence[IntArray]) -> IntArray:
+    """Of each wanted row the position of an equal row of ``columns``; -1 if there is none."""
+    lines = len(columns[0])
+    groups = _numbered([np.concatenate(pair) for pair in zip(columns, wanted, strict=True)])
+    line_of_group = np.full(int(groups.max()) + 1, -1, np.int64)
+    line_of_group[groups[:lines]] = np.arange(lines)
+    return line_of_group[groups[lines:]]
+
+
+# -- the test --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,42 +348,44 @@ def membership(
 def _model(session: Session, con: Connection, synthetic: Given) -> tuple[_Model | None, str]:
     """The model of the release that wrote the synthetic table; else why there is none."""
     try:
-        with stored_release(con, session.engine, synthetic) as (stored, one):
-            return _read(stored, one, session), ""
+        with stored_release(con, session.engine, synthetic) as (stored, release):
+            return _read(stored, release, session), ""
     except InputError as error:
         return None, str(error)
 
 
-def _read(stored: StoredSession, one: Stored, session: Session) -> _Model:
+def _read(stored: StoredSession, release: Stored, session: Session) -> _Model:
     """The model of a release.
 
     Raises:
         InputError: it has no likelihood, or is not of these tables.
     """
-    parts = read_parts(one.total, one.certificate, stored.tables(one))
-    if parts.rows != session.rows["synthetic"]:
+    contents = read_parts(release.total, release.certificate, stored.tables(release))
+    if contents.rows != session.rows["synthetic"]:
         raise InputError(
-            f"release {one.name!r} wrote {parts.rows:,} rows, and the synthetic table has "
+            f"release {release.name!r} wrote {contents.rows:,} rows, and the synthetic table has "
             f"{session.rows['synthetic']:,}: it is not the same, or was changed."
         )
-    domain, network = parts.model.domain, stored.network(one)
+    domain, network = contents.model.domain, stored.network(release)
     if not len(network["shares"]["node"]):
-        raise InputError(f"the model of release {one.name!r} (method {parts.facts['method']}) is no network.")
-    _refuse_unreadable(domain, parts.facts, session)
+        raise InputError(
+            f"the model of release {release.name!r} (method {contents.facts['method']}) is no network."
+        )
+    _refuse_unreadable(domain, contents.facts, session)
     likelihood = likelihood_of(network["shares"], network["variables"], len(domain.attributes))
     if likelihood is None:
-        raise InputError(f"the network of release {one.name!r} has variables that no row shows.")
-    return _Model(one.name, parts.facts, domain, likelihood)
+        raise InputError(f"the network of release {release.name!r} has variables that no row shows.")
+    return _Model(release.name, contents.facts, domain, likelihood)
 
 
 def _refuse_unreadable(domain: Domain, facts: Mapping[str, Any], session: Session) -> None:
     """Refuse rows that cannot be encoded."""
-    known = {fold(column.name) for column in session.columns}
+    compared = {fold(column.name) for column in session.columns}
     described = {item["name"]: item for item in facts["public_facts"]["domain"]}
     for attribute in domain.attributes:
         if "source" in described[attribute.name]:
             raise InputError(f"column {attribute.name!r} of the release is computed from others.")
-        missing = [one.name for one in attribute.columns if fold(one.name) not in known]
+        missing = [column.name for column in attribute.columns if fold(column.name) not in compared]
         if missing:
             raise InputError(f"column {missing[0]!r} of the release is not compared.")
 
@@ -165,20 +395,20 @@ def _refuse_unreadable(domain: Domain, facts: Mapping[str, Any], session: Sessio
 
 def _codes(session: Session, relation: Fragment, rows: int, domain: Domain, seed: int) -> NDArray[np.int64]:
     """The codes (rows, attributes) of some rows of a table."""
-    wanted = [column for attribute in domain.attributes for column in _columns(attribute)]
-    drawn = drawn_sql(relation, [value for value, _ in wanted], rows, seed)
-    named = [Fragment(f"c{place} AS {name}") for place, (_, name) in enumerate(wanted)]
+    columns = [column for attribute in domain.attributes for column in _columns(attribute)]
+    drawn = drawn_sql(relation, [value for value, _ in columns], rows, seed)
+    named = [Fragment(f"c{index} AS {name}") for index, (_, name) in enumerate(columns)]
     typed = render("source/frame", columns=named, frame=Fragment(f"(\n{drawn}\n)"))
-    packs = [(place,) for place in range(len(domain.attributes))]
-    found = session.engine.fetch(encode_query(typed, domain, packs), step=_STEP)
-    return np.stack([np.asarray(found[f"p{place}"], np.int64) for place in range(len(packs))], axis=1)
+    packs = [(index,) for index in range(len(domain.attributes))]
+    packed = session.engine.fetch(encode_query(typed, domain, packs), step=_STEP)
+    return np.stack([np.asarray(packed[f"p{index}"], np.int64) for index in range(len(packs))], axis=1)
 
 
 def _columns(attribute: Attribute) -> list[tuple[Fragment, Fragment]]:
     """The values of an attribute's columns in their types, and their names."""
     return [
-        (Fragment(f"TRY_CAST({ident(one.name)} AS {one.type.sql})"), ident(one.name))
-        for one in attribute.columns
+        (Fragment(f"TRY_CAST({ident(column.name)} AS {column.type.sql})"), ident(column.name))
+        for column in attribute.columns
     ]
 
 

@@ -1,60 +1,59 @@
-"""What ``evaluate()`` returns: figures, as a page, a JSON document and plain text, each with the mark.
+"""PRIVATE: what ``evaluate()`` returns, as a page, a JSON document and plain text, each with the mark.
 
-All of it is as private as the real table.
+All of it is as private as the real table. The name of a file ends in ``.private.html`` or ``.private.json``;
+nobody but its owner may read it. Nothing is overwritten, and nothing is written into a folder whose files may
+be given away.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import math
 import os
-from collections.abc import Mapping
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpsyn_sql.common.notices import aligned, printable
-from dpsyn_sql.evaluation.files import checked_place, write_private
-from dpsyn_sql.report.html.charts import Bar
-from dpsyn_sql.report.html.templates import template
-from dpsyn_sql.report.labels import counted
+from dpsyn_sql.engines.written_rows import holds_releases_alone
+from dpsyn_sql.errors import InputError, LedgerError, said
+from dpsyn_sql.evaluation.page import IN_SUMMARY, PRIVATE, cells, first_columns, heading, page_of, plain
+from dpsyn_sql.ledger.locations import variable_place
+from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.source.ledger_names import SUFFIX
+from dpsyn_sql.source.names import shorten
+from dpsyn_sql.source.paths import absolute_path
 
-PRIVATE = (
-    "PRIVATE: made from exact counts of the real rows, without noise. Keep it as you keep the real table; do "
-    "not publish it, and do not choose a release to publish by it."
-)
-"""The mark on every page, file and summary."""
+PRIVATE_ENDINGS = (".private.html", ".private.json")
 
-
-SHOWN = 20
-"""Rows of a table that a page shows at once; the others are folded."""
-
-MOST_SHOWN = 2_000
-"""Rows of a table that a page has; a document has all."""
-
-MOST_DRAWN = 40
-"""Bars of a picture."""
-
-IN_SUMMARY = 10
-"""Rows of a table that a summary has."""
+_MODEL = file_beside(Path("x")).name[1:]
+_DATABASE_MARK, _MARK_AT = b"DUCK", 8
+_PARQUET, _LENGTH, _MOST_METADATA = b"PAR1", 4, 2**26
+_STATED = re.compile(rb"\x18\x09dpsyn_sql\x18[\x80-\xff]*[\x00-\x7f]Synthetic rows, ")
+# A key of nine bytes and its value, in the compact protocol of Thrift.
+_OWNER_ALONE = 0o600
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """Figures of one synthetic table beside the real one.
+    """Figures of synthetic tables beside the real ones.
 
-    ``real``, ``synthetic``: as they were named. ``rows``: of both. ``tables``: data frames by the name of
-    what is measured: ``"columns"``, ``"marginals"``, ``"worst"``, ``"conjunctions"``, ``"pairs"``,
-    ``"families"``, ``"siblings"``, ``"steps"``, ``"ranges"``, ``"conditions"``, ``"efficacy"``,
-    ``"clusters"``, ``"membership"``; of a database ``"keys"``, ``"links"``, ``"joined"``, ``"relatives"``,
-    ``"sequences"``, ``"joined_pairs"``, ``"numbers"``, ``"relative_columns"``; what was not asked for is not
-    there. ``notes``: what a reader must
-    know, such as what could not be computed and why.
-    ``homes``: the folders of the real rows, whose ledgers know where releases were written.
+    ``real``, ``synthetic``: as they were named. ``rows``: of all real and of all synthetic tables.
+    ``tables``: data frames by the name of what is measured, what was not asked for is not there; with several
+    tables, those of single rows have a column ``table``. Of rows: ``"columns"``, ``"marginals"``,
+    ``"worst"``, ``"conjunctions"``, ``"pairs"``, ``"ranges"``, ``"conditions"``, ``"efficacy"``,
+    ``"clusters"``, ``"membership"``. Of rows of one unit or of one row above: ``"keys"``, ``"links"``,
+    ``"joined"``, ``"relatives"``, ``"relative_columns"``, ``"sequences"``, ``"joined_pairs"``, ``"numbers"``.
+    ``notes``: what a reader must know, such as what could not be computed and why. ``homes``: the folders of
+    the real rows, whose ledgers know where releases were written.
     """
 
     real: str
@@ -72,9 +71,10 @@ class Evaluation:
         lines = [PRIVATE, "", f"{self.synthetic} beside {self.real}"]
         lines += [f"{self.rows[0]:,} real rows, {self.rows[1]:,} synthetic rows"]
         for name, frame in self.tables.items():
-            told = _heading(name)
-            cells = _cells(frame[_first(told, frame)].head(IN_SUMMARY))
-            lines += ["", f"{told.heading}. {told.meaning}", *aligned(cells.names, cells.rows, cells.right)]
+            explained = heading(name)
+            shown = cells(frame[first_columns(explained, frame)].head(IN_SUMMARY))
+            lines += ["", f"{explained.heading}. {explained.meaning}"]
+            lines += aligned(shown.names, shown.rows, shown.right)
             if len(frame) > IN_SUMMARY:
                 lines.append(f"... and {len(frame) - IN_SUMMARY:,} more")
         if self.notes:
@@ -105,268 +105,174 @@ class Evaluation:
                 public output, or lies in one that does: a released file with its model, a released Parquet
                 file, a database of releases alone, or a file that a ledger knows as the output of a release.
         """
-        place = checked_place(path, self.homes)
-        if place.suffix != ".json":
-            return write_private(place, page_of(self))
+        file = checked_file(path, self.homes)
+        if file.suffix != ".json":
+            return write_private(file, page_of(self))
         document = json.dumps(self.to_dict(), indent=2, ensure_ascii=True, allow_nan=False)
-        return write_private(place, f"{document}\n")
-
-
-# -- headings and meanings ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The heading of a table, how to read it, and the columns that a page shows first (none: all)."""
-
-    heading: str
-    meaning: str
-    first: tuple[str, ...] = ()
-
-
-HEADINGS: Mapping[str, Heading] = {
-    "columns": Heading(
-        "Columns",
-        "How far the values of each column are from the real ones (tv, total variation distance: 0 is "
-        "equal, 1 has nothing in common). Beside it (tv resample): what as many fresh rows of the real "
-        "distribution would have. Unseen: the share of synthetic rows with a value that no real row has.",
-        ("column", "kind", "tv", "tv_resample", "tv_holdout", "missing_real", "missing_synthetic", "unseen"),
-    ),
-    "marginals": Heading(
-        "Tables of several columns",
-        "Errors of all tables of one and two columns, and of a sample of larger ones: total variation "
-        "distance, sum of squared differences of shares (sse), greatest difference of a share. Resample: "
-        "fresh "
-        "rows of the real distribution; independent: the columns without their dependence.",
-        (
-            "ways",
-            "compared",
-            "marginals",
-            "possible",
-            "tv_mean",
-            "tv_median",
-            "tv_worst",
-            "sse_mean",
-            "max_mean",
-        ),
-    ),
-    "worst": Heading("Worst tables", "The tables of columns that differ most."),
-    "conjunctions": Heading(
-        "Counts of people with several properties",
-        "Errors of queries that ask for the rows with one value in each of several columns.",
-    ),
-    "pairs": Heading(
-        "Dependence of pairs",
-        "How strongly two columns depend on each other, in the real and in the synthetic rows: 0 is not at "
-        "all. Independent: what chance alone gives.",
-        ("first", "second", "measure", "real", "synthetic", "holdout", "difference", "independent"),
-    ),
-    "families": Heading(
-        "A person's rows",
-        "Units (persons, or what the unit column names), and how many rows they have: means, and total "
-        "variation distance of octaves (1, 2 to 3, 4 to 7, ...). Time between rows: from a row to the one "
-        "before it. Halves: the same distance between two halves of the real units, which is luck alone.",
-    ),
-    "siblings": Heading(
-        "How alike the rows of a person are",
-        "Excess: how much more often two rows of one person have the same value (or range) than rows of two "
-        "persons; 0: as strangers. Constant: the share of persons of several rows that have one value in all "
-        "of them. Rows tv: distance of the table of the number of rows and the column; each person counts "
-        "one. Halves: two halves of the real persons, which differ by luck alone.",
-    ),
-    "steps": Heading(
-        "From a row to the next",
-        "Total variation distance of the table of a value and the value in the row before. Independent: that "
-        "of rows that forget the row before. First and last: the first and the last rows of persons alone.",
-    ),
-    "ranges": Heading(
-        "Counts in ranges", "Errors of queries that ask for the rows in a range of numbers or times."
-    ),
-    "conditions": Heading("Conditions", "The share of rows that break each of the owner's conditions."),
-    "efficacy": Heading(
-        "Learning",
-        "What a learner gains from synthetic rows, judged on real ones, beside the same learner on real "
-        "rows and beside the labels alone. AUC, F1 and accuracy: 1 is best; of two classes they are those "
-        "of the rarer one. R2: 1 is best, 0 is the mean for every row. MAE: mean absolute error, in units "
-        "of the column.",
-    ),
-    "clusters": Heading(
-        "Places",
-        "Mean squared distance of all real places to the nearest centre that k-means found in the synthetic "
-        "places, beside the real table's own centres. A ratio of 1 is as good.",
-    ),
-    "keys": Heading(
-        "Keys",
-        "Rows whose key another row has too, or whose foreign key names no row (broken); of a release none. "
-        "Missing: a NULL in the key. Owning: the foreign key that says whose row it is.",
-    ),
-    "links": Heading(
-        "Numbers of children",
-        "How many rows of a table a row of its parent has: the mean, the share without any (childless), and "
-        "the total variation distance (tv) of the number; columns tv: of the number and a column of the "
-        "parent, mean over the columns. Halves: two halves of the real units, which differ by luck alone.",
-    ),
-    "joined": Heading(
-        "Columns of joined rows",
-        "Total variation distance of the table of a column of the one table and a column of the other, over "
-        "joined rows, mean over all such pairs; of one table the columns of a row.",
-    ),
-    "joined_pairs": Heading("Pairs of columns of joined rows", "The same of each pair, the worst first."),
-    "numbers": Heading(
-        "Numbers of children by columns",
-        "Total variation distance of the number of rows of a table and a column of its parent.",
-    ),
-    "relatives": Heading(
-        "How alike rows of one row above are",
-        "Excess: how much more often two rows of a table that hang from one row above have the same value "
-        "(or range) than rows of two, mean over the columns; 0: as strangers. Halves: the difference of two "
-        "halves of the real units.",
-    ),
-    "relative_columns": Heading(
-        "How alike rows of one row above are, by columns", "The same of each column."
-    ),
-    "sequences": Heading(
-        "From a row to the next of one row above",
-        "Total variation distance of the table of a value and the value in the row before. Independent: that "
-        "of rows that forget the row before. First and last: the first and the last rows alone.",
-    ),
-    "membership": Heading(
-        "Membership test",
-        "The share of pairs (a real row, a row of the holdout) in which the real row has the higher "
-        "likelihood under the released model, with its 95 % interval. One half: this test cannot tell them "
-        "apart.",
-    ),
-}
-
-
-# -- a document ----------------------------------------------------------------------------------
+        return write_private(file, f"{document}\n")
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     names = [str(name) for name in frame.columns]
     return [
-        dict(zip(names, map(_plain, row), strict=True)) for row in frame.itertuples(index=False, name=None)
+        dict(zip(names, map(plain, row), strict=True)) for row in frame.itertuples(index=False, name=None)
     ]
 
 
-def _plain(value: object) -> Any:
-    """As JSON has it: numbers that do not exist are None, other types are text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if value is None or value is pd.NaT or value is pd.NA:
-        return None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, bool | int | str) else str(value)
+# -- files -----------------------------------------------------------------------------------------
 
 
-# -- plain text ----------------------------------------------------------------------------------
+def private_name(path: str | os.PathLike[str]) -> Path:
+    """The path with the ending of a private file: ``report.html`` becomes ``report.private.html``, and a name
+    without an ending is that of a page. A folder stays what it is."""
+    file = Path(path)
+    if file.name.endswith(PRIVATE_ENDINGS) or file.is_dir():
+        return file
+    for ending in PRIVATE_ENDINGS:
+        bare = ending.removeprefix(".private")
+        if file.name.endswith(bare):
+            return file.with_name(file.name.removesuffix(bare) + ending)
+    return file.with_name(f"{file.name}{PRIVATE_ENDINGS[0]}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """A table as text. ``right``: of each column whether it holds numbers, which are flush right."""
+def checked_file(path: str | os.PathLike[str], homes: Sequence[Path] = ()) -> Path:
+    """The absolute path of a new private file.
 
-    names: list[str]
-    rows: list[list[str]]
-    right: list[bool]
+    ``homes``: the folders of the real rows.
 
-
-def _cells(frame: pd.DataFrame) -> _Cells:
-    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-    right = [_is_numbers(frame.iloc[:, place]) for place in range(len(frame.columns))]
-    return _Cells([str(name) for name in frame.columns], rows, right)
-
-
-def _is_numbers(column: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
-
-
-def _cell(value: object) -> str:
-    plain = _plain(value)
-    if plain is None:
-        return ""
-    if isinstance(plain, float):
-        return f"{plain:,.0f}" if abs(plain) >= 1e5 else f"{plain:.4g}"
-    if isinstance(plain, int) and not isinstance(plain, bool):
-        return f"{plain:,}"
-    text = ", ".join(map(str, plain)) if isinstance(plain, list) else str(plain)
-    return printable(text, lines=False)
-
-
-def _heading(name: str) -> Heading:
-    return HEADINGS.get(name, Heading(name, ""))
+    Raises:
+        InputError: the name has no private ending; it exists, is a folder, or its folder does not exist; or
+            the folder holds public output, or lies in one that does.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputError(f"path={said(path)}: give the path of a file")
+    text = os.fspath(path)
+    shown = repr(shorten(text))
+    if not text.strip() or "\x00" in text:
+        raise InputError("The path is empty or holds a NUL character: give the path of a new file")
+    file = absolute_path(text)
+    if file.is_dir():
+        inside = shorten(str(Path(text) / f"evaluation{PRIVATE_ENDINGS[0]}"))
+        raise InputError(f"{shown} is a folder: give the path of a file, such as {inside!r}")
+    if not file.name.endswith(PRIVATE_ENDINGS):
+        better = shorten(str(private_name(text)))
+        raise InputError(
+            f"{shown} does not say that it is private: give a name that ends in "
+            f"{' or '.join(PRIVATE_ENDINGS)}, such as {better!r}"
+        )
+    if os.path.lexists(file):
+        raise InputError(f"{shown} exists already: choose another file, or remove it")
+    if not file.parent.is_dir():
+        raise InputError(f"The folder of {shown} does not exist: make it first")
+    _refuse_public(file, homes)
+    return file
 
 
-def _first(told: Heading, frame: pd.DataFrame) -> list[str]:
-    return [column for column in told.first if column in frame] or list(frame.columns)
+def _refuse_public(file: Path, homes: Sequence[Path]) -> None:
+    """Whoever gives away a folder of releases, with all that is in it, must not give away what was counted in
+    real rows."""
+    folder = Path(os.path.realpath(file.parent))
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise InputError(f"The folder {shorten(str(folder))!r} cannot be read: choose another one")
+    released = _folders_of_releases((folder, *homes))
+    public = [
+        (around, name) for around in _given_with(folder) for name in islice(_public(around, released), 1)
+    ]
+    if public:
+        outermost, name = public[-1]
+        better = shorten(str(outermost.parent / "private" / file.name))
+        raise InputError(
+            f"The folder {shorten(str(outermost))!r} holds public output ({shorten(name)!r}): an evaluation "
+            f"is as private as the real rows. Write it into a folder of its own, such as {better!r}"
+        )
 
 
-# -- a page --------------------------------------------------------------------------------------
+def _given_with(folder: Path) -> Iterator[Path]:
+    """The folder, and those around it that somebody may give away whole."""
+    yield folder
+    shared = {os.path.realpath(path) for path in (Path.home(), tempfile.gettempdir())}
+    for above in folder.parents:
+        if str(above) in shared or os.path.ismount(above):
+            return
+        yield above
 
 
-def page_of(evaluation: Evaluation) -> str:
-    """One document that loads nothing; the mark is above it, and above every printed page."""
-    parts = [_part(name, frame) for name, frame in evaluation.tables.items() if len(frame.columns)]
-    return f"{_template().whole(evaluation, parts, PRIVATE)}\n"
+def _public(folder: Path, released: Mapping[Path, str]) -> Iterator[str]:
+    """Names of models beside released files, of released Parquet files that say so, of databases that hold
+    releases and nothing else, and of files that a ledger calls the output of a release."""
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = sorted(entry.name for entry in folder.iterdir())
+    yield from (name for name in names if name.endswith(_MODEL))
+    yield from (name for name in names if name.endswith(".parquet") and _is_released(folder / name))
+    yield from (name for name in names if _is_database(folder / name) and holds_releases_alone(folder / name))
+    if folder in released:
+        yield released[folder]
 
 
-def _part(name: str, frame: pd.DataFrame) -> dict[str, Any]:
-    """What the page has of a table: rows that are shown at once, further ones, and all columns; the number of
-    rows that it has not."""
-    told, draw = _heading(name), _DRAWN.get(name)
-    first = frame[_first(told, frame)]
-    return {
-        "name": name,
-        "told": told,
-        "empty": frame.empty,
-        "drawn": draw and not frame.empty and draw(frame),
-        "shown": _cells(_words_first(first.head(SHOWN))),
-        "rest": _cells(_words_first(first.iloc[SHOWN:MOST_SHOWN])),
-        "all": _cells(_words_first(frame.head(MOST_SHOWN))) if first.shape != frame.shape else None,
-        "left": len(frame) - MOST_SHOWN,
-    }
+def _folders_of_releases(folders: Sequence[Path]) -> dict[Path, str]:
+    """Folders that ledgers know as places of released files, each with the name of one: the ledger of
+    DPSYN_LEDGER, and those in the folders and around them."""
+    searched = {above for folder in folders for above in (folder, *folder.parents)}
+    ledgers = {ledger for folder in searched for ledger in folder.glob(f"*{SUFFIX}")}
+    with contextlib.suppress(LedgerError):
+        ledgers |= {ledger for ledger in [variable_place()] if ledger is not None}
+    return {file.parent: file.name for ledger in sorted(ledgers) for file in _written(ledger)}
 
 
-def _words_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of numbers, which are flush right, after those of words."""
-    order = sorted(range(len(frame.columns)), key=lambda place: _is_numbers(frame.iloc[:, place]))
-    return frame.iloc[:, order].rename(columns=lambda name: str(name).replace("_", " "))
+def _written(ledger: Path) -> list[Path]:
+    """The released files that a ledger knows; none of a file that is no ledger."""
+    with contextlib.suppress(LedgerError), closing(SqliteLedger(ledger, read_only=True)) as opened:
+        homes = [Path(os.path.realpath(ledger)).parent]
+        homes += [] if opened.home.place is None else [opened.home.place.parent]
+        releases = opened.overview().releases
+        names = [name for release in releases for name, _ in release.published if ending_of(name)]
+        return [Path(os.path.realpath(home / name)) for home in homes for name in names]
+    return []
 
 
-@cache
-def _template() -> Any:
-    return template(Path(__file__).with_name("evaluation.html"), counted=counted, number="{:,}".format)
+def _is_released(path: Path) -> bool:
+    """Whether the metadata at the end of a Parquet file (before its length and PAR1) have our key."""
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                size_of_file = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size_of_file - len(_PARQUET) - _LENGTH))
+                tail = file.read()
+                size = int.from_bytes(tail[:_LENGTH], "little")
+                if tail.endswith(_PARQUET) and size <= min(size_of_file, _MOST_METADATA):
+                    file.seek(max(0, size_of_file - len(tail) - size))
+                    return _STATED.search(file.read(size)) is not None
+    return False
 
 
-def _columns_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
-    """The distance of each column."""
-    lines = [line for line in frame.to_dict("records") if _known(line["tv"])][:MOST_DRAWN]
-    items = [Bar(str(one["column"]), one["tv"], one["tv"], one["tv"], f"{one['tv']:.3f}") for one in lines]
-    words = "Total variation distance of each column"
-    return words, "A longer bar is farther from the real rows.", items
+def _is_database(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                file.seek(_MARK_AT)
+                return file.read(len(_DATABASE_MARK)) == _DATABASE_MARK
+    return False
 
 
-def _learning_drawn(frame: pd.DataFrame) -> tuple[str, str, list[Bar]]:
-    score = "auc" if frame["auc"].notna().any() else "r2"
-    said = {"auc": "AUC", "r2": "R2, 0 where it is below"}[score]
-    items = [_bar(line, score) for line in frame.to_dict("records") if _known(line[score])]
-    return f"{said} on real rows; grey: learnt from real rows", "Longer is better.", items
+def write_private(path: Path, text: str) -> Path:
+    """Write a new file, a ``checked_file``, that nobody but its owner can read.
 
-
-_DRAWN = {"columns": _columns_drawn, "efficacy": _learning_drawn}
-"""By table: the words of a picture, how to read it, and its bars."""
-
-
-def _known(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _bar(line: dict[Any, Any], score: str) -> Bar:
-    value = float(line[score])
-    shown = max(0.0, value)
-    real = line["learnt_from"] != "synthetic"
-    label = f"{line['learner']}{', real' if line['learnt_from'] == 'real' else ''}"
-    return Bar(label, shown, shown, shown, f"{value:.3f}", aside=real)
+    Raises:
+        InputError: the file cannot be written.
+    """
+    created = False
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE), "wb") as file:
+            created = True
+            file.write(text.encode())
+        return path
+    except OSError:
+        if created:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    except BaseException:
+        if created:
+            path.unlink(missing_ok=True)
+        raise
+    raise InputError(f"{shorten(str(path))!r} cannot be written: choose another folder")

@@ -18,8 +18,7 @@ from dpsyn_sql.domain.document import load_yaml
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import check_unit
-from dpsyn_sql.engines.database_session import is_database, open_schema
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import is_database, open_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import DomainError, InputError, hides_own_frames
 from dpsyn_sql.front.prepare import con_and_source
@@ -63,12 +62,10 @@ def init(
     """
     form = csv_form(encoding, delimiter, None, quote)
     if source is None and is_database(con):
-        with open_schema(cast("Connection", con), public_tables) as database:
+        with open_source(cast("Connection", con), None, public_tables=public_tables) as database:
             return database_template(database.facts, tuple(database.public))
     place, rows = con_and_source(con, source)
-    with open_any_source(
-        place, rows, trust_query=trust_query, public_tables=public_tables, form=form
-    ) as session:
+    with open_source(place, rows, trust_query=trust_query, public_tables=public_tables, form=form) as session:
         return template_text(session.relation)
 
 
@@ -136,7 +133,7 @@ def suggest(
         column = None if protected.column is None else Column(protected.column, "VARCHAR")
         return advise(domain, None, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS)
     place, rows = con_and_source(con, source)
-    with open_any_source(
+    with open_source(
         place, rows, trust_query=trust_query, public_tables=public_tables, unit=protected.column, form=form
     ) as session:
         relation = session.relation

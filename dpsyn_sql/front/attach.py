@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpsyn_sql.common.notices import keeping
+from dpsyn_sql.engines.connections import Answer, Call, register
 from dpsyn_sql.engines.source_session import Connection
-from dpsyn_sql.engines.sql_calls import Answer, Call, register
 from dpsyn_sql.errors import DpsynError, InputError, said
 from dpsyn_sql.front.plan import plan
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request

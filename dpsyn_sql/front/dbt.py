@@ -28,7 +28,6 @@ from dpsyn_sql.front.ledger_lookup import describe_ledger
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_result import DatabaseRelease
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.sqltext.fragments import ident, string_literal
@@ -104,7 +103,7 @@ def _built(con: Any, call: Mapping[str, Any], returned: object) -> dict[str, Any
         if built == request:
             return {"told": told, "notes": []}
     made = release(con, request)
-    if not isinstance(made, DatabaseRelease):
+    if not request.several:
         words = _in_words(made, request.name, f"{made.rows:,} synthetic rows", place)
         return {"told": words, "notes": list(made.notes)}
     if call["invocation"] not in _made:
@@ -249,7 +248,7 @@ def _public_type(sql_type: str) -> str:
     return "VARCHAR" if known is not None and known.family == "enum" else sql_type
 
 
-def _in_words(made: Release | DatabaseRelease, name: str | None, rows: str, place: str) -> str:
+def _in_words(made: Release, name: str | None, rows: str, place: str) -> str:
     cost = "replayed, nothing charged" if made.replayed else f"charged in {place}"
     claim = f"epsilon {shown(made.epsilon)}, delta {made.delta:g}"
     return f"release {name!r} ({made.id}): {rows}, {claim}; {cost}"

@@ -16,9 +16,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.engines.database_output import DatabaseTarget
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Target
+from dpsyn_sql.engines.spark.outputs import SparkOutput
+from dpsyn_sql.engines.target import Target
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import TreeOfTables
@@ -39,7 +39,6 @@ from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.planner import check_size
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.rows.write.public_rows import PublicRows
-from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.relation import Source
 from dpsyn_sql.source.slices import Window
 
@@ -225,7 +224,7 @@ class Job:
     con: Connection
     budget: Budget
     place: SqliteLedger | Path | None
-    target: Target | DatabaseTarget
+    target: Target
     target_name: str
     key: ReleaseKey
     preview: ReleasePreview
@@ -254,12 +253,9 @@ class Job:
         return stored_name(self.request, self.target)
 
     @property
-    def stored_in(self) -> Connection:
+    def stored_in(self) -> Connection | SparkOutput:
         """Where the models are: beside a file or folder, otherwise with the tables."""
-        path = self.target.path
-        if path is None:
-            return self.con
-        return file_beside(path) if self.target.kind == "folder" else path
+        return self.target.stored_in(self.con)
 
     @property
     def deadline(self) -> Deadline:
@@ -267,7 +263,7 @@ class Job:
         return self.tables[0].terms.deadline
 
 
-def stored_name(request: Request, target: Target | DatabaseTarget) -> str:
+def stored_name(request: Request, target: Target) -> str:
     """The name that a release is stored under: that of a window is its output's, since all windows share
     one name."""
     return (request.name if request.window is None else None) or target.label

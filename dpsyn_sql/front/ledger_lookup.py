@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, exact_number
-from dpsyn_sql.engines.callers_instance import instance_of
+from dpsyn_sql.engines.connections import instance_of
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Output
+from dpsyn_sql.engines.target import Output
 from dpsyn_sql.errors import LedgerError, SourceError, TargetError
 from dpsyn_sql.front.job import TablePlan
 from dpsyn_sql.front.request import Request
@@ -132,7 +132,7 @@ class LedgerLookup:
     def _of_tree(self) -> dict[str, Any]:
         """The settings of tables that keys tie."""
         tree, session, home = self._tied.tree, self._session, self._home
-        names = {name: table.name(home) for name, table in zip(session.relations, session.asked, strict=True)}
+        names = session.resolved_names(home)
         return {
             "definition": session.definition(home),
             "unit": ", ".join(tree.root.key),
@@ -175,9 +175,9 @@ class LedgerLookup:
         """
         tree, session, ties = self._tied.tree, self._session, dict[str, Tie]()
         for table in tree:
-            opened, columns, above = session.opened[table.name], table.foreign_key or table.key, ""
+            opened, columns, above = session.private[table.name], table.foreign_key or table.key, ""
             if table.parent is not None and table.parent != tree.root.name:
-                keys = session.opened[table.parent].owners(tree[table.parent].key, self._home)
+                keys = session.private[table.parent].owners(tree[table.parent].key, self._home)
                 above = row_of(keys)
             for source, owners in opened.owners(columns, self._home).items():
                 tie = above, owners

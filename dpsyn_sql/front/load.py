@@ -13,13 +13,12 @@ from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.spark.outputs import SparkOutput, read_rows
 from dpsyn_sql.engines.spark.target import spark_output
-from dpsyn_sql.engines.stored_names import Stored
-from dpsyn_sql.engines.stored_releases import StoredSession, drawing, opened_releases
+from dpsyn_sql.engines.stored_releases import Stored, StoredSession, drawing, opened_releases
 from dpsyn_sql.errors import InputError, hides_own_frames, said
-from dpsyn_sql.report.database_result import DatabaseRelease
-from dpsyn_sql.report.result import Release, check_draw
-from dpsyn_sql.report.stored import facts_of, read_parts
-from dpsyn_sql.rows.write.words import readable_literal, statement_of
+from dpsyn_sql.report.result import Release, ReleasedTable, check_draw
+from dpsyn_sql.report.stored import read_parts
+from dpsyn_sql.report.stored_facts import facts_of
+from dpsyn_sql.rows.write.persist import readable_literal, statement_of
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.names import shorten
 from dpsyn_sql.source.paths import absolute_path
@@ -29,10 +28,10 @@ _WORK = ".dpsyn-work-"
 
 
 @hides_own_frames
-def load(con: Connection, name: str | None = None) -> Release | DatabaseRelease:
+def load(con: Connection, name: str | None = None) -> Release:
     """Load a stored release: marginals, certificate, noisy answers and more rows.
 
-    It reads what ``release()`` or ``release_database()`` stored in the schema ``dpsyn`` beside the synthetic
+    It reads what ``release()`` stored in the schema ``dpsyn`` beside the synthetic
     tables. All of it is public. It writes nothing, needs neither source nor ledger, and charges nothing. It
     reads the model into memory: at most about four million cells of pairs, and the cliques.
     Give a database that somebody else made as a path: ``sample()`` runs one of its macros, which on a
@@ -47,10 +46,10 @@ def load(con: Connection, name: str | None = None) -> Release | DatabaseRelease:
             With a Spark session the table or folder that was written: ``load(spark, "db.trips_synthetic")``.
 
     Returns:
-        A ``Release``, or of several tables a ``DatabaseRelease``, which has one of each table. Its
-        ``marginal()`` gives the same answers as after the release (``estimate`` to seven digits, everything
-        else exactly). ``table`` is the written file, by the path of the database, otherwise the name of the
-        release. ``replayed`` is true, because nothing is charged; ``notes`` is empty.
+        Of one table or of several. Its ``marginal()`` gives the same answers as after the release
+        (``estimate`` to seven digits, everything else exactly). ``into`` is the written file, by the path of
+        the database, otherwise the name of the release. ``replayed`` is true, because nothing is charged;
+        ``notes`` is empty.
 
     Raises:
         InputError: there is no such release (the message lists all releases), or its stored form
@@ -63,9 +62,11 @@ def load(con: Connection, name: str | None = None) -> Release | DatabaseRelease:
     with opened_releases(con) as session:
         tables = session.find_tables(name)
         if tables:
-            found = {table: _release(con, session, one, _unread) for table, one in tables.items()}
-            return DatabaseRelease.of(found)
-        return _release(con, session, session.find(name), _unread)
+            return Release.of({name: _table(con, session, stored) for name, stored in tables.items()})
+        stored = session.find(name)
+        table = _table(con, session, stored)
+    alone = stored.name if stored.tied is None else stored.tied.table
+    return Release({alone: table}, table.table, table.facts, replayed=True, notes=())
 
 
 def _load_spark(con: Any, name: object) -> Release:
@@ -73,31 +74,28 @@ def _load_spark(con: Any, name: object) -> Release:
         raise InputError(
             f"name={said(name)}: give the table or folder that release() wrote: load(spark, 'db.table')"
         )
-    kept = spark_output(con, name)
-    with opened_releases(kept) as session:
-        found = _release(kept, session, session.find(None), partial(read_rows, kept))
-    return replace(found, table=kept.name)
+    output = spark_output(con, name)
+    with opened_releases(output) as session:
+        stored = session.find(None)
+        table = _table(output, session, stored, partial(read_rows, output))
+    return Release.of({stored.name: replace(table, table=output.name)})
 
 
-def _release(
-    con: Connection | SparkOutput, session: StoredSession, one: Stored, read: Callable[[str], Any]
-) -> Release:
-    parts, output = read_parts(one.total, one.certificate, session.tables(one)), session.output
-    guarantee = parts.facts["guarantee"]
-    return Release(
-        table=one.name if output is None else os.fspath(output),
-        rows=parts.rows,
-        epsilon=float(guarantee["epsilon"]),
-        delta=float(guarantee["delta"]),
-        rho=float(guarantee["rho"]),
-        id=one.release_id,
+def _table(
+    con: Connection | SparkOutput,
+    session: StoredSession,
+    stored: Stored,
+    read: Callable[[str], Any] | None = None,
+) -> ReleasedTable:
+    """``read``: gives its rows; None: nobody knows where they are now."""
+    parts = read_parts(stored.total, stored.certificate, session.tables(stored))
+    return ReleasedTable(
+        table=stored.name if session.output is None else os.fspath(session.output),
+        facts=parts.facts,
         model=parts.model,
         measurements=parts.measurements,
-        facts=parts.facts,
-        replayed=True,
-        notes=(),
-        draw=drawing(con, one.release_id, one.name),
-        read=read,
+        draw=drawing(con, stored.release_id, stored.name),
+        read=_unread if read is None else read,
         variances=parts.variances,
     )
 

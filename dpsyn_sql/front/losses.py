@@ -14,14 +14,14 @@ from dpsyn_sql.planning.discovery import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events
-from dpsyn_sql.private.measure.questions.keys import shown_from
+from dpsyn_sql.private.measure.questions.columns import shown_from
 from dpsyn_sql.report.departures import Departure, departures
 from dpsyn_sql.report.doubts import Doubts, doubts, none_asked
 from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.verdict import Terms, judged
-from dpsyn_sql.rows.write.drawn import DrawnRows
+from dpsyn_sql.rows.write.staging import DrawnRows
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")
 """The questions that show values of text."""

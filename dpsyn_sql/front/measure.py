@@ -27,11 +27,10 @@ from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStag
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.tree import TreeCodes
+from dpsyn_sql.private.encode.kept import KeptRows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
-from dpsyn_sql.report.marginals import total_error
+from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
 from dpsyn_sql.rows.write.families import family_sampler
@@ -74,7 +73,7 @@ def measured(job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
 
 
 class _OneTable:
-    """The rows of one table, which are coded as they are counted; used as ``TreeCodes`` are."""
+    """The rows of one table, which are coded as they are counted; used as ``KeptRows`` are."""
 
     def __init__(self, families: Families | None) -> None:
         self._families = families
@@ -92,12 +91,12 @@ class _OneTable:
         """Nothing is kept."""
 
 
-def _coded_rows(job: Job, learnt: dict[str, Discovered]) -> TreeCodes | _OneTable:
+def _coded_rows(job: Job, learnt: dict[str, Discovered]) -> KeptRows | _OneTable:
     """PRIVATE: the rows of all tables, whose domains are complete now: plans took what was unknown at its
     largest."""
     domains = {name: table.shape.domain for name, table in learnt.items()}
     if job.tables[0].families is not None:
-        return TreeCodes(job.session.engine, job.tree, domains, job.tied.orders)
+        return KeptRows(job.session.engine, job.tree, domains, job.tied.orders)
     table = job.only
     return _OneTable(table.of_families(domains[table.name], table.terms)[1].families)
 
@@ -133,7 +132,7 @@ class _Measuring:
             self.door.discover(unknown, looked.max_rows)
             return discovered(table.shape, table.plan.discovery, self.door, looked.max_rows, chooser)
 
-    def grouped(self, table: TablePlan, learnt: Discovered, rows: TreeCodes | _OneTable) -> Budget:
+    def grouped(self, table: TablePlan, learnt: Discovered, rows: KeptRows | _OneTable) -> Budget:
         """Give the rows of a unit, or of a row above, classes, if they are alike; what discovery and this
         leave of the budget."""
         budget = learnt.once.rest if learnt.once else _more(table.rest, learnt.unspent)
@@ -154,7 +153,7 @@ class _Measuring:
         rows.attach(table.name, groups)
         return _more(rest, unspent.amount)
 
-    def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: TreeCodes | _OneTable) -> None:
+    def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: KeptRows | _OneTable) -> None:
         """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
         families, weight = rows.families(table.name), table.source.unit.weight
         domain = learnt.shape.domain if families is None else families.domain
@@ -207,11 +206,11 @@ class _Measuring:
 
     @contextmanager
     def _counter(
-        self, plan: Plan, families: Families | None, rows: TreeCodes | _OneTable, *, siblings: bool = False
+        self, plan: Plan, families: Families | None, rows: KeptRows | _OneTable, *, siblings: bool = False
     ) -> Iterator[None]:
         """PRIVATE: what counts the marginals of a plan is behind the door inside."""
-        encoder = rows if isinstance(rows, TreeCodes) else None
-        with opened_counter(self.job, plan, families, encoder, siblings=siblings) as counter:
+        tables = rows if isinstance(rows, KeptRows) else None
+        with opened_counter(self.job, plan, families, tables, siblings=siblings) as counter:
             self.door.open(counter, plan.domain, plan.source.unit.sensitivity)
             yield
 
@@ -220,7 +219,7 @@ def opened_counter(
     job: Job,
     plan: Plan,
     families: Families | None = None,
-    encoder: TreeCodes | None = None,
+    rows: KeptRows | None = None,
     *,
     siblings: bool = False,
 ) -> closing[SqlCounter]:
@@ -237,7 +236,7 @@ def opened_counter(
             further=plan.further,
             families=families,
             siblings=siblings,
-            encoder=encoder,
+            rows=rows,
         )
     )
 

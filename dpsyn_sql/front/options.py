@@ -217,6 +217,14 @@ class Options:
 # -- plain data --------------------------------------------------------------------------------
 
 
+_ELSEWHERE = {
+    "con": "the database is no part of a request: con=, or --database",
+    "database": "the database is no part of a request: con=, or --database",
+    "tables": "the tables are the source: source: [customers, orders]",
+}
+"""What a file of a request might say, and where it stands."""
+
+
 def _refuse_unknown(mapping: Mapping[Any, Any], options: Mapping[str, Option]) -> None:
     unknown = [key for key in mapping if key not in options]
     if not unknown:
@@ -224,8 +232,8 @@ def _refuse_unknown(mapping: Mapping[Any, Any], options: Mapping[str, Option]) -
     told, allowed = [], False
     for key in unknown:
         close = near_matches(key, options) if isinstance(key, str) else []
-        if key in ("con", "database"):
-            told.append(f"{key!r} (the database is no part of a request: con=, or --database)")
+        if key in _ELSEWHERE:
+            told.append(f"{key!r} ({_ELSEWHERE[key]})")
         elif close:
             told.append(f"{said(key)} (did you mean {', '.join(map(repr, close))}?)")
         else:

@@ -27,14 +27,13 @@ from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
 from dpsyn_sql.fit.residuals import shown_tables
 from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable, measured
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, with_trust
+from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, told_of, with_values
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
@@ -43,30 +42,31 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.count.statements import bound_of
-from dpsyn_sql.private.encode.codes import Bound, encode_query
-from dpsyn_sql.private.encode.panel import UNIT, joined_rows
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
+from dpsyn_sql.private.encode.relations import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.report.doubts import Doubts, remarks
+from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.drawn import DrawnRows, staged_codes, table_codes
-from dpsyn_sql.rows.write.families import stage_table, together
+from dpsyn_sql.rows.write.families import stage, stage_table
+from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
     Persons,
-    append_period,
-    digest,
     number_rows,
     staged_numbers,
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
+from dpsyn_sql.rows.write.staging import (
+    DrawnRows,
+    replaced_rows,
+    table_codes,
+)
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -262,7 +262,7 @@ def _persons(job: Job, shape: Shape) -> Persons:
     read = Domain(tuple(replace(one, source=None) for one in shape.domain.attributes))
     singles = [(place,) for place in range(len(read.attributes))]
     bound, dialect = Bound(output.unit.name, 1, 0), job.session.engine.dialect
-    coded = encode_query(output.rows(output.constant), read, singles, False, bound, dialect, families=True)
+    coded = rows_of_units(output.rows(output.constant), read, singles, bound, dialect=dialect)
     with _stored(job) as session:
         return output.persons(session.engine, coded, len(singles))
 
@@ -291,7 +291,7 @@ def _joined(
     """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
     own, engine = _panel(job), job.session.engine
     past = at_period(job, own.period - 1).only.source
-    bound = bound_of(job.only.source.unit, None)
+    bound = Bound.of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
     sql, coded = joined_rows(
@@ -315,37 +315,16 @@ def write_period(
     notes: tuple[str, ...],
 ) -> Release:
     """What was lost, the rows of the period, and their output, after those of earlier periods."""
-    (table,), following, seed = tables.values(), before.follow, seed_of(entry.release_id)
-    fitted = with_trust(job, table.fitted)
-    engine, problem = job.target.open(), ""
-    written, facts, doubts = 0, dict[str, Any](), Doubts(())
+    (table,), seed = tables.values(), seed_of(entry.release_id)
+    table, problem = with_values(table), ""
+    engine = job.target.open()
     try:
-        output = _output(job, _panel(job), together(fitted.shape, families_in(fitted.model)))
-        fitted = replace(fitted, shape=output.shape)
-        staged, numbered, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
-        written = len(numbered)
-        with phase("trust"):
-            found = departed(job.only.method, fitted, drawn) if written else ()
-            replaced = 0
-            if following is None and output.shape.never:
-                replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
-            lost, doubts = lost_of(job.only, fitted, found, replaced / max(written, 1))
-        output.check_room(so_far)
-        persons = temporary("persons")
-        number_rows(engine, persons, staged_numbers(engine, staged), numbered)
-        past = None if following is None else _output_before(job, job.only.shape).constant
-        query = output.query(staged, persons, written, seed, past, job.only.shape.per_unit)
-        facts = {**facts_of(job, entry, fitted, written, seed, "rows of persons given the period before")}
-        rows, told = digest(engine, Fragment(f"({query})"))
-        panel_facts = {**_panel(job).facts, "rows": rows, "digest": told, "persons_so_far": so_far}
-        facts |= {"losses": lost, "panel": panel_facts}
-        if replaced:
-            facts["sampling"]["replaced"] = replaced
-        network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
-        kept = replace(kept_of(job, entry, fitted, network, facts), name=_stored_name(job, _panel(job)))
+        output = _output(job, _panel(job), table.fitted.shape)
+        table = replace(table, fitted=replace(table.fitted, shape=output.shape))
+        written, doubts = _written(job, entry, engine, table, output, before.follow, seed)
         with phase("write"), entry.publishing(job.target_name):
             progress.writing()
-            append_period(engine, job.target, output, query, kept, exists=job.target.only_same)
+            publish(engine, job.target, [written])
             progress.written(job.target.name)
     except PublishError as error:
         problem = str(error)
@@ -353,10 +332,44 @@ def write_period(
         engine.close()
     if problem:
         raise PublishError(f"{problem} The debit stands, and the answers are stored.")
-    entry.published(job.target_name, written)
-    own = remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)
-    notes = (*notes, *own, *doubts.warned())
-    return released(job, entry, fitted, written, facts, notes, progress)
+    entry.published(job.target_name, written.kept.facts["sampling"]["rows"] if written.kept else 0)
+    notes = (*notes, *told_of(job, {table.name: doubts}))
+    return released(job, entry, [table], [written], notes, progress)
+
+
+def _written(
+    job: Job,
+    entry: SqliteEntry,
+    engine: DuckDBEngine,
+    table: FittedTable,
+    output: PanelOutput,
+    following: _Following | None,
+    seed: int,
+) -> tuple[WrittenTable, Doubts]:
+    """The rows of the period, staged and judged, with what is stored of them."""
+    fitted = table.fitted
+    staged, numbers, so_far, drawn = _staged(job, engine, output, fitted, following, seed)
+    rows, replaced = len(numbers), 0
+    with phase("trust"):
+        departures = departed(table.plan.method, fitted, drawn) if rows and drawn is not None else ()
+        if following is None and output.shape.never:
+            replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
+        lost, doubts = lost_of(table.plan, fitted, departures, replaced / max(rows, 1))
+    output.check_room(so_far)
+    persons = temporary("persons")
+    number_rows(engine, persons, staged_numbers(engine, staged), numbers)
+    past = None if following is None else _output_before(job, table.plan.shape).constant
+    query = output.query(staged, persons, rows, seed, past, table.plan.shape.per_unit)
+    facts = facts_of(job, entry, table, rows, seed, "rows of persons given the period before")
+    counted, of_rows = digest(engine, Fragment(f"({query})"))
+    panel = {**_panel(job).facts, "rows": counted, "digest": of_rows, "persons_so_far": so_far}
+    facts |= {"losses": lost, "panel": panel}
+    if replaced:
+        facts["sampling"]["replaced"] = replaced
+    network = NetworkTables(None, {}) if following is not None else drawn_from(fitted.model)
+    kept = replace(kept_of(job, entry, table, network, facts), name=_stored_name(job, _panel(job)))
+    period = Period(query, output.rows(output.constant))
+    return WrittenTable(table.name, output.shape, staged, seed, kept, period=period), doubts
 
 
 def _staged(
@@ -366,22 +379,17 @@ def _staged(
     fitted: FittedRelease,
     following: _Following | None,
     seed: int,
-) -> tuple[Fragment, IntArray, int, DrawnRows]:
+) -> tuple[Fragment, IntArray, int, DrawnRows | None]:
     """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
     rows for a comparison with the noisy answers."""
     table, order = temporary("staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
         with job.deadline.running(), phase("sample", wanted) as advance:
-            sampler = fitted.model.sampler(job.deadline)
-
-            def draw(number: int, other: int, first: int) -> int:
-                return append(engine, output.shape.domain, sampler.batches(number, other), table, first)
-
-            rows = stage_rows(engine, output.shape, draw, wanted, table, seed)
-            advance(wanted)
-        names = output.shape.domain.names
-        drawn = staged_codes(engine, table, names, rows, seed, laid_out=True)
+            staged = stage(
+                engine, output.shape, fitted.model, wanted, table, seed, advance, deadline=job.deadline
+            )
+        rows, drawn = staged.total, staged.compared(engine, seed)
         return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
     above = TableRows(
@@ -405,5 +413,5 @@ def _staged(
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]
     numbers[new] = persons.so_far + order.permutation(int(new.sum()))
-    drawn = table_codes(made, seed, given.columns)
-    return table, numbers, persons.so_far + int(new.sum()), drawn
+    codes = table_codes(made, seed, given.columns)
+    return table, numbers, persons.so_far + int(new.sum()), codes

@@ -40,7 +40,7 @@ from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
-from dpsyn_sql.private.measure.questions.keys import keys_event, shown_from
+from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def plan(con: Connection, request: Request) -> Explanation:
             account=f"{job.preview.account_state} {job.preview.account_state.warning}".strip(),
             preview=str(job.preview),
             obstacle=job.obstacle or _of_another_panel(job),
-            engine={} if job.request.several else job.session.told,
+            engine={} if job.request.several else job.session.engine_words,
             cost=job.preview.cost or job.budget,
             delta=job.request.delta,
             foresight=() if job.request.several else _foresight(job.only),
@@ -239,7 +239,14 @@ def plan(con: Connection, request: Request) -> Explanation:
 def _counting(job: Job) -> CountingPlan:
     """How the questions about one table are counted."""
     plan, in_parts = job.only.plan, job.session.engine.in_parts
-    return plan_counting(plan.queries, plan.domain, plan.source.unit.column is not None, in_parts=in_parts)
+    unit = plan.source.unit
+    return plan_counting(
+        plan.queries,
+        plan.domain,
+        unit.column is not None,
+        in_parts=in_parts,
+        weighted=unit.together,
+    )
 
 
 def _of_another_panel(job: Job) -> str:

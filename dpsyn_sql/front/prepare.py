@@ -6,7 +6,7 @@ Everything is decided from public facts. Every refusal of a call happens here, o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +19,11 @@ from dpsyn_sql.domain.database_file import is_of_tables
 from dpsyn_sql.domain.shape import UnitId
 from dpsyn_sql.domain.sliced import with_time
 from dpsyn_sql.domain.unit import check_unit, not_stated
-from dpsyn_sql.engines.database_output import DatabaseTarget
-from dpsyn_sql.engines.database_target import open_database_target
-from dpsyn_sql.engines.frames import memory_connection, open_any_source
+from dpsyn_sql.engines.frames import memory_connection
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.target_session import Output, Target, open_target
+from dpsyn_sql.engines.target import Output, Target
 from dpsyn_sql.errors import InputError, InternalError, TargetError, said
 from dpsyn_sql.front.job import Job, TableDesign, TablePlan, at_node, divided_among, stored_name
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, check_not_the_ledger, ledger_place
@@ -43,7 +43,7 @@ from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.rows.write.public_rows import public_rows
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import fold, listed, split_name
 from dpsyn_sql.source.slices import Window
 
 _Source = str | os.PathLike[str] | Frame
@@ -121,22 +121,30 @@ def _asked(con: Connection, request: Request) -> tuple[Connection, Request]:
 
 
 def _alone(request: Request) -> Request:
-    """A list of one table is that table, with ``table.column`` as its column."""
-    tables, most = request.tables, request.most
+    """A list of one table is that table, with ``table.column`` as its column.
+
+    What is not understood stays as it is: ``Request.check`` refuses it.
+    """
+    tables = request.tables
     if len(tables) != 1 or request.public_tables or is_of_tables(request.domain):
         return request
+    (table,) = tables
+    if not isinstance(table, str):
+        return request
+    names = (table, (split_name(table) or [table])[-1])
 
     def column(text: Any) -> Any:
-        parts = split_column(text, tables) if isinstance(text, str) else None
+        parts = split_column(text, names) if isinstance(text, str) else None
         return text if parts is None else parts[1]
 
-    return replace(
-        request,
-        source=tables[0],
-        unit=column(request.unit),
-        most=most.get(tables[0], 1) if isinstance(most, Mapping) and len(most) == 1 else most,
-        exclude=[column(name) for name in request.exclude],
-    )
+    most, exclude = request.most, request.exclude
+    if isinstance(most, Mapping) and all(
+        isinstance(name, str) and fold(name) in map(fold, names) for name in most
+    ):
+        most = next(iter(most.values()), None)
+    if isinstance(exclude, list | tuple):
+        exclude = [column(name) for name in exclude]
+    return replace(request, source=table, unit=column(request.unit), most=most, exclude=exclude)
 
 
 def _of_frame(request: Request, frame: Frame) -> Request:
@@ -165,7 +173,7 @@ def _opened(con: Connection, request: Request, *, explaining: bool) -> Iterator[
         return
     total = request.total()
     request = at_node(request, total)
-    with open_any_source(
+    with open_source(
         con,
         cast("_Source", request.source),
         trust_query=request.trust_query,
@@ -260,9 +268,8 @@ class _Asked:
         target, obstacle = self._target(book, tables[0], explaining=explaining)
         if self.panel is not None:
             _check_panel_output(tables[0], target)
-        if isinstance(target, Target):
-            check_name(target.database, stored_name(request, target))
-        for file in _files_of(target):
+        check_name(target.database, stored_name(request, target))
+        for file in target.files:
             check_not_the_ledger(file, place)
         preview = book.look(target.output)
         if preview.account_state.warning:
@@ -273,13 +280,12 @@ class _Asked:
         if preview.stored is not None:  # what was debited then is what may be asked now
             tables = self._planned(designs, replace(preview.stored, delta=whole.delta))
         untold = f"a release is refused: {self.untold}" if self.untold else ""
-        copies = target.copies if isinstance(target, DatabaseTarget) else ()
         return Job(
             request=request,
             session=self.session,
             tied=self.tied,
             tables=tables,
-            public=tuple(public_rows(self.session.engine, table) for table in copies),
+            public=tuple(public_rows(self.session.engine, table) for table in target.copies),
             con=self.con,
             budget=budget,
             place=place,
@@ -338,39 +344,31 @@ class _Asked:
         shares = divided_among(budget, self.tied.tree, domains)
         return tuple(TablePlan.of(design, shares[design.name]) for design in designs)
 
-    def _target(
-        self, book: LedgerLookup, table: TablePlan, *, explaining: bool
-    ) -> tuple[Target | DatabaseTarget, str]:
+    def _target(self, book: LedgerLookup, table: TablePlan, *, explaining: bool) -> tuple[Target, str]:
         """The output, and what prevents it (a plan says so, a release stops)."""
         request = self.request
 
         def written(output: Output) -> bool:
             return table.follows or book.look(output).wrote
 
-        opened = self._output_of_several if request.several else self._output_of_one
+        def opened(*, replace: bool) -> Target:
+            return open_target(
+                self.con,
+                request.into,
+                self.session,
+                public=self.tied.tree.public,
+                replace=replace,
+                written=written,
+                constraints=request.constraints,
+            )
+
         try:
-            return opened(replace=request.replace, written=written), ""
+            return opened(replace=request.replace), ""
         except TargetError as error:
             if not explaining or request.replace:
                 raise
             obstacle = str(error)
-        return opened(replace=True, written=written), obstacle
-
-    def _output_of_one(self, *, replace: bool, written: Callable[[Output], bool]) -> Target:
-        return open_target(self.con, self.request.into, self.session, replace=replace, written=written)
-
-    def _output_of_several(self, *, replace: bool, written: Callable[[Output], bool]) -> DatabaseTarget:
-        tree = self.tied.tree
-        return open_database_target(
-            self.con,
-            self.request.into,
-            self.session,
-            [table.name for table in tree],
-            tree.public,
-            replace=replace,
-            written=written,
-            constraints=self.request.constraints,
-        )
+        return opened(replace=True), obstacle
 
 
 def _debit(budget: Budget, tables: tuple[TablePlan, ...]) -> Budget:
@@ -378,16 +376,7 @@ def _debit(budget: Budget, tables: tuple[TablePlan, ...]) -> Budget:
     return Budget(budget.kind, budget.amount, sum(table.plan.budget.delta for table in tables))
 
 
-def _files_of(target: Target | DatabaseTarget) -> tuple[Path, ...]:
-    """The files that would be written."""
-    if target.path is None:
-        return ()
-    names = target.names.values() if isinstance(target, DatabaseTarget) else ()
-    inside = (target.path / f"{name}.parquet" for name in names)
-    return (target.path, *(inside if target.kind == "folder" else ()))
-
-
-def _check_panel_output(table: TablePlan, target: Target | DatabaseTarget) -> None:
+def _check_panel_output(table: TablePlan, target: Target) -> None:
     """A panel is a table that grows, with a column of its persons.
 
     Raises:

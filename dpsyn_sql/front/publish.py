@@ -1,65 +1,60 @@
-"""The last steps of a release: rows of the model, published in one transaction with the stored model."""
+"""The last steps of a release: rows of the models, published in one transaction with the models.
+
+Rows of the root are drawn first, then those of each table given the rows above it.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
-from dpsyn_sql.engines.written_rows import reading, reading_table
-from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.engines.written_rows import reading
+from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.front.job import Job, seed_of
+from dpsyn_sql.front.job import Job, TablePlan, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable
 from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.private.measure.planned_events import planned_events
-from dpsyn_sql.report.certificate import Claim, certificate, claim, claim_of, types_facts
-from dpsyn_sql.report.database_certificate import id_of_table, name_of_table, table_certificate
-from dpsyn_sql.report.database_result import DatabaseRelease
-from dpsyn_sql.report.departures import Departure
+from dpsyn_sql.report.certificate import (
+    Claim,
+    certificate,
+    certificate_in_tree,
+    claim,
+    claim_of,
+    id_of_table,
+    name_of_table,
+    types_facts,
+)
 from dpsyn_sql.report.doubts import Doubts, remarks
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
-from dpsyn_sql.report.result import Release
-from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.rows.sample.quotas import unit_sizes
-from dpsyn_sql.rows.sample.rounds import PART_ROWS
-from dpsyn_sql.rows.sample.sql_sampler import (
-    INDEPENDENTLY,
-    alias_lists,
-    append_network,
-    independent_rows,
-    load_slots,
-)
+from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, independent_rows, load_slots
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
-from dpsyn_sql.rows.write.database import WrittenTable, publish_database
-from dpsyn_sql.rows.write.drawn import staged_codes, staged_families, table_codes
-from dpsyn_sql.rows.write.families import stage_families, stage_table, together
-from dpsyn_sql.rows.write.parts import PartRows, RowPublisher
+from dpsyn_sql.rows.write.families import StagedRows, stage, stage_table, together
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
-from dpsyn_sql.rows.write.publish import part_rows, publish, publish_in_tasks
-from dpsyn_sql.rows.write.redrawing import replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows, warn_of_few_rows
+from dpsyn_sql.rows.write.publish import WrittenTable, publish
+from dpsyn_sql.rows.write.staging import DrawnRows, table_codes, warn_of_few_rows
+from dpsyn_sql.rows.write.tasks import PartRows, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 _ROW_NUMBER = 8
@@ -72,79 +67,34 @@ def write_release(
     tables: Mapping[str, FittedTable],
     progress: ReleaseProgress,
     notes: tuple[str, ...],
-) -> Release | DatabaseRelease:
-    """Everything after the last question: values of codes, what was lost, rows and their output.
+) -> Release:
+    """Sample codes of all tables, compare them with the noisy answers, decode them by SQL, and publish them
+    with the models in one transaction.
 
     Raises:
-        PublishError, InternalError: as the functions that write.
+        InternalError: the rows of a table are not those that were counted.
+        PublishError: something else has appeared in place of the output, it cannot be written, the type of a
+            key cannot hold so many values, or the noisy total is more rows than the disk has room for.
     """
-    if job.request.several:
-        return _write_tables(job, entry, tables, progress, notes)
-    (table,) = tables.values()
-    fitted = with_trust(job, table.fitted)
+    ready = [with_values(table) for table in tables.values()]
     seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
-    rows = rows_wanted(fitted) if job.request.rows is None else job.request.rows
-    written, certificate, doubts = write_rows(job, entry, fitted, rows, seed, progress)
-    entry.published(job.target_name, written)
-    notes = (
-        *notes,
-        *remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts),
-        *doubts.warned(),
-    )
-    return released(job, entry, fitted, written, certificate, notes, progress)
-
-
-def with_trust(job: Job, fitted: FittedRelease) -> FittedRelease:
-    """With the values of codes, and the variances of the model's estimates."""
-    with phase("trust"):
-        fitted = fitted.with_values
-        return replace(fitted, variances=job.only.method.variances(fitted.model, fitted.measurements))
-
-
-def write_rows(
-    job: Job,
-    entry: SqliteEntry,
-    fitted: FittedRelease,
-    rows: int,
-    seed: int,
-    progress: ReleaseProgress,
-) -> tuple[int, dict[str, Any], Doubts]:
-    """Sample codes, compare them with the noisy answers, decode them by SQL, and publish them with the model
-    in one transaction.
-
-    ``rows``: how many; of a model with families how many units. Returns the number of rows, the certificate,
-    and what the operator is to be told.
-
-    Raises:
-        InternalError: the rows are not those that were counted.
-        PublishError: something else has appeared in place of the output, Spark cannot write it, or the noisy
-            total is more rows than the disk has room for.
-    """
+    rows = rows_wanted(ready[0].fitted) if job.request.rows is None else job.request.rows
     if job.request.rows is None and job.target.publisher is None:
-        _check_room(job, fitted, rows)
-    if rows == 0 and rows_wanted(fitted) == 0:  # not because the caller asks for none
-        warn("The noisy total is not above zero: the synthetic table is empty.")
+        _check_room(job, ready[0].fitted, rows)
+    if rows == 0 and rows_wanted(ready[0].fitted) == 0:  # not because the caller asks for none
+        what = "table is" if len(ready) == 1 else "tables are"
+        warn(f"The noisy total is not above zero: the synthetic {what} empty.")
     engine, problem = job.target.open(), ""
-    fitted = replace(fitted, shape=together(fitted.shape, families_in(fitted.model)))
     try:
-        plan, drawn, how, sizes = _staged(job, engine, fitted, rows, seed)
-        written = plan.kept
-        with phase("trust"):
-            found = _compared(job, engine, fitted, plan, how, sizes, seed)
-            lost, doubts = lost_of(job.only, fitted, found, plan.replaced / max(written, 1))
-        if sizes is None and fitted.contributions is not None:
-            sizes = unit_sizes(fitted.contributions.values, written)
-        facts = {**facts_of(job, entry, fitted, written, seed, how), "losses": lost}
-        if plan.replaced:
-            facts["sampling"]["replaced"] = plan.replaced
-        kept = kept_of(job, entry, fitted, drawn, facts)
+        drawing_rows = _Drawing(job, entry, engine, seed)
+        for table in ready:
+            drawing_rows.draw(table, rows)
         try:
             with phase("write"), entry.publishing(job.target_name):
                 progress.writing()
-                if job.target.publisher is not None:
-                    publish_in_tasks(engine, job.target.publisher, fitted.shape, plan, sizes, kept)
-                elif plan.staged is not None:
-                    publish(engine, job.target, fitted.shape, plan.staged, seed, sizes, kept)
+                written, tree = drawing_rows.written, job.tree if job.request.several else None
+                constraints = job.request.constraints
+                publish(engine, job.target, written, tree, job.public, constraints=constraints)
                 progress.written(job.target.name)
         except PublishError as error:
             problem = str(error)
@@ -162,28 +112,22 @@ def write_rows(
             f"{problem} The debit stands, and the answers are stored: the same call, or one with "
             f"name={entry.name!r} and another into=, costs nothing more."
         )
-    return written, facts, doubts
+    entry.published(job.target_name, sum(drawing_rows.totals))
+    told = told_of(
+        job, {table.name: doubts for table, doubts in zip(ready, drawing_rows.doubts, strict=True)}
+    )
+    return released(job, entry, ready, drawing_rows.written, (*notes, *told), progress)
 
 
-def _compared(
-    job: Job,
-    engine: DuckDBEngine,
-    fitted: FittedRelease,
-    plan: PartRows,
-    how: str,
-    sizes: IntArray | None,
-    seed: int,
-) -> tuple[Departure, ...]:
-    """Where staged rows depart from the noisy answers. What tasks draw is not compared: nothing is staged."""
-    if plan.staged is None or not plan.kept:
-        return ()
-    families, names = families_in(fitted.model), fitted.shape.domain.names
-    if families is None or sizes is None:
-        laid_out = how != INDEPENDENTLY
-        drawn = staged_codes(engine, plan.staged, names, plan.kept, seed, laid_out=laid_out)
-        return departed(job.only.method, fitted, drawn)
-    found = staged_families(engine, plan.staged, families, sizes, seed)
-    return () if found is None else departed(job.only.method, fitted, found)
+def with_values(table: FittedTable) -> FittedTable:
+    """A table with the values of its codes, and the variances of its model's estimates."""
+    with phase("trust"):
+        fitted = table.fitted.with_values
+        variances = table.plan.method.variances(fitted.model, fitted.measurements)
+        shape = fitted.shape
+        if table.plan.families is None:
+            shape = together(shape, families_in(fitted.model))
+        return replace(table, fitted=replace(fitted, variances=variances, shape=shape))
 
 
 def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
@@ -198,258 +142,123 @@ def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
         )
 
 
-def _staged(
-    job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int
-) -> tuple[PartRows, NetworkTables, str, IntArray | None]:
-    """Draw rows of codes and stage them, or prepare tasks to do so.
+@dataclass(slots=True)
+class _Staged:
+    """Rows of a table that are drawn: their number, how, and what is compared with the noisy answers.
 
-    Returns the rows, the network that SQL draws rows from, a word for how the rows are drawn, and the numbers
-    of units by rows if units are drawn.
+    ``parts``: rows that tasks elsewhere make. ``units``: numbers of units by their rows. ``replaced``: rows
+    that conditions gave other codes. ``network``: that SQL draws further rows from.
     """
-    network, publisher = independent_rows(fitted.model, rows, job.deadline), job.target.publisher
-    with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
-        drawn = beside.submit(drawn_from, fitted.model)
-        if network is not None and publisher is not None:
-            plan = _planned(engine, publisher, fitted.shape, network, rows, seed)
-            return plan, drawn.result(), INDEPENDENTLY, None
-        plan, how, sizes = _drawn(job, engine, fitted, rows, seed, network)
-    return plan, drawn.result(), how, sizes
+
+    total: int
+    how: str
+    network: NetworkTables
+    compared: DrawnRows | None
+    parts: PartRows | None = None
+    units: IntArray | None = None
+    replaced: int = 0
 
 
-def _planned(
-    engine: DuckDBEngine, publisher: RowPublisher, shape: Shape, network: Network, rows: int, seed: int
-) -> PartRows:
-    """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
-    slots = temporary("slots")
-    with phase("sample", rows) as advance:
-        load_slots(engine, network, slots)
-        plan = part_rows(shape, rows, seed, network, slots)
-        if plan.gaps:
-            plan = replace(plan, left=publisher.left(engine, plan))
-            warn_of_few_rows(plan.kept, rows)
-        advance(rows)
-    return plan
+@dataclass(slots=True)
+class _Drawing:
+    """The rows of all tables, drawn one after the other, the root first."""
 
+    job: Job
+    entry: SqliteEntry
+    engine: DuckDBEngine
+    seed: int
+    written: list[WrittenTable] = field(default_factory=list)
+    totals: list[int] = field(default_factory=list)
+    doubts: list[Doubts] = field(default_factory=list)
+    _rows: dict[str, TableRows] = field(default_factory=dict)
 
-def _drawn(
-    job: Job, engine: DuckDBEngine, fitted: FittedRelease, rows: int, seed: int, network: Network | None
-) -> tuple[PartRows, str, IntArray | None]:
-    """Rows that are staged in the session that writes, how they were drawn, and units by their rows."""
-    staged, sampler = temporary("staged"), fitted.model.sampler(job.deadline)
-    if isinstance(sampler, FamilySampler):
-        with job.deadline.running(), phase("sample") as advance:  # units are drawn, and rows told
-            sizes = stage_families(engine, fitted.shape, sampler, rows, staged, seed, advance)
-        written = int(sizes @ np.arange(1, sizes.size + 1))
-        return part_rows(fitted.shape, written, seed, staged=staged), sampler.drawn, sizes
-    made = nullcontext() if network is None else alias_lists(engine, network)
-    with job.deadline.running(), phase("sample", rows) as advance, made as lists:
-
-        def draw(number: int, other: int, first: int) -> int:
-            if network is None or lists is None:
-                batches = _reported(sampler.batches(number, other), advance)
-                return append(engine, fitted.shape.domain, batches, staged, first)
-            drawn = network, lists, number, other, staged
-            return append_network(engine, *drawn, first=first, advance=advance)
-
-        in_parts = network is not None
-        written = stage_rows(engine, fitted.shape, draw, rows, staged, seed, in_parts=in_parts)
-    plan = part_rows(fitted.shape, written, seed, staged=staged)
-    if fitted.shape.never:
-        plan = replace(plan, replaced=replaced_rows(engine, staged, rows, PART_ROWS if in_parts else rows))
-    return plan, sampler.drawn if network is None else INDEPENDENTLY, None
-
-
-def temporary(what: str) -> Fragment:
-    """A name for a temporary table."""
-    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
-
-
-def _reported(
-    batches: Iterator[NDArray[np.integer[Any]]], advance: Callable[[int], None]
-) -> Iterator[NDArray[np.integer[Any]]]:
-    for batch in batches:
-        yield batch
-        advance(len(batch))
-
-
-def _claimed(job: Job) -> Claim:
-    """Of the release; of all periods together if it is a running total or a panel."""
-    if job.only.total is not None:
-        return claim_of(job.only.total.whole, job.request.delta)
-    if job.only.panel is not None:
-        return claim_of(job.only.panel.whole, job.request.delta)
-    return claim(job.only.plan, planned_events(job.only.plan), job.request.delta)
-
-
-def facts_of(
-    job: Job, entry: SqliteEntry, fitted: FittedRelease, rows: int, seed: int, drawn: str
-) -> dict[str, Any]:
-    """The certificate of the rows that are written; ``drawn``: how."""
-    facts = certificate(
-        fitted.plan,
-        fitted.shape,
-        entry.events,
-        release_id=entry.release_id,
-        debited_on=entry.debited_on,
-        claimed=_claimed(job),
-        excluded=job.request.exclude,
-        rows=rows,
-        seed=seed,
-        drawn=drawn,
-        families=fitted.families,
-    )
-    return facts | types_facts(fitted.types)
-
-
-def kept_of(
-    job: Job, entry: SqliteEntry, fitted: FittedRelease, drawn: NetworkTables, facts: dict[str, Any]
-) -> StoredRelease:
-    """What is stored with the output, under a name without folders: readers need not know them."""
-    written = fitted.shape.domain.attributes
-    hidden = fitted.model.domain.attributes[len(written) :]
-    return StoredRelease(
-        name=job.stored_name,
-        release_id=entry.release_id,
-        created=entry.debited_on,
-        facts=facts,
-        shape=fitted.shape,
-        model=fitted.model,
-        drawn=drawn,
-        measurements=fitted.measurements,
-        labels=[code_labels(attribute) for attribute in (*written, *hidden)],
-        variances=fitted.variances,
-    )
-
-
-def released(
-    job: Job,
-    entry: SqliteEntry,
-    fitted: FittedRelease,
-    rows: int,
-    certificate: dict[str, Any],
-    notes: tuple[str, ...],
-    progress: ReleaseProgress,
-) -> Release:
-    """What a call returns once ``rows`` rows are written."""
-    kept = job.target.kept or (job.con if job.target.path is None else job.target.path)
-    return Release(
-        table=job.target.name,
-        rows=rows,
-        epsilon=certificate["guarantee"]["epsilon"],
-        delta=certificate["guarantee"]["delta"],
-        rho=float(fitted.plan.budget.rho),
-        id=entry.release_id,
-        model=fitted.model,
-        measurements=fitted.measurements,
-        facts=certificate,
-        replayed=entry.replayed,
-        notes=notes,
-        draw=drawing(kept, entry.release_id, job.stored_name),
-        read=reading(job.con, job.target, fitted.shape, entry.release_id),
-        variances=fitted.variances,
-        timings=progress.timings(),
-    )
-
-
-# -- several tables ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A table with the values of its codes: what is written of it."""
-
-    table: FittedTable
-    fitted: FittedRelease
-
-    @classmethod
-    def of(cls, table: FittedTable) -> _Ready:
-        """Everything after the last question that needs no rows."""
-        leg, fitted = table.plan, table.fitted.with_values
-        return cls(table, replace(fitted, variances=leg.method.variances(fitted.model, fitted.measurements)))
-
-    @property
-    def name(self) -> str:
-        """That of the table."""
-        return self.table.plan.name
-
-    def judged(self, rows: TableRows, seed: int) -> tuple[dict[str, Any], Doubts]:
-        """Its losses and verdicts, and the doubts that follow from them, once its rows are drawn."""
-        leg = self.table.plan
+    def draw(self, table: FittedTable, rows: int) -> None:
+        """Stage the rows of a table, of the root so many, and judge them."""
+        job, staged_at = self.job, temporary("staged")
+        seed = table_seed(self.seed, table.name) if job.request.several else self.seed
+        if table.plan.families is not None:
+            staged = self._below(table, rows, staged_at, seed)
+        else:
+            staged = self._alone(table, rows, staged_at, seed)
         with phase("trust"):
-            found = departed(leg.method, self.fitted, table_codes(rows, seed)) if rows.total else ()
-            return lost_of(leg, self.fitted, found)
+            compared = staged.compared if staged.total else None
+            departures = () if compared is None else departed(table.plan.method, table.fitted, compared)
+            lost, doubts = lost_of(
+                table.plan, table.fitted, departures, staged.replaced / max(staged.total, 1)
+            )
+        facts = facts_of(job, self.entry, table, staged.total, self.seed, staged.how) | {"losses": lost}
+        if staged.replaced:
+            facts["sampling"]["replaced"] = staged.replaced
+        lookups = {name: _grouped(rows) for name, rows in job.tied.lookups.get(table.name, {}).items()}
+        above = table.plan.table.parent
+        parent = next((one.kept for one in self.written if one.name == above), None)
+        kept = replace(kept_of(job, self.entry, table, staged.network, facts), parent=parent, lookups=lookups)
+        units = staged.units
+        if units is None and table.fitted.contributions is not None:
+            units = unit_sizes(table.fitted.contributions.values, staged.total)
+        source = Fragment("") if staged.parts is not None and staged.parts.staged is None else staged_at
+        shape = together(table.fitted.shape, families_in(table.fitted.model))
+        self.written.append(WrittenTable(table.name, shape, source, seed, kept, lookups, units, staged.parts))
+        self.totals.append(staged.total)
+        self.doubts.append(doubts)
 
+    def _below(self, table: FittedTable, units: int, staged_at: Fragment, seed: int) -> _Staged:
+        """Rows of a table of a tree, given the rows above it."""
+        families, parent = families_in(table.fitted.model), table.plan.table.parent
+        above = None if parent is None else self._rows[parent]
+        given = None if above is None or families is None else above.given(families, seed)
+        shape, model = table.fitted.shape, table.fitted.model
+        with self.job.deadline.running(), phase("sample") as advance:
+            rows = stage_table(self.engine, shape, model, given, units, staged_at, seed, advance, above=above)
+        self._rows[table.name] = rows
+        compared = table_codes(rows, seed) if rows.total else None
+        return _Staged(rows.total, model.sampler().drawn, drawn_from(model), compared)
 
-def _write_tables(
-    job: Job,
-    entry: SqliteEntry,
-    tables: Mapping[str, FittedTable],
-    progress: ReleaseProgress,
-    notes: tuple[str, ...],
-) -> DatabaseRelease:
-    """Sample codes of all tables, decode them by SQL, and publish them with the models in one transaction.
-
-    Raises:
-        PublishError: something else has appeared in place of the output, it cannot be written, or the type of
-            a key cannot hold so many values.
-        InternalError: the rows of a table are not those that were counted.
-    """
-    with phase("trust"):
-        ready = [_Ready.of(table) for table in tables.values()]
-    seed = seed_of(entry.release_id) if job.request.seed is None else job.request.seed
-    units = rows_wanted(ready[0].fitted) if job.request.rows is None else job.request.rows
-    if units == 0 and job.request.rows is None:
-        warn("The noisy total is not above zero: the synthetic tables are empty.")
-    engine, problem = job.target.open(), ""
-    try:
-        written, rows, doubts = _staged_tables(job, entry, engine, ready, units, seed)
-        try:
-            with phase("write"), entry.publishing(job.target_name):
-                progress.writing()
-                publish_database(
-                    engine,
-                    job.target,
-                    job.tree,
-                    written,
-                    job.public,
-                    constraints=job.request.constraints,
-                )
-                progress.written(job.target.name)
-        except PublishError as error:
-            problem = str(error)
-    finally:
-        engine.close()
-    if problem:
-        raise PublishError(
-            f"{problem} The debit stands, and the answers are stored: the same call, or one with "
-            f"name={entry.name!r} and another into=, costs nothing more."
+    def _alone(self, table: FittedTable, rows: int, staged_at: Fragment, seed: int) -> _Staged:
+        """Rows of a table by itself, staged, or drawn by tasks elsewhere: then nothing is staged."""
+        job, fitted = self.job, table.fitted
+        network = independent_rows(fitted.model, rows, job.deadline)
+        with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
+            further = beside.submit(drawn_from, fitted.model)
+            if network is not None and job.target.publisher is not None:
+                parts = self._parts(fitted, network, rows, seed)
+                return _Staged(parts.kept, INDEPENDENTLY, further.result(), None, parts)
+            staged = self._staged(fitted, network, rows, staged_at, seed)
+        parts = part_rows(fitted.shape, staged.total, seed, staged=staged.table)
+        compared = staged.compared(self.engine, seed) if staged.total else None
+        return _Staged(
+            staged.total, staged.drawn, further.result(), compared, parts, staged.units, staged.replaced
         )
-    entry.published(job.target_name, sum(rows.values()))
-    return _released_tables(job, entry, ready, written, doubts, notes, progress)
 
+    def _staged(
+        self, fitted: FittedRelease, network: Network | None, rows: int, staged_at: Fragment, seed: int
+    ) -> StagedRows:
+        deadline = self.job.deadline
+        known = rows if families_in(fitted.model) is None else None  # of units nobody knows how many rows
+        with deadline.running(), phase("sample", known) as advance:
+            return stage(
+                self.engine,
+                fitted.shape,
+                fitted.model,
+                rows,
+                staged_at,
+                seed,
+                advance,
+                deadline=deadline,
+                network=network,
+            )
 
-def _staged_tables(
-    job: Job, entry: SqliteEntry, engine: DuckDBEngine, ready: Sequence[_Ready], units: int, seed: int
-) -> tuple[list[WrittenTable], dict[str, int], dict[str, Doubts]]:
-    """Draw the rows of all tables, those of the root first, stage them, and compare them with the noisy
-    answers; how many they are, and what is doubtful, by table."""
-    rows, written, doubts = dict[str, TableRows](), list[WrittenTable](), dict[str, Doubts]()
-    for one in ready:
-        leg, own, families = one.table.plan, table_seed(seed, one.name), families_in(one.fitted.model)
-        above = None if leg.table.parent is None else rows[leg.table.parent]
-        shape = together(one.fitted.shape, families)
-        given = None if above is None or families is None else above.given(families, own)
-        staged, model = temporary("staged"), one.fitted.model
-        with leg.terms.deadline.running(), phase("sample") as advance:
-            drawn = stage_table(engine, shape, model, given, units, staged, own, advance, above=above)
-        rows[one.name] = drawn
-        lost, doubts[one.name] = one.judged(drawn, own)
-        parent = next((other.kept for other in written if other.name == leg.table.parent), None)
-        lookups = {name: _grouped(found) for name, found in job.tied.lookups.get(one.name, {}).items()}
-        kept = _kept_of_table(job, entry, one, _facts_of_table(job, entry, one, lost, drawn.total, seed))
-        kept = replace(kept, parent=parent, lookups=lookups)
-        written.append(WrittenTable(one.name, shape, staged, own, kept, lookups))
-    return written, {name: drawn.total for name, drawn in rows.items()}, doubts
+    def _parts(self, fitted: FittedRelease, network: Network, rows: int, seed: int) -> PartRows:
+        """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
+        slots, publisher = temporary("slots"), self.job.target.publisher
+        with phase("sample", rows) as advance:
+            load_slots(self.engine, network, slots)
+            parts = part_rows(fitted.shape, rows, seed, network, slots)
+            if parts.gaps and publisher is not None:
+                parts = replace(parts, left=publisher.left(self.engine, parts))
+                warn_of_few_rows(parts.kept, rows)
+            advance(rows)
+        return parts
 
 
 def _grouped(rows: Referred) -> GroupedRows:
@@ -458,94 +267,110 @@ def _grouped(rows: Referred) -> GroupedRows:
     return GroupedRows(groups, dict(zip(rows.key, rows.texts, strict=True)))
 
 
-def _facts_of_table(
-    job: Job, entry: SqliteEntry, one: _Ready, lost: Mapping[str, Any], rows: int, seed: int
+def temporary(what: str) -> Fragment:
+    """A name for a temporary table."""
+    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
+
+
+# -- what stays with the rows --------------------------------------------------------------------------
+
+
+def _claimed(job: Job, table: TablePlan) -> Claim:
+    """Of the release; of all periods together if it is a running total or a panel."""
+    series = table.total or table.panel
+    if series is not None:
+        return claim_of(series.whole, job.request.delta)
+    if table.families is None:
+        return claim(table.plan, planned_events(table.plan), job.request.delta)
+    thresholds = sum(delta_units(event) for each in job.tables for event in planned_events(each.plan))
+    return claim_of(job.budget, job.request.delta, thresholds)
+
+
+def facts_of(
+    job: Job, entry: SqliteEntry, table: FittedTable, rows: int, seed: int, drawn: str
 ) -> dict[str, Any]:
-    """The certificate of a table: the promise is that of all tables together, the questions are its own.
-    ``lost``: of ``facts_of_losses``."""
-    leg, fitted, events = one.table.plan, one.fitted, entry.events
-    thresholds = sum(delta_units(event) for own in job.tables for event in planned_events(own.plan))
-    claimed = claim_of(job.budget, job.request.delta, thresholds)
+    """The certificate of the rows that are written: the promise is that of all tables together, the questions
+    are the table's own; ``drawn``: how."""
+    fitted, events = table.fitted, entry.events
+    if table.plan.families is not None:
+        events = tuple(events[place] for place in table.events)
     facts = certificate(
         fitted.plan,
         fitted.shape,
-        [events[place] for place in one.table.events],
+        events,
         release_id=entry.release_id,
         debited_on=entry.debited_on,
-        claimed=claimed,
+        claimed=_claimed(job, table.plan),
         excluded=job.request.exclude,
         rows=rows,
         seed=seed,
-        drawn=fitted.model.sampler().drawn,
+        drawn=drawn,
         families=fitted.families,
     )
-    return table_certificate(
-        {**facts, **types_facts(fitted.types), "losses": lost},
-        job.tree,
-        leg.name,
-        name=job.stored_name,
-        release=entry.release_id,
-        budget=job.budget,
-        claimed=claimed,
-        not_protected=job.tree.not_protected,
-    )
+    facts |= types_facts(fitted.types)
+    return certificate_in_tree(facts, job.tree, table.name, name=job.stored_name, budget=job.budget)
 
 
-def _kept_of_table(job: Job, entry: SqliteEntry, one: _Ready, facts: dict[str, Any]) -> StoredRelease:
-    """What is stored of a table by itself."""
-    fitted = one.fitted
+def kept_of(
+    job: Job, entry: SqliteEntry, table: FittedTable, drawn: NetworkTables, facts: dict[str, Any]
+) -> StoredRelease:
+    """What is stored with the output, under a name without folders: readers need not know them."""
+    fitted = table.fitted
     attributes = fitted.shape.domain.attributes
     hidden = fitted.model.domain.attributes[len(attributes) :]
     return StoredRelease(
-        name=name_of_table(job.stored_name, one.name),
-        release_id=id_of_table(entry.release_id, one.name),
+        name=name_of_table(job.tree, job.stored_name, table.name),
+        release_id=id_of_table(job.tree, entry.release_id, table.name),
         created=entry.debited_on,
         facts=facts,
         shape=fitted.shape,
         model=fitted.model,
-        drawn=drawn_from(fitted.model),
+        drawn=drawn,
         measurements=fitted.measurements,
         labels=[code_labels(attribute) for attribute in (*attributes, *hidden)],
         variances=fitted.variances,
     )
 
 
-def _released_tables(
+# -- what a call returns -------------------------------------------------------------------------------
+
+
+def told_of(job: Job, doubts: Mapping[str, Doubts]) -> tuple[str, ...]:
+    """What the operator is told of the rows; of several tables with the name of the table."""
+    told = [*remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)]
+    if not job.request.several:
+        (only,) = doubts.values()
+        return (*told, *only.warned())
+    for name, own in doubts.items():
+        told += [f"{name}: {text}" for text in own.notes]
+        for text in own.warnings:
+            warn(f"{name}: {text}")
+            told.append(f"{name}: {text}")
+    return tuple(dict.fromkeys(told))
+
+
+def released(
     job: Job,
     entry: SqliteEntry,
-    ready: Sequence[_Ready],
-    written: Sequence[WrittenTable],
-    doubts: Mapping[str, Doubts],
+    tables: list[FittedTable],
+    written: list[WrittenTable],
     notes: tuple[str, ...],
     progress: ReleaseProgress,
-) -> DatabaseRelease:
-    """The release of each table, and what the operator is told of all of them."""
-    deadline = job.deadline
-    own = [*notes, *remarks(job.request.epsilon, job.request.time_limit, deadline.cuts)]
-    for one in ready:
-        own += [f"{one.name}: {text}" for text in doubts[one.name].notes]
-        for text in doubts[one.name].warnings:
-            warn(f"{one.name}: {text}")
-            own.append(f"{one.name}: {text}")
-    tables = dict[str, Release]()
-    for one, table in zip(ready, written, strict=True):
-        if table.kept is None:
-            raise InternalError("a table was written without what stays with it")
-        facts, fitted = dict(table.kept.facts), one.fitted
-        tables[one.name] = Release(
-            table=job.target.names[one.name],
-            rows=facts["sampling"]["rows"],
-            epsilon=facts["guarantee"]["epsilon"],
-            delta=facts["guarantee"]["delta"],
-            rho=float(job.budget.rho),
-            id=table.kept.release_id,
-            model=fitted.model,
-            measurements=fitted.measurements,
-            facts=facts,
-            replayed=entry.replayed,
-            notes=tuple(own),
-            draw=drawing(job.stored_in, table.kept.release_id, table.kept.name),
-            read=reading_table(job.con, job.target, one.name, table.kept.release_id),
-            variances=fitted.variances,
+) -> Release:
+    """What a call returns once the rows are written."""
+    parts = dict[str, ReleasedTable]()
+    for table, rows in zip(tables, written, strict=True):
+        kept = rows.kept
+        if kept is None:
+            continue
+        parts[table.name if job.request.several else job.stored_name] = ReleasedTable(
+            table=job.target.names[table.name] if job.request.several else job.target.name,
+            facts=dict(kept.facts),
+            model=table.fitted.model,
+            measurements=table.fitted.measurements,
+            draw=drawing(job.stored_in, kept.release_id, kept.name),
+            read=reading(job.con, job.target, table.name, table.fitted.shape, kept.release_id),
+            variances=table.fitted.variances,
         )
-    return DatabaseRelease.of(tables, job.target.name, progress.timings())
+    into = job.target.name if job.request.several else None
+    return Release.of(parts, into, replayed=entry.replayed, notes=notes, timings=progress.timings())

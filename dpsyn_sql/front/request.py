@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # the command shows its help without what these load
 ON_ERROR = ("null", "fail")
 """What happens to CSV text that cannot be read as its column's type."""
 
-NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit")
+NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "order")
 """Options that no panel takes."""
 
 METHOD_OF_TREES = "adaptive"
@@ -467,7 +467,10 @@ class Request(Options):
 
     def _check_unit(self) -> None:
         for name, what in (
-            ("unit", "'row' or the name of a column"),
+            (
+                "unit",
+                "'row', the name of a column, or of several tables a key such as 'customers.customer_id'",
+            ),
             ("order", "the name of a column, or None"),
         ):
             value = getattr(self, name)
@@ -495,7 +498,14 @@ class Request(Options):
                 if given[0] == "order"
                 else ""
             )
-            raise InputError(f"{given[0]}= is for one table, and {len(self.tables)} are named.{where}")
+            raise InputError(
+                f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it out.{where}"
+            )
+        if self.unit is not None and self.unit.lower() == "row" and self.unit not in self.tables:
+            raise InputError(
+                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table whose "
+                "rows are protected, such as 'customers.customer_id'"
+            )
         if isinstance(self.most, int):
             raise InputError(
                 f'most={self.most} does not say of which table: give numbers by table: {{"orders": 16}}'
@@ -506,7 +516,8 @@ class Request(Options):
             raise InputError("constraints= is for several tables that keys tie: leave it out for one table")
         if isinstance(self.most, Mapping):
             raise InputError(
-                f"most={said(self.most)} is for several tables: give one whole number for one table"
+                f"most={said(self.most)} is for several tables: give one whole number for one table, or its "
+                "own name"
             )
         check_integer("most", self.most, MOST_ROWS_PER_UNIT)
         column = self.protected().column
@@ -514,6 +525,10 @@ class Request(Options):
             raise InputError(
                 f"most={self.most} is out of range: leave it out with unit='row', and give 1 or more with a "
                 "column; further rows of a unit are left out"
+            )
+        if self.order is not None and self.series:
+            raise InputError(
+                "order= is for a release by itself: rows of a running total or a panel are not ordered. Leave it out"
             )
         if self.order is not None and not self.protected().together:
             raise InputError(

@@ -14,18 +14,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from dpsyn_sql.engines.sql_calls import Call, CallingConnection
+from dpsyn_sql.engines.connections import Call, CallingConnection
 from dpsyn_sql.engines.stored_releases import standing as standing_release
-from dpsyn_sql.engines.target_session import Target
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.front.job import Job
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import release
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.report.database_certificate import id_of_table
-from dpsyn_sql.report.database_result import DatabaseRelease
-from dpsyn_sql.report.result import Release
-from dpsyn_sql.sqltext.fragments import qualified
+from dpsyn_sql.report.certificate import id_of_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +138,7 @@ def _made(con: CallingConnection, request: Request) -> Status:
         return Status(
             release_id=done.id,
             output=after.target.name,
-            **_rows_of(_rows_by_table(done, after)),
+            **_rows_of({name: table.rows for name, table in done.tables.items()}),
             epsilon=done.epsilon,
             delta=done.delta,
             account=account_state.account,
@@ -150,12 +146,6 @@ def _made(con: CallingConnection, request: Request) -> Status:
             replayed=done.replayed,
             notes=done.notes,
         )
-
-
-def _rows_by_table(done: Release | DatabaseRelease, job: Job) -> dict[str, int]:
-    if isinstance(done, DatabaseRelease):
-        return {name: table.rows for name, table in done.tables.items()}
-    return {job.only.name: done.rows}
 
 
 def _standing(job: Job) -> Status | None:
@@ -199,11 +189,8 @@ def _standing(job: Job) -> Status | None:
 def _certificate_of(job: Job, table: str, release_id: str) -> str | None:
     """The certificate of a table that stands as the release wrote it; else None."""
     target = job.target
-    if isinstance(target, Target):
-        stored = standing_release(job.stored_in, release_id, target.sql)
-        return None if stored is None else stored.certificate
-    written = None if target.home is None else qualified(*target.home, target.names[table])
-    stored = standing_release(job.stored_in, id_of_table(release_id, table), written)
+    release = id_of_table(job.tree, release_id, table)
+    stored = standing_release(job.stored_in, release, target.sql_of(table))
     if stored is None or (target.kind == "folder" and table not in target.existing):
         return None
     return stored.certificate

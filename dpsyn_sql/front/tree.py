@@ -21,9 +21,9 @@ from dpsyn_sql.domain.sliced import shape_of_slice, without_time
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.database_given import given_of
-from dpsyn_sql.engines.database_session import DatabaseSession, open_database
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.source_session import Connection, SourceSession
+from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import DomainError, InputError, SourceError, said
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.front.request import Request
@@ -33,8 +33,7 @@ from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
 from dpsyn_sql.planning.tying.given import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.encode.tree import discovery_relation
+from dpsyn_sql.private.encode.relations import discovery_relation, sliced_source, typed_relation
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed
@@ -94,7 +93,7 @@ def _declared(request: Request) -> Request:
 
 
 @contextmanager
-def opened_tree(con: Connection, request: Request) -> Iterator[tuple[Request, DatabaseSession, TreeOfTables]]:
+def opened_tree(con: Connection, request: Request) -> Iterator[tuple[Request, SourceSession, TreeOfTables]]:
     """The request with what its file says, its open tables, and their tree.
 
     Raises:
@@ -102,14 +101,14 @@ def opened_tree(con: Connection, request: Request) -> Iterator[tuple[Request, Da
     """
     request.check()
     request = _declared(request)
-    with open_database(
-        con, request.tables, request.public_tables, memory_limit=request.limits().engine
+    with open_source(
+        con, request.tables, public_tables=request.public_tables, memory_limit=request.limits().engine
     ) as session:
         session.choose_scratch(plain=request.plain_scratch)
         yield request, session, tree_of(request, session)
 
 
-def tree_of(request: Request, session: DatabaseSession) -> TreeOfTables:
+def tree_of(request: Request, session: SourceSession) -> TreeOfTables:
     """The tree of the tables, and the shape of each.
 
     Args:
@@ -190,7 +189,7 @@ def _named(table: Table, tree: Tree) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------
 
 
-def _own_shape(table: Table, tree: Tree, given: Given, session: DatabaseSession, *, discover: bool) -> Shape:
+def _own_shape(table: Table, tree: Tree, given: Given, session: SourceSession, *, discover: bool) -> Shape:
     """The shape of the columns that are no keys, or measured parts of one.
 
     Raises:
@@ -315,7 +314,7 @@ def tree_of_one(
         shape = _of_total(shape)
     elif source.sliced is not None:
         shape = shape_of_slice(shape, source.sliced)
-    name = session.relation.name
+    name = session.first.name
     return TreeOfTables(Tree((Table(name, source.relation, ()),)), {name: shape}, {}, {name: source})
 
 

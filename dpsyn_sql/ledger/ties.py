@@ -50,7 +50,7 @@ def two_owners(source: str, tie: Tie, other: Tie) -> str:
     return (
         f"The rows of {source!r} belong to the unit by {_in_words(tie)}, and by {_in_words(other)} in "
         "another table of this release: one row would count for two units, and removing one of them changes "
-        "what the other one has. Take one of the two out of tables=. Nothing was read or charged."
+        "what the other one has. Take one of the two out of the release. Nothing was read or charged."
     )
 
 

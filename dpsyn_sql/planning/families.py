@@ -96,6 +96,11 @@ class Families:
         return self.written + len(self.below)
 
     @property
+    def by_themselves(self) -> bool:
+        """Whether rows follow from nothing that others have too: those of the root of a tree do not."""
+        return set(self.levels) <= {ROW}
+
+    @property
     def number_above(self) -> str:
         """Of a table below the root the attribute of the parent's rows that says how many rows each has.
 

@@ -107,7 +107,7 @@ def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
 
     Args:
         sliced: the window of the period, in the calendar of all of them.
-        version: the label of the period.
+        version: the label of the period, or None.
         whole: the budget of all periods.
 
     Raises:
@@ -119,10 +119,11 @@ def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
             "window= must be that of the period in a calendar with an end, of span 1: the budget is "
             "divided among all periods, so there must be so many and no more"
         )
-    elif sliced.most is not None:
-        faults.append("most= must be left out: a person may be in all periods, and all are charged")
-    elif version not in (None, label := sliced.names[sliced.index]):
-        faults.append(f"version={said(version)} must be the label of the window, {said(label)}")
+    else:
+        if sliced.most is not None:
+            faults.append("most= must be left out: a person may be in all periods, and all are charged")
+        if version not in (None, label := sliced.names[sliced.index]):
+            faults.append(f"version={said(version)} must be the label of the window, {said(label)}")
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The panel cannot be made: {'; '.join(faults)}.")
     panel = Panel(sliced, whole)

@@ -292,7 +292,7 @@ def total_of(
     Args:
         sliced: the window of the period, in the calendar of all of them.
         name: of the release.
-        version: the label of the period.
+        version: the label of the period, or None.
         rows: at most so many rows of a unit count in a window.
         of_rows: whether a unit is a row.
         whole: the budget of the calendar.
@@ -306,7 +306,7 @@ def total_of(
         faults.append("name= is missing: all periods are releases of one name")
     if not isinstance(sliced, Window) or sliced.span != 1:
         faults.append("window= must be the window of the period, with span 1")
-    elif version != labels[sliced.index]:
+    elif version not in (None, labels[sliced.index]):
         faults.append(
             f"version={said(version)} must be the label of the window, {said(labels[sliced.index])}"
         )

@@ -1,10 +1,13 @@
 """The certificate of a release: all that a reader needs to judge the privacy claim.
 
 It holds public facts only. Its one date is the day of the debit; it has no times and no durations.
+A release of one table has the certificate of its table. In a tree of several each table keeps a certificate
+that has the guarantee of the whole, and that of the release is made from these: what they share is said once.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -23,9 +26,14 @@ from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.hierarchies.leaves import leaves_facts
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Role, Shape, Undiscovered
+from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.tree import Tree
+from dpsyn_sql.report.labels import counted
 from dpsyn_sql.source.relation import Relation
+
+Facts = Mapping[str, Any]
 
 _VERSIONED = ("dpsyn_sql", "duckdb", "numpy", "scipy", "opendp")
 
@@ -73,14 +81,14 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
     advance (discovery, a reserved step), or ask for residuals, of which a row moves every cell and some by
     more than one, there is no such distribution, and the account's kind alone counts.
     """
-    own = claim_of(plan.budget, delta, sum(map(delta_units, reserved)))
+    by_kind = claim_of(plan.budget, delta, sum(map(delta_units, reserved)))
     fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
     fixed = fixed and not any(step.residuals for step in plan.known)
-    if own.pure is not None or not fixed:
-        return own
-    found = epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0])
+    if by_kind.pure is not None or not fixed:
+        return by_kind
+    second = epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0])
     # At a very large epsilon the second accountant says nothing: its bound is infinite.
-    return own if found is None or math.isinf(found) else replace(own, pld=rounded_up(found))
+    return by_kind if second is None or math.isinf(second) else replace(by_kind, pld=rounded_up(second))
 
 
 def claim_of(budget: Budget, delta: Number, thresholds: int = 0) -> Claim:
@@ -117,9 +125,7 @@ def certificate(
             "epsilon": claimed.epsilon,
             "delta": claimed.delta,
             "bounds": claimed.bounds,
-            "accounting": in_words(plan.budget),
-            "rho": float(plan.budget.rho),
-            "definition": "pure differential privacy" if plan.budget.kind == "pure" else "(epsilon, delta)",
+            **_budget_in_guarantee(plan.budget),
             "neighbours": "add or remove one privacy unit; the number of rows is private",
             "privacy_unit": _unit_in_words(plan),
             "rows_per_unit": unit.max_rows,
@@ -155,6 +161,14 @@ def certificate(
     }
 
 
+def _budget_in_guarantee(budget: Budget) -> dict[str, Any]:
+    return {
+        "accounting": in_words(budget),
+        "rho": float(budget.rho),
+        "definition": "pure differential privacy" if budget.kind == "pure" else "(epsilon, delta)",
+    }
+
+
 @cache
 def _versions() -> Mapping[str, str]:
     """Of this process; read once, since reading them takes longer than counting a small table."""
@@ -166,7 +180,7 @@ def _public_name(relation: Relation) -> str:
     if relation.kind in ("parquet", "csv"):
         return Path(relation.name).name
     read = _READ.sub(lambda call: _LITERAL.sub(_without_folders, call[0]), relation.name)
-    return _LITERAL.sub(lambda found: _without_folders(found) if _names_file(found) else found[0], read)
+    return _LITERAL.sub(lambda text: _without_folders(text) if _names_file(text) else text[0], read)
 
 
 _LITERAL = re.compile(r"((?<!\bDISTINCT\s)\b(?:FROM|JOIN)\s*)?'((?:[^']|'')*+)'", re.IGNORECASE)
@@ -267,15 +281,15 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "ordered": attribute.ordered,
     } | _source_facts(attribute)
     if attribute.kind == "categorical":
-        kept: dict[str, Any] = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
-        kept |= {"named": list(attribute.named)} if attribute.named else {}
+        further: dict[str, Any] = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
+        further |= {"named": list(attribute.named)} if attribute.named else {}
         if attribute.leaves is not None:
             written = ", ".join(
-                one.sql_type if one.name == attribute.name else f"{one.name} {one.sql_type}"
-                for one in attribute.columns
+                column.sql_type if column.name == attribute.name else f"{column.name} {column.sql_type}"
+                for column in attribute.columns
             )
-            kept |= {"written": written, "leaves": leaves_facts(attribute.leaves)}
-        return facts | {"labels": list(attribute.labels), "other": attribute.other, **kept}
+            further |= {"written": written, "leaves": leaves_facts(attribute.leaves)}
+        return facts | {"labels": list(attribute.labels), "other": attribute.other, **further}
     facts |= {"edges": [_plain(edge) for edge in attribute.edges]}
     if attribute.granularity is not None:
         facts["granularity"] = _plain(attribute.granularity)
@@ -316,5 +330,189 @@ def _plain(edge: object) -> int | float | str:
 def types_facts(types: Mapping[str, FoundType]) -> dict[str, Any]:
     """The found types with the noisy share of values that become NULL, JSON-ready; nothing if none was
     looked for."""
-    found = {name: {"type": one.sql_type, "becomes_null": round(one.odd, 4)} for name, one in types.items()}
-    return {"found_types": found} if found else {}
+    shares = {
+        name: {"type": kind.sql_type, "becomes_null": round(kind.odd, 4)} for name, kind in types.items()
+    }
+    return {"found_types": shares} if shares else {}
+
+
+# -- tables of a tree ---------------------------------------------------------------------------------
+
+_SHARED = frozenset(
+    ["release", "debited_at", "guarantee", "budget", "mechanisms", "not_promised", "versions", "database"]
+)
+"""Facts of a table's certificate that stand once in that of the release."""
+
+_NEIGHBOURS = (
+    "add or remove one privacy unit with all its rows in all tables; the numbers of rows are private"
+)
+
+_GRADES = ("good", "rough", "do not use")
+
+
+def id_of_table(tree: Tree, release: str, table: str) -> str:
+    """The id of a table of a release; that of the only table is the release's."""
+    return release if len(tree.tables) == 1 else f"{release}.{table}"
+
+
+def name_of_table(tree: Tree, name: str, table: str) -> str:
+    """The name that a table of a release is stored by, for ``load()``, ``dpsyn_sample`` and
+    ``dpsyn_marginal``; that of the only table is the release's."""
+    return name if len(tree.tables) == 1 else f"{name}.{table}"
+
+
+def certificate_in_tree(facts: Facts, tree: Tree, table: str, *, name: str, budget: Budget) -> dict[str, Any]:
+    """The certificate of a table of a tree: its guarantee is that of all tables together.
+
+    Args:
+        facts: of ``certificate()`` for the table by itself, with the id of the release and what is claimed of
+            all tables together.
+        tree: of all tables.
+        table: its name in the tree.
+        name: of the release.
+        budget: of all tables together, as it was charged.
+
+    Returns:
+        Of the only table the same facts. Otherwise with the guarantee and the budget of the whole (``used``
+        is what the table used), and, under ``"database"``, JSON-ready: ``name``, ``release``, ``table``,
+        ``tables`` (the root first: each with ``table``, ``parent``, ``most``, ``rows_per_unit``),
+        ``public_tables``, ``not_protected``.
+    """
+    in_tree = copy.deepcopy(dict(facts))
+    if len(tree.tables) == 1:
+        return in_tree
+    release = str(facts["release"])
+    in_tree["release"] = id_of_table(tree, release, table)
+    in_tree["guarantee"] |= {
+        **_budget_in_guarantee(budget),
+        "neighbours": _NEIGHBOURS,
+        "privacy_unit": ", ".join(f"{tree.root.name}.{column}" for column in tree.root.key),
+        "rows_per_unit": tree.rows_per_unit(table),
+    }
+    in_tree["budget"] |= {
+        "kind": budget.kind,
+        "reserved_units_of_1e-15": budget.amount,
+        "threshold_delta": budget.delta / DELTA_UNITS,
+    }
+    in_tree["database"] = {
+        "name": name,
+        "release": release,
+        "table": table,
+        "tables": [
+            {
+                "table": member.name,
+                "parent": member.parent,
+                "most": member.most,
+                "rows_per_unit": tree.rows_per_unit(member.name),
+            }
+            for member in tree
+        ],
+        "public_tables": [public.name for public in tree.public],
+        "not_protected": list(tree.not_protected),
+    }
+    return in_tree
+
+
+def certificate_of_release(tables: Mapping[str, Facts]) -> dict[str, Any]:
+    """The certificate of the whole release, JSON-ready, from those of its tables.
+
+    Of one table by itself it is the same. Of several the guarantee, the budget (``used`` by all tables), what
+    is not promised and versions stand once; ``mechanisms`` has those of all tables, each with its ``table``;
+    ``tree`` has the tables as ``certificate_in_tree`` says, and ``tables`` all other facts of each by its
+    name. ``losses`` has the verdict of the worst table, and the warnings of all tables, each after the name
+    of its table.
+
+    Args:
+        tables: by name the certificate of each table.
+
+    Raises:
+        InputError: they are not those of all tables of one release.
+    """
+    first = next(iter(tables.values()), {})
+    if len(tables) == 1 and "database" not in first:
+        return dict(first)
+    if first.get("database") is None:
+        raise InputError("These are not the certificates of a release of several tables.")
+    tree = first["database"]
+    names = [str(member["table"]) for member in tree["tables"]]
+    whole = all(_belongs(facts, first, table) for table, facts in tables.items())
+    if not whole or set(tables) != set(names):
+        raise InputError(
+            f"The stored release {tree['name']!r} was changed or is damaged: its tables are not of one "
+            "release. The same call of release() with replace=True stores it again and costs "
+            "nothing more."
+        )
+    used = sum(int(facts["budget"]["used_units_of_1e-15"]) for facts in tables.values())
+    shared = copy.deepcopy(dict(first))
+    guarantee = {key: value for key, value in shared["guarantee"].items() if key != "rows_per_unit"}
+    return {
+        "release": tree["release"],
+        "name": tree["name"],
+        "debited_at": shared["debited_at"],
+        "guarantee": guarantee | {"protects": protected_words(tree["tables"])},
+        "mechanisms": [{"table": name, **step} for name in names for step in tables[name]["mechanisms"]],
+        "budget": shared["budget"] | {"used_units_of_1e-15": used},
+        "tree": copy.deepcopy(tree["tables"]),
+        "public_tables": list(tree["public_tables"]),
+        "not_protected": list(tree["not_protected"]),
+        "tables": {name: _of_table_alone(tables[name]) for name in names},
+        "losses": _worst({name: tables[name]["losses"] for name in names}),
+        "not_promised": shared["not_promised"],
+        "versions": shared["versions"],
+    }
+
+
+def _belongs(facts: Facts, first: Facts, table: str) -> bool:
+    """Whether a certificate is that of a table of the same release."""
+    tree, whole = facts.get("database"), first["database"]
+    guarantees = ({**certified["guarantee"], "rows_per_unit": 0} for certified in (facts, first))
+    return (
+        tree is not None
+        and {**tree, "table": ""} == {**whole, "table": ""}
+        and tree["table"] == table
+        and facts["release"] == f"{whole['release']}.{table}"
+        and len({str(guarantee) for guarantee in guarantees}) == 1
+    )
+
+
+def _of_table_alone(facts: Facts) -> dict[str, Any]:
+    return {key: copy.deepcopy(value) for key, value in facts.items() if key not in (*_SHARED, "database")}
+
+
+def _worst(losses: Mapping[str, Facts]) -> dict[str, Any]:
+    """Verdicts of the worst of the tables, and all warnings."""
+    verdicts: dict[str, Any] = {}
+    for about in ("table", "dependences"):
+        table = max(losses, key=lambda name: _badness(losses[name][about]))
+        worst = losses[table][about]
+        verdicts[about] = {**worst, "why": f"{table}: {worst['why']}"} if "why" in worst else dict(worst)
+    warnings = [f"{table}: {text}" for table, lost in losses.items() for text in lost["warnings"]]
+    return verdicts | {"warnings": warnings}
+
+
+def _badness(verdict: Facts) -> tuple[int, float]:
+    return _GRADES.index(verdict["verdict"]), float(verdict.get("harm", 0.0))
+
+
+def protected_words(tables: Sequence[Facts]) -> str:
+    """Whom a release protects, as one clause: ``one row of customers with all rows that belong to it, of
+    which at most 16 rows of orders (each with at most 32 rows of items) count``.
+
+    Args:
+        tables: as the certificate has them, the root first.
+    """
+    root = next(str(table["table"]) for table in tables if table["parent"] is None)
+    below = _with_rows(tables, root)
+    return f"one row of {root}" + (
+        f" with all rows that belong to it, of which {below} count" if below else ""
+    )
+
+
+def _with_rows(tables: Sequence[Facts], parent: str) -> str:
+    clauses = []
+    for table in tables:
+        if table["parent"] == parent:
+            below = _with_rows(tables, str(table["table"]))
+            rows = f"at most {counted(int(table['most']), 'row')} of {table['table']}"
+            clauses.append(f"{rows} (each with {below})" if below else rows)
+    return f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else "".join(clauses)

@@ -27,10 +27,9 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.residuals import deviation, interaction, projected
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
-from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.fitted import FittedRelease, total_error
 from dpsyn_sql.report.labels import code_words
-from dpsyn_sql.report.marginals import total_error
-from dpsyn_sql.rows.write.drawn import DrawnRows
+from dpsyn_sql.rows.write.staging import DrawnRows
 
 CELL, MOVED, CLEAR = 0.003, 0.01, 6.0
 """A one-way table departs from M or from E on, if E is as clear as that."""

@@ -15,8 +15,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
-from dpsyn_sql.report.marginals import marginal_table, total_error
+from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, marginal_table, rows_wanted, total_error
 from dpsyn_sql.report.verdict import Judged
 from dpsyn_sql.source.names import listed
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks
+from dpsyn_sql.domain.attributes import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.declared import limits_of
 from dpsyn_sql.domain.hierarchies.leaves import finished_leaves
 from dpsyn_sql.domain.shape import Shape, Undiscovered
@@ -309,3 +309,28 @@ def joined_columns(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> dic
         for first, second in pairwise(own):
             group[root(first)] = root(second)
     return {name: root(name) for name in names}
+
+
+# -- where the values of the codes of a column lie, as rows are written ------------------------------
+
+
+def ends_of(attribute: Attribute) -> list[float]:
+    """The cuts between bins: ticks for discrete types."""
+    cuts = edge_ticks(attribute) if attribute.type.discrete else attribute.edges
+    return [float(cut) for cut in cuts]  # type: ignore[arg-type]
+
+
+def even_pieces(attribute: Attribute) -> Iterator[tuple[int, float, float, float]]:
+    """Even pieces of the bins, ascending: their code, ends (ticks for discrete types, upper ends exclusive),
+    and part of the code."""
+    discrete = attribute.type.discrete
+    fill: Sequence[Sequence[float]] = ()
+    if attribute.fill:
+        fill = fill_ticks(attribute) if discrete else attribute.fill  # type: ignore[assignment]
+    for code, (low, high) in enumerate(pairwise(ends_of(attribute))):
+        cuts = [float(cut) for cut in fill[code]] if fill else [low, high]
+        if len(cuts) == 1:
+            yield code, cuts[0], cuts[0] + discrete, 1.0
+            continue
+        for first, last in pairwise(cuts):
+            yield code, first, max(last, first + discrete), 1 / (len(cuts) - 1)

@@ -1,11 +1,19 @@
-"""How far a release has come: a bar on a terminal, and what the error or the interrupt says that ends it."""
+"""How far a release has come: a bar on a terminal, and what the error or the interrupt says that ends it.
+
+Errors of Python and its libraries can quote values of the source. They are replaced by ours, which name the
+class, and the line of our code.
+"""
 
 from __future__ import annotations
 
+import errno
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,12 +22,109 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from dpsyn_sql.accounting.account import describe
 from dpsyn_sql.common.progress import bar_is_free, in_words, listening, without_bar
 from dpsyn_sql.common.stopwatch import Stopwatch, Timing, stopwatch
-from dpsyn_sql.errors import DpsynError
+from dpsyn_sql.errors import (
+    DpsynError,
+    InputError,
+    InternalError,
+    PrivacyBudgetExceeded,
+    ReleaseChanged,
+    ReleaseStopped,
+    ReleaseUnfinished,
+    place_of,
+    unexpected,
+)
 from dpsyn_sql.ledger.entries import SqliteEntry
-from dpsyn_sql.report.pace import Pace
-from dpsyn_sql.report.unfinished import after_debit, cost_of, stays, with_more
+
+# -- how long a phase will go on, said only where its steps so far tell it ----------------------------
+
+_FEWEST, _BRIEFEST = 3, 1.0
+"""Reports and seconds before anything is said."""
+_ALIKE = 2.0
+"""The first half of the steps and the second took as long within this factor, or nothing is said."""
+_LATE = 0.5
+"""A report that takes a second and this share of all the time so far ends what was said."""
+_MOST_MARKS = 256
+
+_SECOND, _MINUTE, _HOUR = 1.0, 60.0, 3600.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """The steps of one run of a phase.
+
+    ``begun``: seconds of a clock; ``total``: the amount of work, or None; ``at_most``: the phase may end
+    before, as a fit that has converged does.
+    """
+
+    begun: float
+    total: int | None
+    at_most: bool = False
+    done: int = 0
+    _reports: int = 0
+    _last: float = 0.0
+    _even: bool = False
+    _apart: int = 1
+    _marks: list[tuple[int, float]] = field(default_factory=list)
+
+    def advance(self, amount: int, now: float) -> None:
+        """``amount`` of the work is done at ``now``, in seconds of the clock."""
+        if amount <= 0:
+            return
+        self.done, self._reports, self._last = self.done + amount, self._reports + 1, now
+        self._even = self._is_even()
+        if self._reports % self._apart == 0:
+            self._marks.append((self.done, now))
+        if len(self._marks) > _MOST_MARKS:
+            del self._marks[::2]
+            self._apart *= 2
+
+    def _is_even(self) -> bool:
+        """Whether the first half of the steps, as far as there was a report, took as long as the others."""
+        place = bisect_right(self._marks, (self.done // 2, math.inf))
+        if place == 0:
+            return False
+        done, moment = self._marks[place - 1]
+        first, second = (moment - self.begun) / done, (self._last - moment) / (self.done - done)
+        return first < second * _ALIKE and second < first * _ALIKE
+
+    def left(self, now: float) -> float | None:
+        """Seconds that the phase goes on, at the pace of all its steps; None: they do not tell.
+
+        Between two reports it counts down.
+        """
+        spent = self._last - self.begun
+        if self.total is None or self._reports < _FEWEST or spent < _BRIEFEST or self.done >= self.total:
+            return None
+        waited = now - self._last
+        if not self._even or waited > _LATE * spent + _SECOND:
+            return None
+        left = spent / self.done * (self.total - self.done) - waited
+        return left if left > 0 else None
+
+    def words(self, now: float) -> str:
+        """The same for people, such as "about 3 min"; empty: nothing can be said."""
+        left = self.left(now)
+        if left is None:
+            return ""
+        return f"{'at most' if self.at_most else 'about'} {duration(left)}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in one or two units, as coarse as a guess is: ``5 s``, ``40 s``, ``3 min``, ``2 h 10 min``."""
+    if seconds < 55:
+        step = 5 if seconds < 30 else 10
+        return f"{max(5, round(seconds / step) * step)} s"
+    if seconds < _HOUR - _MINUTE / 2:
+        return f"{round(seconds / _MINUTE)} min"
+    tens = round(seconds / (10 * _MINUTE))
+    hours, minutes = tens // 6, tens % 6 * 10
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+# -- the bar ------------------------------------------------------------------------------------------
 
 LAST_PHASES = ("sample", "write")
 """The phases that end every release."""
@@ -161,9 +266,8 @@ class ReleaseProgress:
 
 @contextmanager
 def telling_what_stays() -> Iterator[ReleaseProgress]:
-    """Every error inside that follows a debit says what was charged and how to go on
-    (``report/unfinished.py``); an interrupt keeps its type and gets a note that says how far the release has
-    come. What goes on inside is timed."""
+    """Every error inside that follows a debit says what was charged and how to go on; an interrupt keeps its
+    type and gets a note that says how far the release has come. What goes on inside is timed."""
     with stopwatch() as watch:
         course = ReleaseProgress(watch)
         try:
@@ -177,3 +281,69 @@ def telling_what_stays() -> Iterator[ReleaseProgress]:
             if ended is error:
                 raise
         raise ended
+
+
+# -- if an error ends it after its debit --------------------------------------------------------------
+
+_SAYS_HOW_TO_GO_ON = ("stays charged", "costs nothing", "no further cost")
+_MENDED = "It goes on in the same way after an upgrade of dpsyn_sql that mends the fault."
+_NO_MEMORY = (
+    "The process ran out of memory{where}. Give it more, or a table with fewer columns or categories."
+)
+
+
+def cost_of(entry: SqliteEntry) -> str:
+    """What this call has paid for a release; empty for a debit that was there."""
+    return "" if entry.cost is None else describe(entry.cost, entry.account.delta)
+
+
+def stays(paid: Mapping[str, str], again: str) -> str:
+    """What holds after an error.
+
+    Args:
+        paid: the releases whose debits are there, each with what this call has paid for it, in words.
+        again: "the same call", and on what.
+    """
+    costs = {name: f" ({cost})" if cost else "" for name, cost in paid.items()}
+    if len(costs) == 1:
+        ((name, cost),) = costs.items()
+        kept = f"release {name!r} stays charged{cost}"
+    else:
+        kept = f"releases {', '.join(f'{name!r}{cost}' for name, cost in costs.items())} stay charged"
+    nothing = "The" if any(costs.values()) else "Nothing was charged this time: the"
+    return f"{nothing} {kept}; {again} goes on from here at no further cost."
+
+
+def with_more(error: Exception, told: str) -> str:
+    """The message of an error, and what is told after it."""
+    text = str(error).rstrip()
+    return f"{text if text.endswith(('.', '!', '?')) else f'{text}.'} {told}"
+
+
+def after_debit(error: Exception, told: str) -> Exception:
+    """The error that a call ends with: the same one if it is ours or a warning, and says what holds.
+
+    Args:
+        error: what was raised after a debit.
+        told: as ``stays`` gives it.
+    """
+    if isinstance(error, Warning):  # the caller asked for errors in their place; their text is ours
+        error.add_note(told)
+        return error
+    if isinstance(error, ReleaseStopped | ReleaseChanged):  # the same call does not go on: they say what does
+        return error
+    if isinstance(error, InputError | PrivacyBudgetExceeded):  # they say that nothing was charged
+        return ReleaseUnfinished(with_more(error, told))
+    if isinstance(error, DpsynError):
+        if any(said in str(error) for said in _SAYS_HOW_TO_GO_ON):
+            return error
+        mended = f" {_MENDED}" if isinstance(error, InternalError) else ""
+        error.args = (f"{with_more(error, told)}{mended}", *error.args[1:])
+        return error
+    where = place_of(error)
+    if isinstance(error, MemoryError):
+        return ReleaseUnfinished(f"{_NO_MEMORY.format(where=where)} {told}")
+    if isinstance(error, OSError):
+        code = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        return ReleaseUnfinished(f"The system refused a file or a folder ({code}){where}. {told}")
+    return InternalError(f"{unexpected(error)} {told} {_MENDED}")

@@ -7,29 +7,21 @@ the codes have its labels, noisy answers have all their cells, probabilities sum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
-from decimal import Decimal
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Fill, Granularity
-from dpsyn_sql.domain.hierarchies.leaves import leaves_of
-from dpsyn_sql.domain.types import Edge, parse_type
-from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.variances import Components, Variances
 from dpsyn_sql.methods.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.stored_facts import checked_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts, facts_of, require, undamaged
 
 Columns = Mapping[str, NDArray[Any]]
-_T = TypeVar("_T")
-
 _SLACK = 1e-3
 """How far the sum of probabilities of seven digits may be from 1."""
 
@@ -68,128 +60,37 @@ def read_parts(total: float, certificate: str, tables: Mapping[str, Columns]) ->
         InputError: something is missing, or contradicts something else.
     """
     for table, columns in tables.items():
-        _require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
+        require(not any(np.ma.is_masked(values) for values in columns.values()), f"NULL in table {table}")
     facts = facts_of(certificate)
-    domain = _whole(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
-    bins, within = _whole(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
-    axes = _whole(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
-    measured = _whole(lambda: _measured(domain, axes, tables), "the noisy answers")
-    _require(math.isfinite(total), "the total")
-    stored = _whole(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
+    domain = undamaged(lambda: _domain(facts, tables["attributes"]), "its certificate and table attributes")
+    bins, within = undamaged(lambda: _codes(domain, tables["attributes"], tables["codes"]), "table codes")
+    axes = undamaged(lambda: _axes(tables["axes"], len(domain.attributes)), "table axes")
+    measured = undamaged(lambda: _measured(domain, axes, tables), "the noisy answers")
+    require(math.isfinite(total), "the total")
+    stored = undamaged(lambda: _tables(axes, bins, total, tables["model_cells"]), "the tables of the model")
     most = _MOST_TOGETHER.get(facts["method"])
-    known = tables["variances"]
-    variances = _whole(lambda: Variances(within, _components(len(bins), known)), "table variances")
+    components = tables["variances"]
+    variances = undamaged(lambda: Variances(within, _components(len(bins), components)), "table variances")
     return StoredParts(facts, measured, StoredModel(domain, total, bins, within, stored, most), variances)
-
-
-def _whole(read: Callable[[], _T], what: str) -> _T:
-    """What is read; if a part cannot be made from it, it is damaged."""
-    found: list[_T] = []
-    try:
-        found.append(read())
-    except InputError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        InternalError,  # of an attribute whose parts do not fit together
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ):
-        found = []
-    _require(bool(found), what)
-    return found[0]
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise InputError(
-            f"The stored release was changed or is damaged: {what}. The same call of release() "
-            "with replace=True stores it again and costs nothing more; or restore a backup of the file."
-        )
-
-
-def facts_of(certificate: str) -> dict[str, Any]:
-    """The facts of a stored certificate.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return _whole(lambda: checked_facts(certificate), "its certificate")
 
 
 # -- domain -------------------------------------------------------------------------------------
 
 
 def _domain(facts: Mapping[str, Any], attributes: Columns) -> Domain:
-    domain = Domain(tuple(attribute_of_facts(one) for one in facts["public_facts"]["domain"]))
+    domain = Domain(
+        tuple(attribute_of_facts(attribute_facts) for attribute_facts in facts["public_facts"]["domain"])
+    )
     order = np.argsort(attributes["attribute"], kind="stable")
-    _require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
-    for column, known in (
+    require(attributes["attribute"][order].tolist() == list(range(len(domain.names))), "table attributes")
+    for column, certified in (
         ("name", list(domain.names)),
         ("sql_type", [attribute.sql_type for attribute in domain.attributes]),
         ("size", list(domain.shape())),
     ):
-        same = attributes[column][order].tolist() == known
-        _require(same, f"table attributes, whose column {column} differs from the certificate")
+        same = attributes[column][order].tolist() == certified
+        require(same, f"table attributes, whose column {column} differs from the certificate")
     return domain
-
-
-def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
-    """An attribute as ``certificate.attribute_facts`` wrote it."""
-    edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
-    first, last = facts.get("beyond", (0, 0))
-    named, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
-    _require(len(named) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
-    made = Attribute(
-        name=facts["name"],
-        sql_type=facts["type"],
-        kind=facts["kind"],
-        labels=labels,
-        edges=edges,
-        other=bool(facts.get("other", False)),
-        nullable=facts["nullable"],
-        ordered=facts["ordered"],
-        origin=facts["origin"],
-        granularity=_granularity(facts),
-        fill=_fill(facts, edges),
-        beyond=(int(first), int(last)),
-        prefixes=tuple(facts.get("prefixes", ())),
-        leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
-        named=named,
-    )
-    _require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
-    return made
-
-
-def _granularity(facts: Mapping[str, Any]) -> Granularity | None:
-    stated = facts.get("granularity")
-    if stated is None or isinstance(stated, int) or stated == "month":
-        return stated
-    return Decimal(stated)
-
-
-def _fill(facts: Mapping[str, Any], edges: Sequence[Edge]) -> Fill:
-    """The cuts of every bin; those of a bin that is filled evenly over its edges are not stored."""
-    if not facts.get("fill"):
-        return ()
-    return tuple(
-        whole if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
-        for cuts, whole in zip(facts["fill"], pairwise(edges), strict=True)
-    )
-
-
-def _edge(facts: Mapping[str, Any], edge: int | float | str) -> Edge:
-    if not isinstance(edge, str):
-        return edge
-    kind = parse_type(facts["type"])
-    if kind is None or not kind.temporal:
-        return Decimal(edge)
-    if kind.family == "date":
-        return date.fromisoformat(edge)
-    return time.fromisoformat(edge) if kind.family == "time" else datetime.fromisoformat(edge)
 
 
 def _codes(
@@ -199,21 +100,23 @@ def _codes(
     numbers = dict(zip(attributes["attribute"].tolist(), attributes["bins"].tolist(), strict=True))
     bins, within = [], []
     order = np.lexsort((codes["code"], codes["attribute"]))
-    parts = _parts(codes["attribute"][order], order, len(domain.attributes))
+    rows_of = _rows_by_key(codes["attribute"][order], order, len(domain.attributes))
     for position, attribute in enumerate(domain.attributes):
-        rows, known = parts[position], code_labels(attribute)
-        told = f"table codes, where {attribute.name!r} is not as in the certificate"
-        _require(codes["code"][rows].tolist() == list(range(len(known))), told)
-        _require(codes["is_null"][rows].tolist() == [label is None for label in known], told)
-        text = ["" if label is None else str(label) for label in known]
-        _require(codes["label"][rows].tolist() == text, told)
-        own = codes["bin"][rows].astype(np.int64)
+        rows, labels = rows_of[position], code_labels(attribute)
+        difference = f"table codes, where {attribute.name!r} is not as in the certificate"
+        require(codes["code"][rows].tolist() == list(range(len(labels))), difference)
+        require(codes["is_null"][rows].tolist() == [label is None for label in labels], difference)
+        text = ["" if label is None else str(label) for label in labels]
+        require(codes["label"][rows].tolist() == text, difference)
+        bin_of_code = codes["bin"][rows].astype(np.int64)
         share = codes["within"][rows].astype(np.float64)
-        occupied = _numbered(np.unique(own), numbers[position])
-        _require(occupied, f"table codes, the bins of {attribute.name!r}")
-        whole = np.abs(np.bincount(own, share) - 1) < _SLACK
-        _require(bool(whole.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}")
-        bins.append(own)
+        occupied = _numbered(np.unique(bin_of_code), numbers[position])
+        require(occupied, f"table codes, the bins of {attribute.name!r}")
+        sums_to_one = np.abs(np.bincount(bin_of_code, share) - 1) < _SLACK
+        require(
+            bool(sums_to_one.all() and (share >= 0).all()), f"table codes, the shares of {attribute.name!r}"
+        )
+        bins.append(bin_of_code)
         within.append(share)
     return tuple(bins), tuple(within)
 
@@ -232,18 +135,18 @@ class _Axis:
 def _axes(axes: Columns, attributes: int) -> dict[tuple[str, int], tuple[_Axis, ...]]:
     """Axes by kind and number of a table, in the order of its dimensions (row-major)."""
     names = ("kind", "number", "attribute", "size", "stride", "original")
-    found: dict[tuple[str, int], list[_Axis]] = {}
+    by_table: dict[tuple[str, int], list[_Axis]] = {}
     for kind, number, *rest in zip(*(axes[name].tolist() for name in names), strict=True):
-        found.setdefault((kind, number), []).append(_Axis(*rest))
+        by_table.setdefault((kind, number), []).append(_Axis(*rest))
     ordered = {}
-    for table, own in found.items():
+    for table, table_axes in by_table.items():
         # An axis of one place has the same stride as its neighbour; the longer one comes first.
-        own.sort(key=lambda axis: (-axis.stride, -axis.size))
-        sizes = [axis.size for axis in own]
-        strides = [math.prod(sizes[place + 1 :]) for place in range(len(own))]
-        known = len({axis.attribute for axis in own} & set(range(attributes))) == len(own)
-        _require(known and min(sizes) > 0 and [axis.stride for axis in own] == strides, "table axes")
-        ordered[table] = tuple(own)
+        table_axes.sort(key=lambda axis: (-axis.stride, -axis.size))
+        sizes = [axis.size for axis in table_axes]
+        strides = [math.prod(sizes[position + 1 :]) for position in range(len(table_axes))]
+        distinct = len({axis.attribute for axis in table_axes} & set(range(attributes))) == len(table_axes)
+        require(distinct and min(sizes) > 0 and [axis.stride for axis in table_axes] == strides, "table axes")
+        ordered[table] = tuple(table_axes)
     return ordered
 
 
@@ -253,48 +156,51 @@ def _measured(
     heads, cells, bins = tables["measurements"], tables["measured_cells"], tables["measured_bins"]
     number = len(heads["measurement"])
     order = np.argsort(heads["measurement"], kind="stable")
-    _require(heads["measurement"][order].tolist() == list(range(number)), "table measurements")
+    require(heads["measurement"][order].tolist() == list(range(number)), "table measurements")
     by_cell = np.lexsort((cells["cell"], cells["measurement"]))
-    values = _parts(cells["measurement"][by_cell], by_cell, number)
+    values = _rows_by_key(cells["measurement"][by_cell], by_cell, number)
     by_code = np.lexsort((bins["code"], bins["attribute"], bins["measurement"]))
-    mapped = _parts(bins["measurement"][by_code], by_code, number)
-    made = []
-    for place in range(number):
-        fitted = ("fitted", place) in axes
-        composed = fitted or ("composed", place) in axes
+    mapped = _rows_by_key(bins["measurement"][by_code], by_code, number)
+    marginals = []
+    for index in range(number):
+        fitted = ("fitted", index) in axes
+        composed = fitted or ("composed", index) in axes
         kind = "fitted" if fitted else "composed" if composed else "measurement"
-        own, rows = axes.get((kind, place), ()), values[place]
-        shape = tuple(axis.size for axis in own)
-        sigma, size = float(heads["sigma"][order[place]]), int(heads["cells"][order[place]])
-        whole = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
-        _require(
-            whole and 1 / _LARGEST < sigma < _LARGEST, "the noisy answers, which lack cells or have too many"
+        table_axes, rows = axes.get((kind, index), ()), values[index]
+        shape = tuple(axis.size for axis in table_axes)
+        sigma, size = float(heads["sigma"][order[index]]), int(heads["cells"][order[index]])
+        complete = size == math.prod(shape) and _numbered(cells["cell"][rows], size)
+        require(
+            complete and 1 / _LARGEST < sigma < _LARGEST,
+            "the noisy answers, which lack cells or have too many",
         )
-        maps = tuple(_map(domain, axis, bins, mapped[place]) for axis in own)
-        made.append(
+        maps = tuple(_map(domain, axis, bins, mapped[index]) for axis in table_axes)
+        marginals.append(
             NoisyMarginal(
-                tuple(domain.names[axis.attribute] for axis in own),
+                tuple(domain.names[axis.attribute] for axis in table_axes),
                 cells["noisy"][rows].astype(np.int64).reshape(shape),
                 sigma,
-                maps if any(one is not None for one in maps) else (),
+                maps if any(binning is not None for binning in maps) else (),
                 composed,
                 fitted,
             )
         )
-    return tuple(made)
+    return tuple(marginals)
 
 
 def _map(domain: Domain, axis: _Axis, bins: Columns, rows: NDArray[np.int64]) -> Map | None:
     """The bin of each code on an axis; None for an axis in original codes."""
     codes = domain.attributes[axis.attribute].size
     if axis.original:
-        _require(axis.size == codes, "table axes")
+        require(axis.size == codes, "table axes")
         return None
-    own = rows[bins["attribute"][rows] == axis.attribute]
-    found = bins["bin"][own].tolist()
-    whole = bins["code"][own].tolist() == list(range(codes)) and set(found) == set(range(axis.size))
-    _require(whole, "table measured_bins")
-    return tuple(found)
+    of_axis = rows[bins["attribute"][rows] == axis.attribute]
+    bin_of_code = bins["bin"][of_axis].tolist()
+    complete = bins["code"][of_axis].tolist() == list(range(codes)) and set(bin_of_code) == set(
+        range(axis.size)
+    )
+    require(complete, "table measured_bins")
+    return tuple(bin_of_code)
 
 
 def _tables(
@@ -305,36 +211,36 @@ def _tables(
 ) -> tuple[StoredTable, ...]:
     number = sum(kind == "model" for kind, _ in axes)
     order = np.argsort(cells["number"], kind="stable")
-    parts = _parts(cells["number"][order], order, number)
-    sizes = [int(own.max()) + 1 for own in bins]
-    made = []
-    for place in range(number):
-        own, rows = axes["model", place], parts[place]
-        one = StoredTable(
-            tuple(axis.attribute for axis in own),
-            tuple(axis.size for axis in own),
+    rows_of = _rows_by_key(cells["number"][order], order, number)
+    sizes = [int(bin_of_code.max()) + 1 for bin_of_code in bins]
+    model_tables = []
+    for index in range(number):
+        table_axes, rows = axes["model", index], rows_of[index]
+        table = StoredTable(
+            tuple(axis.attribute for axis in table_axes),
+            tuple(axis.size for axis in table_axes),
             cells["cell"][rows].astype(np.int64),
             cells["probability"][rows].astype(np.float32),
         )
-        _require(list(one.shape) == [sizes[position] for position in one.scope], "table axes")
-        inside = bool(((one.cells >= 0) & (one.cells < one.size)).all())
-        mass = float(one.probabilities.sum(dtype=np.float64))
+        require(list(table.shape) == [sizes[position] for position in table.scope], "table axes")
+        inside = bool(((table.cells >= 0) & (table.cells < table.size)).all())
+        mass = float(table.probabilities.sum(dtype=np.float64))
         # A model of no rows has tables without cells.
-        whole = abs(mass - 1) < _SLACK or (mass == 0 and total <= 0)
-        _require(inside and bool((one.probabilities >= 0).all()) and whole, "the tables of the model")
-        made.append(one)
-    return tuple(made)
+        sums_to_one = abs(mass - 1) < _SLACK or (mass == 0 and total <= 0)
+        require(inside and bool((table.probabilities >= 0).all()) and sums_to_one, "the tables of the model")
+        model_tables.append(table)
+    return tuple(model_tables)
 
 
 def _components(attributes: int, stored: Columns) -> dict[tuple[int, ...], Components]:
     names = [str(name) for name in stored["marginal"].tolist()]
     figures = np.column_stack([stored[name] for name in ("dispersion", "precision")])
-    scopes = [tuple(int(place) for place in name.split(",")) for name in names]
+    scopes = [tuple(int(attribute) for attribute in name.split(",")) for name in names]
     ascending = all(scope == tuple(sorted(set(scope) & set(range(attributes)))) for scope in scopes)
-    _require(ascending and len(set(scopes)) == len(scopes), "table variances")
-    _require(bool((figures >= 0).all() and (figures < _LARGEST).all()), "table variances")
+    require(ascending and len(set(scopes)) == len(scopes), "table variances")
+    require(bool((figures >= 0).all() and (figures < _LARGEST).all()), "table variances")
     single = np.array([len(scope) == 1 for scope in scopes], np.bool_)
-    _require(bool((figures[single, 1] > 1 / _LARGEST).all()), "table variances")
+    require(bool((figures[single, 1] > 1 / _LARGEST).all()), "table variances")
     return {scope: Components(*row) for scope, row in zip(scopes, figures.tolist(), strict=True)}
 
 
@@ -344,9 +250,9 @@ def _numbered(values: NDArray[Any], number: int) -> bool:
     return values.size == number and np.array_equal(values, np.arange(number))
 
 
-def _parts(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:
+def _rows_by_key(keys: NDArray[Any], rows: NDArray[np.int64], number: int) -> list[NDArray[np.int64]]:
     """The rows of each of the sorted keys 0..number-1; no other key may occur."""
     inside = keys.size == 0 or (int(keys[0]) >= 0 and int(keys[-1]) < number)
-    _require(inside, "rows of attributes or tables that do not exist")
+    require(inside, "rows of attributes or tables that do not exist")
     ends = np.searchsorted(keys, np.arange(number + 1))
-    return [rows[ends[place] : ends[place + 1]] for place in range(number)]
+    return [rows[ends[key] : ends[key + 1]] for key in range(number)]

@@ -1,15 +1,28 @@
-"""Read a stored certificate. Anybody can edit it, so all that is computed from it later, or shown, has its
-type and its range here; other facts are unused. The domain is checked where it is made."""
+"""Read a stored certificate, and the attributes in it.
+
+Anybody can edit it, so all that is computed from it later, or shown, has its type and its range here; other
+facts are unused. The domain is checked where its attributes are read.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpsyn_sql.accounting.events import cost_units
+from dpsyn_sql.domain.attributes import Attribute, Fill, Granularity
+from dpsyn_sql.domain.hierarchies.leaves import leaves_of
+from dpsyn_sql.domain.types import Edge, parse_type
+from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.report.certificate import event_of
+
+_T = TypeVar("_T")
 
 
 class _Facts(BaseModel):
@@ -201,3 +214,108 @@ def checked_facts(certificate: str) -> dict[str, Any]:
         cost_units(event_of(mechanism), found.budget.kind)
     json.dumps(facts, ensure_ascii=False).encode()  # half of a character cannot be shown
     return facts
+
+
+def undamaged(read: Callable[[], _T], what: str) -> _T:
+    """What is read; if a part cannot be made from it, it is damaged.
+
+    Raises:
+        InputError: it is damaged; ``what`` says where.
+    """
+    parts: list[_T] = []
+    try:
+        parts.append(read())
+    except InputError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        InternalError,  # of an attribute whose parts do not fit together
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ):
+        parts = []
+    require(bool(parts), what)
+    return parts[0]
+
+
+def require(holds: bool, what: str) -> None:
+    """Refuse what does not hold of a stored release.
+
+    Raises:
+        InputError: ``what`` is damaged.
+    """
+    if not holds:
+        raise InputError(
+            f"The stored release was changed or is damaged: {what}. The same call of release() "
+            "with replace=True stores it again and costs nothing more; or restore a backup of the file."
+        )
+
+
+def facts_of(certificate: str) -> dict[str, Any]:
+    """The facts of a stored certificate.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return undamaged(lambda: checked_facts(certificate), "its certificate")
+
+
+# -- attributes ------------------------------------------------------------------------------------------
+
+
+def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
+    """An attribute as ``certificate.attribute_facts`` wrote it."""
+    edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
+    first, last = facts.get("beyond", (0, 0))
+    named, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
+    require(len(named) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
+    made = Attribute(
+        name=facts["name"],
+        sql_type=facts["type"],
+        kind=facts["kind"],
+        labels=labels,
+        edges=edges,
+        other=bool(facts.get("other", False)),
+        nullable=facts["nullable"],
+        ordered=facts["ordered"],
+        origin=facts["origin"],
+        granularity=_granularity(facts),
+        fill=_fill(facts, edges),
+        beyond=(int(first), int(last)),
+        prefixes=tuple(facts.get("prefixes", ())),
+        leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
+        named=named,
+    )
+    require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
+    return made
+
+
+def _granularity(facts: Mapping[str, Any]) -> Granularity | None:
+    stated = facts.get("granularity")
+    if stated is None or isinstance(stated, int) or stated == "month":
+        return stated
+    return Decimal(stated)
+
+
+def _fill(facts: Mapping[str, Any], edges: Sequence[Edge]) -> Fill:
+    """The cuts of every bin; those of a bin that is filled evenly over its edges are not stored."""
+    if not facts.get("fill"):
+        return ()
+    return tuple(
+        whole if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
+        for cuts, whole in zip(facts["fill"], pairwise(edges), strict=True)
+    )
+
+
+def _edge(facts: Mapping[str, Any], edge: int | float | str) -> Edge:
+    if not isinstance(edge, str):
+        return edge
+    kind = parse_type(facts["type"])
+    if kind is None or not kind.temporal:
+        return Decimal(edge)
+    if kind.family == "date":
+        return date.fromisoformat(edge)
+    return time.fromisoformat(edge) if kind.family == "time" else datetime.fromisoformat(edge)

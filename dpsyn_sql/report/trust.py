@@ -27,7 +27,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.denoise import shares_of
 from dpsyn_sql.fit.tails import with_tails
-from dpsyn_sql.report.pieces import even_pieces
+from dpsyn_sql.report.losses import even_pieces
 
 Shape = Literal["values", "indicator", "numbers", "smooth"]
 

@@ -21,10 +21,9 @@ from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent, unread_text
 from dpsyn_sql.report.departures import Departure
-from dpsyn_sql.report.fitted import FittedRelease
+from dpsyn_sql.report.fitted import FittedRelease, total_error
 from dpsyn_sql.report.labels import counted, edge_words, outer_values, some_of
 from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, joined_columns, several_values
-from dpsyn_sql.report.marginals import total_error
 from dpsyn_sql.report.trust import MISSING, MOVED, SPREAD, Trust, trust_of
 
 Grade = Literal["good", "rough", "do not use"]

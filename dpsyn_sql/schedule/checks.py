@@ -231,6 +231,9 @@ def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None
         faults.at(place, told, "source")
     if spec.cumulative and not spec.panel and (problem := _undivided(spec, source)):
         faults.at(place, f"cumulative: {problem}", "cumulative")
+    if spec.cumulative and not spec.panel and spec.order is not None:
+        told = "order: has no meaning with cumulative: rows of a running total are not ordered; leave it out"
+        faults.at(place, told, "order")
     if spec.windows_per_unit not in (None, 1) and (spec.unit or "row").lower() == "row":
         told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
         faults.at(place, told, "windows_per_unit")
@@ -257,7 +260,7 @@ def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
         told = "panel: is a table that grows in the database of its source: give the source database: and "
         faults.at(place, f"{told}table: or query:", "source")
         return
-    for key in NOT_OF_A_PANEL:
+    for key in (*NOT_OF_A_PANEL, "cumulative"):
         value = getattr(spec, key, None)
         if value is not None and value is not False:
             told = f"{key}: has no meaning with panel: a period follows from those before it; leave it out"

@@ -153,7 +153,8 @@ def _check_options(data: Any, faults: Faults, folder: Path) -> None:
             groups = [{key: value} for key, value in given.items()] + ([of_units] if of_units else [])
             for group in groups:
                 if problem := _problem({**group, **source}, folder):
-                    faults.at((kind, name), problem, next(iter(group)))
+                    named = next((key for key in group if problem.startswith(f"{key}:")), next(iter(group)))
+                    faults.at((kind, name), problem, named)
 
 
 def _tables(data: Mapping[str, Any], entry: Any) -> list[str]:

@@ -345,12 +345,9 @@ class _Made(NamedTuple):
 
 def _made(item: Item, request: Request) -> _Made:
     from dpsyn_sql.front.release import release  # loads everything that a release loads
-    from dpsyn_sql.report.database_result import DatabaseRelease
 
     made = release(item.releases.con(item.period), request)
-    if isinstance(made, DatabaseRelease):
-        return _Made(sum(table.rows for table in made.tables.values()), made.into, made.replayed)
-    return _Made(made.rows, made.table, made.replayed)
+    return _Made(sum(table.rows for table in made.tables.values()), made.into, made.replayed)
 
 
 def _in_limits(text: str, schedule: Schedule, item: Item) -> str:

@@ -135,9 +135,9 @@ def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
             for name in item.releases.written(into):
                 tables[database][name].append(item)
     for database, items in tables.items():
-        from dpsyn_sql.engines.database_files import standing  # loads the database engine
+        from dpsyn_sql.engines.written_rows import standing_tables  # loads the database engine
 
-        there = standing(database, sorted(items))
+        there = standing_tables(database, sorted(items))
         missing = [] if there is None else [name for name in items if name not in there]
         found |= {item.key: item for name in missing for item in items[name]}
     return list(found.values())

@@ -1,6 +1,6 @@
 {#- Rows of a panel, to put after FROM: of each unit at most one row, with its codes in a period and in the period
     before. No CTE: its name could stand for a table of the relation.
-    in:  now, before (queries of the rows that are kept of each period: unit, p0, p1, ...; one row a unit),
+    in:  now, before (queries of the rows that are kept of each period: parent, the unit; p0, p1, ...; one row a unit),
          everybody (units of either period; else those with a row in the period),
          stays, leaves, joins (codes of presence),
          columns (<expression> AS <name>, of present.p<i> and past.p<i>)
@@ -8,10 +8,10 @@
 #}
 (
     SELECT
-        coalesce(present.unit, past.unit) AS unit,
+        coalesce(present.parent, past.parent) AS unit,
         CASE
-            WHEN past.unit IS NULL THEN {{ joins }}
-            WHEN present.unit IS NULL THEN {{ leaves }}
+            WHEN past.parent IS NULL THEN {{ joins }}
+            WHEN present.parent IS NULL THEN {{ leaves }}
             ELSE {{ stays }}
         END AS presence,
 {% for column in columns %}
@@ -24,5 +24,5 @@
     {% if everybody %}FULL{% else %}LEFT{% endif %} JOIN (
 {{ before }}
     ) AS past
-        ON present.unit = past.unit
+        ON present.parent = past.parent
 )

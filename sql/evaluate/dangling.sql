@@ -1,7 +1,7 @@
 -- Whether a foreign key names a row that is there.
 -- in:  table (of codes), target (table or subquery with the key), sided (1: it has sides too | 0),
 --      ties (pairs own, key: equal columns of table and target)
--- out: one row per side: rows, missing (with a NULL in the key), dangling (without a row that it names); BIGINT
+-- out: one row per side: rows, missing (with a NULL in the key), broken (without a row that it names); BIGINT
 SELECT
     side,
     count(*) AS rows,
@@ -15,6 +15,6 @@ SELECT
                     AND {% endif %}{% for tie in ties %}named.{{ tie.key }} = own.{{ tie.own }}{% if not loop.last %} AND {% endif %}{% endfor %}
 
             )
-    ) AS dangling
+    ) AS broken
 FROM {{ table }} AS own
 GROUP BY side

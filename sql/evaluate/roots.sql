@@ -1,6 +1,6 @@
--- The rows of the table that holds the units.
--- in:  table, codes (its table of codes), part (an expression of the keys), keys (that are not NULL), columns (of the
---      table of codes that are kept)
+-- The rows of the table that holds the units, or the units that the rows of a table name.
+-- in:  table, codes (a table of codes), part (an expression of the keys), keys (that are not NULL), once (1: the first
+--      row of each key | 0: all rows), columns (of the table of codes that are kept)
 -- out: a temporary table: part, side, id, unit (the same), parent (NULL), the columns
 {{ dialect.create_temporary }} {{ table }} AS
 SELECT
@@ -13,5 +13,15 @@ SELECT
 {%- endfor %}
 
 FROM {{ codes }}
-WHERE {% for key in keys %}{{ key }} IS NOT NULL{% if not loop.last %} AND {% endif %}{% endfor %}
+WHERE side < 2{% for key in keys %} AND {{ key }} IS NOT NULL{% endfor %}
+{% if once %}
 
+QUALIFY row_number() OVER (
+    PARTITION BY
+        side{% for key in keys %},
+        {{ key }}
+{%- endfor %}
+
+    ORDER BY id
+) = 1
+{% endif %}

@@ -4,7 +4,7 @@
 -- out: table macro with the columns cell, labels, estimate (of the model), estimate_error (its standard error, by
 --      dpsyn_sql/fit/variances.py; NULL if none is known), noisy (inverse-variance mean of all measured tables that
 --      hold the attributes; of composed tables the one over exactly these), standard_error (of noisy) and basis
---      (measured, summed, grouped or modelled, by dpsyn_sql/report/marginals.py)
+--      (measured, summed, grouped or modelled, by dpsyn_sql/report/fitted.py)
 CREATE OR REPLACE MACRO {{ schema }}.marginal(wanted_release, attributes) AS TABLE
 WITH wanted AS (
     SELECT

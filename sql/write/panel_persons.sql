@@ -1,5 +1,5 @@
 -- Synthetic persons of a period with their numbers and codes.
--- in:  coded (query: unit (the id as bytes), p0, p1, ...; one row a person), codes (the names p<i>),
+-- in:  coded (query: parent (the id as bytes), p0, p1, ...; one row a person), codes (the names p<i>),
 --      id (the id of the person number, as bytes), persons (how many persons there have been so far)
 -- out: number, p0, p1, ...; by number
 SELECT
@@ -17,5 +17,5 @@ JOIN (
         number
     FROM range({{ persons }}) AS numbers(number)
 ) AS known
-    ON found.unit = known.unit
+    ON found.parent = known.unit
 ORDER BY known.number

@@ -44,7 +44,7 @@ from dpsyn_sql.planning.queries import (
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.private.measure.questions.keys import keys_event, least_units, shown_from
+from dpsyn_sql.private.measure.questions.columns import keys_event, least_units, shown_from
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -26,7 +26,7 @@ from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, Replayed
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.codes import Bound
+from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.slices import Window
 
 PANELS, MEASURE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.measure")
@@ -58,7 +58,7 @@ def two_periods(rows, noise, delta, domain=DOMAIN):
             patch.setattr(module, "ExactNoise", lambda: recorder)
             patch.setattr(module, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
             patch.setattr(module, "SqlDiscoveryCounter", partial(SqlDiscoveryCounter, key=BOUNDING_KEY))
-        patch.setattr(PANELS, "bound_of", lambda unit, key: Bound(unit.column, 1, BOUNDING_KEY))
+        patch.setattr(Bound, "of", lambda unit, key: unit.column and Bound(unit.column, 1, BOUNDING_KEY))
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda told, at: epsilon_of(tuple(told), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         ledger = RecordingLedger()

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, ReleaseChanged, SourceError
 from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.sqltext.dialect import DUCKDB

@@ -242,16 +242,16 @@ def test_no_value_of_a_frame_shows(tmp_path, monkeypatch, library, call):
 
 
 def test_a_failure_while_the_rows_are_read_says_no_value(tmp_path, monkeypatch):
-    from dpsyn_sql.engines import frame_columns
+    from dpsyn_sql.engines import frames
 
-    own = frame_columns.pandas_columns
+    own = frames.pandas_columns
 
     def failing(frame):
         if len(frame):
             raise ValueError("k9secret")
         return own(frame)
 
-    monkeypatch.setattr(frame_columns, "pandas_columns", failing)
+    monkeypatch.setattr(frames, "pandas_columns", failing)
     frame = pd.DataFrame({"b": [True, False]})
     watched = Watched(lambda: dpsyn_sql.release(frame, "p", ledger=tmp_path / "l"))
     assert isinstance(watched.error, dpsyn_sql.EngineFailure)

@@ -64,7 +64,7 @@ def test_tables_join_wherever_they_are_written(tmp_path, monkeypatch, path, plac
     monkeypatch.chdir(tmp_path)
     con = opened(place, path)
     result = released(con, into=into)
-    assert [len(result.to_df(name)) for name in KEYS] == [result[name].rows for name in KEYS]
+    assert [len(result[name].to_df()) for name in KEYS] == [result[name].rows for name in KEYS]
     out, schema = reader(into, con, path)
     ties = [*TIES, ("items", "product_id", "products", "product_id")]
     check_joins(out, ties, into=schema, public="products" if into == "copy" else None)
@@ -131,10 +131,10 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
     released(con)
     assert state(con) == before
     stages = [
-        "dpsyn_sql.front.measure.TreeCodes.attach",
+        "dpsyn_sql.front.measure.KeptRows.attach",
         "dpsyn_sql.front.measure.SqlCounter.count",
         "dpsyn_sql.front.publish.stage_table",
-        "dpsyn_sql.front.publish.publish_database",
+        "dpsyn_sql.front.publish.publish",
     ]
     for number_, stage in enumerate(stages):
 

@@ -58,13 +58,13 @@ def test_the_page_shows_a_persons_rows(made):
 def test_an_evaluation_finds_the_rows_of_a_person_together(made):
     con, _release, _plain, _folder = made
     found = {name: dpsyn_sql.evaluate(con, "visits", name, unit="who").tables for name in ("copy", "plain")}
-    age, ward = (found["copy"]["siblings"].iloc[place] for place in (0, 1))
+    age, ward = (found["copy"]["relative_columns"].iloc[place] for place in (0, 1))
     assert (age["constant_real"], age["constant_synthetic"]) == (1, 1)
     assert ward["excess_real"] > 0.08
     assert ward["excess_synthetic"] == pytest.approx(ward["excess_real"], abs=0.03)
-    assert found["copy"]["families"]["tv"][1] < 0.05
+    assert found["copy"]["links"]["tv"][0] < 0.05
     assert age["rows_tv"] < 0.06
-    strangers = found["plain"]["siblings"]
+    strangers = found["plain"]["relative_columns"]
     assert strangers["excess_synthetic"].abs().max() < 0.03
     assert strangers["rows_tv"][0] > 0.1
 

@@ -14,7 +14,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.report.public.page import report_page, short_report
-from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.report.stored import read_parts
 
 pytestmark = pytest.mark.slow
@@ -56,23 +56,11 @@ def shown(stored, facts):
     """The pages of a release with other facts."""
     one, tables = stored
     parts = read_parts(one.total, json.dumps(facts), tables)
-    told = parts.facts["guarantee"]
-    release = Release(
-        table="o",
-        rows=parts.rows,
-        epsilon=float(told["epsilon"]),
-        delta=float(told["delta"]),
-        rho=float(told["rho"]),
-        id=one.release_id,
-        model=parts.model,
-        measurements=parts.measurements,
-        facts=parts.facts,
-        replayed=True,
-        notes=(),
-        draw=None,
-        read=None,
-        variances=parts.variances,
+    drawn = {"draw": None, "read": None}
+    table = ReleasedTable(
+        "o", parts.facts, parts.model, parts.measurements, **drawn, variances=parts.variances
     )
+    release = Release({one.name: table}, "o", parts.facts, replayed=True, notes=())
     release.summary().encode()
     return report_page(release.public), short_report(release.public)
 

@@ -11,7 +11,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, SourceError
 from dpsyn_sql.source.query_check import check_query
 

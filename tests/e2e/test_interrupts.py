@@ -85,7 +85,7 @@ def test_an_interrupted_replay_says_that_nothing_was_charged(tmp_path, monkeypat
         def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", interrupted)
+        monkeypatch.setattr("dpsyn_sql.rows.write.families.stage_rows", interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             dpsyn_sql.release(con, "t", method="independent")
     (note,) = caught.value.__notes__

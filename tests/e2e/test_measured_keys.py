@@ -97,7 +97,7 @@ def test_a_made_part_keeps_the_key(con):
 def test_the_comparison_has_the_measured_part(con):
     words = {"wages": {"most": 4, "order": "year", "columns": COLUMNS}}
     released(con, "wages", words=words)
-    told = dpsyn_sql.evaluate_database(con, "copy", domain={"tables": {"persons": {}, **words}}).tables
+    told = dpsyn_sql.evaluate(con, None, "copy", domain={"tables": {"persons": {}, **words}}).tables
     assert "year" in set(told["relative_columns"]["column"])
     (line,) = told["keys"].query("table == 'wages' and names == ''").to_dict("records")
     assert line["key"] == "id, year" and line["broken_real"] == 0

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.engines.stored_tables import StoredTable, refuse_one_table_twice
+from dpsyn_sql.engines.identities import StoredTable, refuse_one_table_twice
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 pytestmark = [pytest.mark.slow, pytest.mark.required]
@@ -344,7 +344,7 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         into.write_text("somebody else's")
         return stage(*arguments, **options)
 
-    monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", taken)
+    monkeypatch.setattr("dpsyn_sql.rows.write.families.stage_rows", taken)
     with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into=, costs nothing more"):
         release(path, into=into)
     monkeypatch.undo()

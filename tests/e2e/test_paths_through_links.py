@@ -10,7 +10,7 @@ import pytest
 from support.ledgers import granted
 
 import dpsyn_sql
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.files import find_files
 from dpsyn_sql.source.ledger_names import LedgerNames

@@ -14,7 +14,7 @@ from unit.report.test_report_html import check_harmless
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.report.public import pairs
+from dpsyn_sql.report.public import accuracy
 from dpsyn_sql.report.public.page import report_page
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,7 @@ def test_pairs_have_the_errors_of_their_estimates_fresh_and_loaded(con, released
     for one in (release, loaded):
         found = [
             pair
-            for pair in pairs.pairs_of(one.model, one.measurements, one.variances).strongest
+            for pair in accuracy.pairs_of(one.model, one.measurements, one.variances).strongest
             if pair.exactness is not None
         ]
         assert len(found) == 3
@@ -157,13 +157,13 @@ def test_a_private_value_a_folder_and_a_file_of_the_source_are_not_in_the_page(t
 
 
 def test_a_wide_table_has_a_limited_matrix_and_says_what_is_left_out(con, released, monkeypatch):
-    monkeypatch.setattr(pairs, "MOST_COLUMNS", 4)
-    monkeypatch.setattr(pairs, "MOST_PAIRS", 5)
+    monkeypatch.setattr(accuracy, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(accuracy, "MOST_PAIRS", 5)
     columns = ", ".join(f"((i // {place + 1}) % 2)::INTEGER AS c{place}" for place in range(12))
     con.execute(f"CREATE TABLE w AS SELECT {columns} FROM range(3000) AS r(i)")
     domain = {"columns": {f"c{place}": {"type": "numeric", "lower": 0, "upper": 1} for place in range(12)}}
     release = released("w", domain=domain)
-    found = pairs.pairs_of(release.model, release.measurements, release.variances)
+    found = accuracy.pairs_of(release.model, release.measurements, release.variances)
     assert len(found.columns) == 4
     assert found.possible == 66
     assert found.computed <= 5 + 6

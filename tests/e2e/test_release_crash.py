@@ -342,7 +342,7 @@ def test_what_somebody_else_put_there_meanwhile_is_kept_also_by_a_retry(tmp_path
         con.execute("CREATE TABLE o AS SELECT 42 AS hers")
         return stage_rows(*arguments, **options)
 
-    monkeypatch.setattr("dpsyn_sql.front.publish.stage_rows", slow)
+    monkeypatch.setattr("dpsyn_sql.rows.write.families.stage_rows", slow)
     with pytest.raises(PublishError, match="has appeared"):
         dpsyn_sql.release(con, "t", into="o")
     monkeypatch.undo()

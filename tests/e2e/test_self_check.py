@@ -13,10 +13,10 @@ from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.memory import MemoryLedger
 from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.write import drawn
+from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 
-PUBLISH = import_module("dpsyn_sql.front.publish")
+DRAWN = import_module("dpsyn_sql.rows.write.families")
 LIST = {"type": "categorical", "categories": ["a", "b", "c", "d"], "other": False}
 COLUMNS = {"x": LIST, "y": LIST, "z": LIST}
 TABLE = """
@@ -60,8 +60,8 @@ def fits(made):
 
 def changed(patch, change):
     """Rows of a table are changed as they are drawn."""
-    batches = PUBLISH._reported
-    patch.setattr(PUBLISH, "_reported", lambda *given: (change(one.copy()) for one in batches(*given)))
+    batches = DRAWN._told
+    patch.setattr(DRAWN, "_told", lambda *given: (change(one.copy()) for one in batches(*given)))
 
 
 def to_first(share):
@@ -81,8 +81,13 @@ def permuted(codes):
 
 def changed_families(patch, change):
     """Rows of families are changed as they are drawn."""
-    codes = FamilySampler._codes
-    patch.setattr(FamilySampler, "_codes", lambda self, *given: change(codes(self, *given)))
+    rows = FamilySampler.rows
+
+    def changed_rows(self, *given):
+        for batch in rows(self, *given):
+            yield batch._replace(codes=change(batch.codes))
+
+    patch.setattr(FamilySampler, "rows", changed_rows)
 
 
 def test_rows_of_the_model_are_good(con):
@@ -126,7 +131,7 @@ def test_a_column_that_is_wrong_ends_the_call_and_the_same_call_goes_on(con, tmp
 @pytest.mark.parametrize("most", [10**6, 3_000])
 def test_rows_of_persons_are_compared_with_persons(con, monkeypatch, most):
     """The same if only some of the persons are looked at."""
-    monkeypatch.setattr(drawn, "MOST_ROWS", most)
+    monkeypatch.setattr(staging, "MOST_ROWS", most)
     assert fits(of_persons(con, into="right"))
     changed_families(monkeypatch, to_first(0.3))
     with pytest.raises(InternalError, match="another value of 'x'"):
@@ -166,7 +171,7 @@ def test_a_column_of_persons_that_moved_is_told(con, monkeypatch):
 
 
 def test_a_part_of_the_rows_of_a_table_is_compared(con, monkeypatch):
-    monkeypatch.setattr(drawn, "MOST_ROWS", 3_000)
+    monkeypatch.setattr(staging, "MOST_ROWS", 3_000)
     assert fits(released(con, into="right"))
     changed(monkeypatch, to_first(0.2))
     with pytest.raises(InternalError, match="another value of 'x'"):

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines import callers_instance
-from dpsyn_sql.engines.callers_instance import instance_of
-from dpsyn_sql.engines.open_files import still_open
+from dpsyn_sql.engines import connections
+from dpsyn_sql.engines.connections import instance_of
+from dpsyn_sql.engines.identities import still_open
 from dpsyn_sql.ledger.locations import existing_memory_ledger
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
@@ -79,13 +79,13 @@ def test_cursors_of_a_database_in_memory_share_one_ledger():
 
 
 def test_threads_that_begin_at_once_have_one_ledger_in_memory(monkeypatch):
-    looks, find = [], callers_instance._found
+    looks, find = [], connections._marked_name
 
     def found(engine):
-        looks.append(callers_instance._marking.locked())
+        looks.append(connections._marking.locked())
         return find(engine)
 
-    monkeypatch.setattr(callers_instance, "_found", found)
+    monkeypatch.setattr(connections, "_marked_name", found)
     with duckdb.connect() as con:
         cursors = [con.cursor() for _ in range(THREADS)]
         names = [None] * THREADS

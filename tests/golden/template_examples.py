@@ -35,18 +35,22 @@ from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.planning.tree import Table, Tree
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.exact import step_expression
-from dpsyn_sql.private.count.siblings import sibling_tally
+from dpsyn_sql.private.count import passes
+from dpsyn_sql.private.count.discovery import step_expression
+from dpsyn_sql.private.count.passes import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
-from dpsyn_sql.private.encode.codes import Bound, encode_query
-from dpsyn_sql.private.encode.families import encode_families
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
-from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation, units_of_rows
+from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.encode.kept import Bound, KeptRows, rows_of_units
+from dpsyn_sql.private.encode.relations import (
+    discovery_relation,
+    sliced_source,
+    typed_relation,
+    units_of_rows,
+)
 from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
@@ -157,6 +161,17 @@ class Kept:
     def keep(self, encoding, *, step):
         self.made.append(encoding.query)
 
+    def part_of(self, relation, unit):
+        return None
+
+
+def coded_units(together, persons=(), packs=((0, 1),), *, csv=False, numbered=False):
+    """The kept rows of units; with ``together`` those of families."""
+    families = families_of(FEW, together, persons) if together else None
+    domain = families.domain if families else FEW
+    rows = KeptRows.of_table(Kept(), SRC, domain, csv=csv, bound=KEPT, families=families)
+    return rows.encoding("", domain, packs, numbered=numbered).query
+
 
 def tree_statements():
     """A table of each kind, with all that an attribute can come from."""
@@ -173,7 +188,7 @@ def tree_statements():
     )
     domains = {"p": Domain((NUMBER,)), "q": Domain((NUMBER, TEXT)), "r": Domain((TEXT,))}
     engine = Kept()
-    codes = TreeCodes(engine, tree, domains, {"q": "a"}, 7)
+    codes = KeptRows(engine, tree, domains, {"q": "a"}, 7)
     label = NearestLabel("group", (1, 0), (('b"', ((1, 0, 3), (0, 1, 2))),))
     codes.attach("r", [FamilyClass(label)])
     codes.keep()
@@ -182,14 +197,20 @@ def tree_statements():
     wanted.append(names.index("group of r"))
     root, rows, leaves, classes = engine.made
     return {
-        "encode/tree_root": {"": root},
-        "encode/tree_rows": {"": rows},
-        "encode/tree_leaves": {"": leaves},
-        "encode/tree_table": {"": codes._rows("r", set(range(4)))},
-        "encode/tree_classes": {"": Fragment(re.sub(r"\[[0-9, ]{999,}\]", "[1]", classes))},
-        "encode/tree_codes": {
-            "": codes.query(codes.families("r"), [(0, 1)]),
-            "order": codes.query(codes.families("q"), [wanted], numbered=True),
+        "encode/kept": {
+            "root": root,
+            "rows": rows,
+            "leaves": leaves,
+            "units": rows_of_units(SRC, DOMAIN, [(0,), (1,)], Bound('Who "is"', 3, 2**64 - 1)),
+        },
+        "encode/table": {"": codes._rows("r", set(range(4)))},
+        "encode/classes": {"": Fragment(re.sub(r"\[[0-9, ]{999,}\]", "[1]", classes))},
+        "encode/codes": {
+            "": codes.encoding("r", codes.families("r").domain, [(0, 1)]).query,
+            "order": codes.encoding("q", codes.families("q").domain, [wanted], numbered=True).query,
+            "units": coded_units(None),
+            "families": coded_units(TOGETHER, {"a"}, [(0, 1), (2, 3)], numbered=True),
+            "ordered": coded_units(ORDERED, {'b"'}, [(0,), (3, 4, 5)], csv=True),
         },
         "encode/tree_joined": {
             "": discovery_relation(tree, "r")[0].sql,
@@ -223,7 +244,7 @@ SAMPLER = {
 APART = {**STEP, "columns": [F("thresholds0"), F("own0"), F("aliases0")], "packed_bits": 0}
 QUERY = F("SELECT 1 AS a")
 UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
-BINNED = statements.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
+BINNED = passes.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 LABELS = (
     NearestLabel("near", (0, 5), (("a", ((1, 2, 9), (4, 0, 0))), ('b"', ((0, 3, 1), (2, 0, 0))))),
@@ -232,11 +253,11 @@ LABELS = (
         (Node("a", (False, True, True), 1, -1), Node('b"', (True, False, True), -2, -3)),
     ),
 )
-LABELLED = statements.BinnedMarginals.of(
+LABELLED = passes.BinnedMarginals.of(
     [MarginalQuery(("near", "c")), MarginalQuery(("leaf",), ((0, 0, 1),))], labelled(DOMAIN, LABELS)
 )
-(SCAN,) = statements.scans(SRC, DOMAIN, [0, 1], csv=True)
-(SCAN_LEAVES,) = statements.scans(SRC, LEAVES, [0, 1], csv=False)
+(SCAN,) = passes.scans(SRC, DOMAIN, [0, 1], csv=True)
+(SCAN_LEAVES,) = passes.scans(SRC, LEAVES, [0, 1], csv=False)
 
 BOX = Points(
     "place",
@@ -308,8 +329,8 @@ EXAMPLES = {
         "weighted": {**MARGINAL, "weighted": True},
     },
     "count/repack": {
-        "": statements.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
-        "labels": statements.repack(
+        "": passes.repack(F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], BINNED, [(0,), (1, 2)]).query,
+        "labels": passes.repack(
             F("again"), ENCODED, DOMAIN, [(0, 1), (2,)], LABELLED, [(0, 1), (2,)], labels=LABELS
         ).query,
     },
@@ -347,20 +368,15 @@ EXAMPLES = {
     "encode/encode": {
         "row": encode_query(SRC, DOMAIN, [(0, 2), (1,), (3, 4)]),
         "csv": encode_query(SRC, DOMAIN, [(0,), (1,)], csv=True),
-        "unit": encode_query(SRC, DOMAIN, [(0,), (1,)], bound=Bound('Who "is"', 3, 2**64 - 1)),
         "many": encode_query(SRC, MANY, [(0,)]),
         "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
-    },
-    "encode/families": {
-        "": encode_families(SRC, families_of(FEW, TOGETHER, {"a"}), [(0, 1), (2, 3)], KEPT, numbered=True),
-        "order": encode_families(SRC, families_of(FEW, ORDERED, {'b"'}), [(0,), (3, 4, 5)], KEPT, csv=True),
     },
     **tree_statements(),
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},
     "encode/panel": {
         "": {
-            "now": F("SELECT unit, p0 FROM present_rows"),
-            "before": F("SELECT unit, p0 FROM past_rows"),
+            "now": F("SELECT parent, p0 FROM present_rows"),
+            "before": F("SELECT parent, p0 FROM past_rows"),
             "everybody": False,
             "stays": 0,
             "leaves": 1,
@@ -368,8 +384,8 @@ EXAMPLES = {
             "columns": [F("present.p0 AS n0"), F("coalesce(past.p0, 3) AS b0")],
         },
         "everybody": {
-            "now": F("SELECT unit, p0 FROM present_rows"),
-            "before": F("SELECT unit, p0 FROM past_rows"),
+            "now": F("SELECT parent, p0 FROM present_rows"),
+            "before": F("SELECT parent, p0 FROM past_rows"),
             "everybody": True,
             "stays": 0,
             "leaves": 1,
@@ -404,6 +420,7 @@ EXAMPLES = {
         }
     },
     "evaluate/comment": {"": PLACE},
+    "evaluate/constant": {"": {"table": F("families"), "values": [F("h0"), F("h1")]}},
     "evaluate/correlations": {
         "": {
             "relation": SRC,
@@ -491,19 +508,20 @@ EXAMPLES = {
     },
     "evaluate/repeated": {"": {"table": CODED, "keys": [F("r0"), F("r1")]}},
     "evaluate/roots": {
-        "": {
+        case: {
             "table": F("linked_1"),
             "codes": CODED,
             "part": F("CASE side WHEN 1 THEN 2 ELSE 0 END"),
             "keys": [F("r0"), F("r1")],
+            "once": once,
             "columns": [F("k0 AS k0_0"), F("r0"), F("r1")],
         }
+        for case, once in (("", 0), ("once", 1))
     },
     "evaluate/siblings": {"": {"table": F("families"), "code": F("k1")}},
     "evaluate/steps": {"": {"table": STAGED, "families": F("families"), "codes": [F("k0"), F("k1")]}},
     "evaluate/text_types": {"": {"relation": SRC, "columns": [F('"a"'), F('"b"')]}},
     "evaluate/transitions": {"": {"table": STAGED, "previous": F("p0"), "code": F("k0")}},
-    "evaluate/units": {"": {"relation": SRC, "values": [F("z0"), F("z1")]}},
     "evaluate/values": {"": {"table": DISTRIBUTION}},
     "evaluate/waits": {"": {"table": STAGED}},
     "load/all": {"": {"rows": qualified("d", "main", "it's")}},

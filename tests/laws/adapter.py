@@ -18,10 +18,8 @@ from dpsyn_sql.planning.family_classes import class_costs
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.codes import Bound, encode_query
-from dpsyn_sql.private.encode.families import encode_families
-from dpsyn_sql.private.encode.slices import sliced_source
-from dpsyn_sql.private.encode.tree import TreeCodes
+from dpsyn_sql.private.encode.kept import Bound, KeptRows
+from dpsyn_sql.private.encode.relations import sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -76,7 +74,7 @@ def kept_rows(con, case, questions=()):
         encoder.keep()
         for table in case.tables:
             parent = "NULL" if table.parent is None else "parent"
-            sql = f"SELECT rowid, {parent}, p0, w, n FROM {encoder._kept[table.name]}"
+            sql = f"SELECT rowid, {parent}, p0, w, n FROM {encoder._tables[table.name]}"
             for rowid, above, number, weight, siblings in con.execute(sql).fetchall():
                 up = None if above is None else by_rowid[table.parent, above]
                 row = KeptRow(table.name, number, weight, siblings, up)
@@ -108,7 +106,11 @@ def codes(con, case):
             return {
                 table.name: _columns_of(
                     con,
-                    encoder.query(families, [(place,) for place in range(len(families.domain.names))]),
+                    encoder.encoding(
+                        table.name,
+                        families.domain,
+                        [(place,) for place in range(len(families.domain.names))],
+                    ).query,
                     families.domain,
                 )
                 for table in case.tables
@@ -129,9 +131,10 @@ def _codes_query(case, packs):
     relation, bound = _relation(case), None
     if case.shape != SINGLE:
         bound = Bound("owner0", case.root.most, case.secret)
-    if case.shape == PERSONS:
-        return encode_families(relation.sql, _families(case), packs, bound, numbered=True)
-    return encode_query(relation.sql, _domain(case), packs, bound=bound)
+    families = _families(case) if case.shape == PERSONS else None
+    domain = _domain(case) if families is None else families.domain
+    rows = KeptRows.of_table(DuckDBEngine(None), relation.sql, domain, bound=bound, families=families)
+    return rows.encoding("", domain, packs, numbered=families is not None).query
 
 
 def counts(con, case, questions):
@@ -232,7 +235,7 @@ def _class_of(table, name, *more):
 
 
 @contextmanager
-def _encoder(engine, case) -> Iterator[TreeCodes]:
+def _encoder(engine, case) -> Iterator[KeptRows]:
     """All tables of a tree with their classes; without an engine only to say what they are."""
     tables = tuple(
         Table(
@@ -248,7 +251,7 @@ def _encoder(engine, case) -> Iterator[TreeCodes]:
     )
     domains = {table.name: Domain(table.attributes) for table in case.tables}
     orders = {table.name: table.order for table in case.tables if table.order}
-    encoder = TreeCodes(engine or DuckDBEngine(None), Tree(tables), domains, orders, case.secret)
+    encoder = KeptRows(engine or DuckDBEngine(None), Tree(tables), domains, orders, case.secret)
     for table in reversed(case.tables):
         if table.parent is not None:
             families = encoder.families(table.name)
@@ -281,7 +284,7 @@ def _count_tables(engine, case, encoder, questions):
             asked,
             families=families,
             siblings=True,
-            encoder=encoder,
+            rows=encoder,
         ) as ask:
             tables |= dict(zip(asked, ask(asked), strict=True))
     return [tables[question] for question in questions]

@@ -71,7 +71,7 @@ FAULTS = (
         "rows of a period are compared by what is known of the period before",
         "tests/unit/test_drawn.py::test_what_a_row_keeps_of_the_rows_above_is_its_own_code",
         (
-            "dpsyn_sql/rows/write/drawn.py",
+            "dpsyn_sql/rows/write/staging.py",
             "found = {name: codes[rows.parent] for name, codes in above.items()} | found",
             "found |= {name: codes[rows.parent] for name, codes in above.items()}",
         ),
@@ -89,7 +89,7 @@ FAULTS = (
     fault(
         "rows that conditions replaced are not told",
         f"{WHOLE}::test_rows_that_conditions_replaced_are_counted_in_certificate_and_summary",
-        ("dpsyn_sql/front/publish.py", "found, plan.replaced / max(written, 1))", "found)"),
+        ("dpsyn_sql/front/publish.py", "departures, staged.replaced / max(staged.total, 1)", "departures"),
     ),
     fault(
         "sampling is no reason to depart",
@@ -109,7 +109,7 @@ FAULTS = (
         "rows that conditions changed are not compared",
         "tests/unit/test_drawn.py::test_rows_that_were_changed_are_chosen_as_often_as_others",
         (
-            "dpsyn_sql/rows/write/drawn.py",
+            "dpsyn_sql/rows/write/staging.py",
             "bits = f\"hash(xor(CAST(s.{ident('row')} AS UBIGINT), "
             "hash({string_literal(f'compared|{seed}')}))) >> 32\"",
             "bits = f\"s.{ident('row')} * {2**32 // 10_000}\"",
@@ -118,7 +118,7 @@ FAULTS = (
     fault(
         "rows of a unit that is gone are those of the next one",
         "tests/unit/test_drawn.py::test_units_are_not_compared_where_their_rows_cannot_be_told",
-        ("dpsyn_sql/rows/write/drawn.py", "any(codes.size for codes in", "any(codes.size < 0 for codes in"),
+        ("dpsyn_sql/rows/write/staging.py", "any(codes.size for codes in", "any(codes.size < 0 for codes in"),
     ),
     fault(
         "rows are blamed for answers that contradict each other",
@@ -128,7 +128,7 @@ FAULTS = (
     fault(
         "the row before a first row is the last one of another person",
         "tests/unit/sample/test_sample_hidden.py::test_numbers_of_rows_the_row_before_and_places",
-        ("dpsyn_sql/rows/sample/hidden.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
+        ("dpsyn_sql/rows/sample/tree.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
     ),
     fault(
         "an error of a pair is larger than its codes have rows",
@@ -142,13 +142,13 @@ FAULTS = (
     fault(
         "a noisy count is said to be off by more rows than there are",
         "tests/unit/report/test_report_public.py::test_no_count_is_further_off_than_all_rows",
-        ("dpsyn_sql/report/public/exactness.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
+        ("dpsyn_sql/report/public/accuracy.py", "min(TWO_SIDED * error, most)", "TWO_SIDED * error"),
     ),
     fault(
         "a pair that was counted over groups is called modelled",
         "tests/unit/report/test_report_marginals.py::test_page_and_table_say_the_same_of_how_a_pair_is_known",
         (
-            "dpsyn_sql/report/marginals.py",
+            "dpsyn_sql/report/fitted.py",
             'return "grouped" if counted and len(names) > 1',
             'return "modelled" if counted',
         ),

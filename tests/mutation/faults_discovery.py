@@ -5,7 +5,7 @@ from planted import fault
 DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
-KEYS = "dpsyn_sql/private/measure/questions/keys.py"
+KEYS = "dpsyn_sql/private/measure/questions/columns.py"
 TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 UNITS_SQL = "sql/discover/units.sql"
@@ -59,7 +59,7 @@ FAULTS = (
         "a unit counted for all its types of text at the charge of one",
         f"{DISCOVERED}::test_a_unit_of_k_different_rows_changes_as_much_as_is_declared[gdp]",
         (
-            "dpsyn_sql/private/measure/questions/types.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             'grid_event(counted_per_unit("types", private_side.rows_per_unit), budget)',
             "grid_event(1, budget)",
         ),
@@ -68,7 +68,7 @@ FAULTS = (
         "classes of text without rows are left out",
         f"{DISCOVERY}::test_missing_codes_or_floats_never_reach_the_noise",
         (
-            "dpsyn_sql/private/measure/questions/types.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             "check_counts(counts, (len(CLASSES),))",
             "counts = counts[counts > 0]",
         ),
@@ -86,7 +86,7 @@ FAULTS = (
         "a refined grid is not told from another one",
         f"{DISCOVERY}::test_a_replay_that_asks_something_else_stops",
         (
-            "dpsyn_sql/private/measure/questions/grid.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             "cuts = digest(repr((grid.kind, grid.labels, grid.edges, grid.other, grid.nullable, *together)))",
             'cuts = digest("")',
         ),
@@ -183,7 +183,7 @@ FAULTS = (
         "a replay does not see that other cells were counted together",
         "tests/unit/measure/test_measure_discovery.py::test_a_replay_that_asks_something_else_stops",
         (
-            "dpsyn_sql/private/measure/questions/grid.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             "(question.owners,) if question.owners else ()",
             "()",
         ),
@@ -289,7 +289,7 @@ FAULTS = (
         "a value that a unit brings to the public number is shown too often",
         "tests/conformance/test_coupling_discover.py::test_a_value_of_one_unit_alone_is_what_delta_pays_for",
         (
-            "dpsyn_sql/private/measure/questions/keys.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             "return event.threshold + least_units(event) - 1",
             "return event.threshold",
         ),
@@ -299,7 +299,7 @@ FAULTS = (
         "tests/unit/measure/test_measure_discovery.py"
         "::test_values_of_too_few_units_are_never_shown_whatever_the_noise[1]",
         (
-            "dpsyn_sql/private/measure/questions/keys.py",
+            "dpsyn_sql/private/measure/questions/columns.py",
             "if len(units) and units.min() < least:",
             "if False:",
         ),
@@ -313,7 +313,7 @@ FAULTS = (
         "an error of the codec holds the bytes of a row",
         "tests/unit/engines/test_engines_frames.py::test_bytes_that_are_no_text_are_no_key_and_in_no_error",
         (
-            "dpsyn_sql/private/count/exact.py",
+            "dpsyn_sql/private/count/discovery.py",
             'text = content.decode("utf-8", "replace")',
             "text = content.decode()",
         ),
@@ -322,7 +322,7 @@ FAULTS = (
         "the class of a value says its text",
         "tests/unit/engines/test_engines_frames.py::test_text_of_a_time_asks_no_zone_of_somebody_else",
         (
-            "dpsyn_sql/engines/frame_columns.py",
+            "dpsyn_sql/engines/frames.py",
             "        value = _without_zone(value)\n",
             "        pass\n",
         ),

@@ -6,7 +6,7 @@ TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
-OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/redrawing.py"
+OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
 LEVELLED = "dpsyn_sql/fit/levelled.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"
@@ -27,21 +27,21 @@ FAULTS = (
     fault(
         "rows that meet a condition are replaced as a whole",
         f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
-        (REDRAWING, "for rest in (others, []):", "for rest in ():"),
-        (REDRAWING, "    if len(places) > 1:\n", "    if False:\n"),
+        (REDRAWING, "for rest in (other_codes, []):", "for rest in ():"),
+        (REDRAWING, "    if len(positions) > 1:\n", "    if False:\n"),
     ),
     fault(
         "rows that meet a condition take NULL from others",
         f"{OUTPUT}::test_rows_that_meet_a_condition_are_changed_as_little_as_possible",
-        (REDRAWING, "for place in places if attributes[place].nullable]", "for place in places if False]"),
+        (REDRAWING, "        if attributes[position].nullable\n", "        if False\n"),
     ),
     fault(
         "a condition names every column whose name is in its text",
         f"{OUTPUT}::test_columns_that_a_condition_names_are_whole_identifiers",
         (
             REDRAWING,
-            "    return any(\n        (found",
-            "    return column.lower() in text.lower() or any(\n        (found",
+            "    return any(\n        (match",
+            "    return column.lower() in text.lower() or any(\n        (match",
         ),
     ),
     fault(

@@ -8,7 +8,7 @@ EXTREME = f"{FAMILIES}::test_a_row_changes_scores_of_extreme_tables_by_just_as_m
 PRICED = f"{FAMILIES}::test_the_most_dependent_child_is_chosen_at_the_price_of_its_sensitivity"
 CLIPPED = f"{FAMILIES}::test_tables_of_more_rows_than_there_can_be_are_scored_and_a_row_more_changes_nothing"
 SCORES = "dpsyn_sql/private/measure/scores.py"
-QUESTION = "dpsyn_sql/private/measure/questions/family_choice.py"
+QUESTION = "dpsyn_sql/private/measure/questions/choices.py"
 
 FAULTS = (
     fault(

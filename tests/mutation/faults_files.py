@@ -7,8 +7,8 @@ AS_STATED = f"{FORMS}::test_every_row_is_read_as_it_is_stated"
 REFUSED = f"{FORMS}::test_a_file_that_is_not_as_stated_is_refused_before_the_debit"
 RELEASED = f"{FORMS}::test_a_release_has_the_right_values_and_another_form_is_another_release"
 QUERIES = f"{FORMS}::test_options_of_a_query_are_total_functions_of_a_line"
-BYTES = "dpsyn_sql/engines/file_bytes.py"
-SESSION = "dpsyn_sql/engines/source_session.py"
+CSV = "dpsyn_sql/engines/csv_files.py"
+RESOLVE = "dpsyn_sql/engines/resolve.py"
 
 FAULTS = (
     fault(
@@ -28,22 +28,22 @@ FAULTS = (
     fault(
         "bytes of Windows pass for Latin-1",
         f"{REFUSED}[windows as latin-1]",
-        (BYTES, "if _NO_LATIN.search(part):", "if False:"),
+        (CSV, "if _NO_LATIN.search(block):", "if False:"),
     ),
     fault(
         "half of a character at the end of a file passes",
         f"{REFUSED}[half of a character]",
-        (BYTES, "final=not part", "final=False"),
+        (CSV, "final=not block", "final=False"),
     ),
     fault(
         "an encoding is stated and not read",
         f"{AS_STATED}[latin-1-False]",
-        ("dpsyn_sql/engines/csv_call.py", "encoding=literal(form.encoding)", 'encoding=literal("utf-8")'),
+        (CSV, "encoding=literal(form.encoding)", 'encoding=literal("utf-8")'),
     ),
     fault(
         "a decimal comma is stated and not read",
         f"{AS_STATED}[tab-False]",
-        (SESSION, "engine.dialect = csv_dialect(form)", "csv_dialect(form)"),
+        (RESOLVE, "engine.dialect = csv_dialect(form)", "csv_dialect(form)"),
     ),
     fault(
         "numbers with a comma are no numbers where types are learnt",
@@ -62,7 +62,7 @@ FAULTS = (
     fault(
         "the form of a file is no part of a release",
         RELEASED,
-        (SESSION, 'if form.stated and files.format == "csv" else ()', "if False else ()"),
+        (RESOLVE, 'if form.stated and files.format == "csv" else ()', "if False else ()"),
     ),
     fault(
         "a line goes for a value that is not of its type",

@@ -4,9 +4,9 @@ from planted import fault
 
 LAWS = "tests/laws/test_tree_laws.py"
 NOBODY = "tests/laws/test_rows_of_nobody.py"
-TREE = "dpsyn_sql/private/encode/tree.py"
+KEPT_ROWS = "dpsyn_sql/private/encode/kept.py"
 COUNTER = "dpsyn_sql/private/count/counter.py"
-ENCODE, ROOT, ROWS = "sql/encode/encode.sql", "sql/encode/tree_root.sql", "sql/encode/tree_rows.sql"
+ENCODE, KEPT = "sql/encode/encode.sql", "sql/encode/kept.sql"
 TOTAL = f"{LAWS}::test_codes_are_total"
 ADDS = f"{LAWS}::test_a_unit_moves_counts_by_its_weight_at_most"
 ALONE = f"{LAWS}::test_kept_rows_depend_on_their_unit_alone"
@@ -27,49 +27,50 @@ FAULTS = (
     fault(
         "a unit of a tree weighs twice what is charged",
         ADDS,
-        (ROOT, "{{ weight }} AS w", "2 * {{ weight }} AS w"),
+        (KEPT_ROWS, '"weight": WEIGHT,', '"weight": 2 * WEIGHT,'),
     ),
     fault(
         "equal rows of all units are numbered together",
         EQUAL,
         (
-            ENCODE,
-            "            PARTITION BY\n                unit,\n{% for code in codes %}",
-            "            PARTITION BY\n{% for code in codes %}",
+            KEPT,
+            "PARTITION BY members.parent{% for",
+            "PARTITION BY {% if up %}members.parent{% else %}0{% endif %}{% for",
         ),
     ),
     fault(
         "equal rows of all parents are numbered together",
         EQUAL,
         (
-            "sql/encode/tree_leaves.sql",
-            "                met.parent{% if codes %},{% endif %}\n",
-            "                0{% if codes %},{% endif %}\n",
+            KEPT,
+            "PARTITION BY members.parent{% for",
+            "PARTITION BY {% if up %}0{% else %}members.parent{% endif %}{% for",
         ),
     ),
     fault(
         "the lot of a unit of a tree is its number in the table",
         ALONE,
         (
-            ROOT,
-            '{{ dialect.lot(["key"], "key", secret) }} AS h',
-            "hash(row_number() OVER (ORDER BY key)) AS h",
+            KEPT,
+            '{{ dialect.lot(["coded.key"], seed, secret) }} AS h',
+            '{% if up %}{{ dialect.lot(["coded.key"], seed, secret) }}'
+            "{% else %}hash(row_number() OVER (ORDER BY coded.key)){% endif %} AS h",
         ),
     ),
     fault(
         "of the rows of one parent fewer are kept than may be",
         CHOSEN,
-        (ROWS, "WHERE place <= {{ most }}", "WHERE place < {{ most }}"),
+        (KEPT, "WHERE place <= {{ most }}", "WHERE place < {{ most }}"),
     ),
     fault(
         "a row without rows below has one",
         COUNTS,
-        (TREE, 'f"COALESCE(number{number}.n, 0)"', 'f"COALESCE(number{number}.n, 1)"'),
+        (KEPT_ROWS, 'f"COALESCE(number{number}.n, 0)"', 'f"COALESCE(number{number}.n, 1)"'),
     ),
     fault(
         "single rows are numbered",
         f"{LAWS}::test_single_rows_are_projected_and_counted",
-        (ENCODE, "FROM coded\n{% endif %}", "FROM coded\nQUALIFY row_number() OVER () > 0\n{% endif %}"),
+        (ENCODE, "FROM coded", "FROM coded\nQUALIFY row_number() OVER () > 0"),
     ),
     fault(
         "the source is encoded anew for each question",
@@ -80,21 +81,29 @@ FAULTS = (
     fault(
         "rows of the root without a key are one unit",
         f"{NOBODY}::test_rows_without_a_key_or_a_parent_are_dropped_with_all_below_them",
-        (ROOT, "WHERE key IS NOT NULL", "WHERE TRUE"),
+        (
+            KEPT,
+            "WHERE coded.key IS NOT NULL",
+            "WHERE {% if up %}coded.key IS NOT NULL{% else %}TRUE{% endif %}",
+        ),
     ),
     fault(
         "rows without a key of a table with rows below are kept",
         f"{NOBODY}::test_rows_without_a_key_or_a_parent_are_dropped_with_all_below_them",
-        (ROWS, "WHERE coded.key IS NOT NULL", "WHERE TRUE"),
+        (
+            KEPT,
+            "WHERE coded.key IS NOT NULL",
+            "WHERE {% if up %}TRUE{% else %}coded.key IS NOT NULL{% endif %}",
+        ),
     ),
     fault(
         "rows without a person are those of one",
         f"{NOBODY}::test_rows_without_a_person_do_not_count_and_empty_text_is_a_person",
-        (ENCODE, "WHERE unit IS NOT NULL", "WHERE TRUE"),
+        (KEPT, "WHERE coded.owner IS NOT NULL", "WHERE TRUE"),
     ),
     fault(
         "of a unit that is there twice any row is kept",
         f"{NOBODY}::test_a_key_of_the_root_that_is_there_twice_is_one_unit_of_the_least_codes",
-        (ROOT, "{{ code }}{% if not loop.last %}", "{{ code }} DESC{% if not loop.last %}"),
+        (KEPT, "{{ column }}{% if not loop.last %}", "{{ column }} DESC{% if not loop.last %}"),
     ),
 )

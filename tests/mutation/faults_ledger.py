@@ -19,7 +19,7 @@ SQLITE = "dpsyn_sql/ledger/sqlite.py"
 NAMES = "tests/e2e/test_one_name_one_account.py"
 SLICES = "tests/sql/test_slices.py"
 PANELLED = "tests/unit/ledger/test_ledger_panels.py"
-SLICE = "dpsyn_sql/private/encode/slices.py"
+SLICE = "dpsyn_sql/private/encode/relations.py"
 SLICE_SQL = "sql/encode/slice.sql"
 PANELS = "dpsyn_sql/accounting/panels.py"
 IN_LEDGER = "dpsyn_sql/ledger/panels.py"
@@ -56,7 +56,7 @@ STOPPED = "dpsyn_sql/ledger/stops.py"
 
 AFTER = "tests/e2e/test_after_the_debit.py"
 STAYS = f"{AFTER}::test_an_error_says_what_stays_and_the_same_call_goes_on"
-UNFINISHED = "dpsyn_sql/report/unfinished.py"
+ENDED = "dpsyn_sql/report/progress_bar.py"
 
 FAULTS = (
     fault(
@@ -68,7 +68,7 @@ FAULTS = (
         "the text of an error of Python is passed on",
         STAYS,
         (
-            UNFINISHED,
+            ENDED,
             'return InternalError(f"{unexpected(error)} {told} {_MENDED}")',
             'return InternalError(f"{error} {told} {_MENDED}")',
         ),
@@ -81,7 +81,7 @@ FAULTS = (
     fault(
         "after a debit an error says that nothing was charged",
         STAYS,
-        (UNFINISHED, "if isinstance(error, InputError | PrivacyBudgetExceeded):", "if error is None:"),
+        (ENDED, "if isinstance(error, InputError | PrivacyBudgetExceeded):", "if error is None:"),
     ),
     fault(
         "a traceback on the command line",
@@ -142,7 +142,7 @@ FAULTS = (
     fault(
         "units of a public table are one owner in all queries",
         f"{ORIGINS}::test_units_of_a_public_table_are_those_of_one_query",
-        ("dpsyn_sql/engines/owners.py", "if IN_SELECT in text and not trusted", "if trusted"),
+        ("dpsyn_sql/engines/identities.py", "= IN_SELECT in text and not trusted", "= trusted"),
     ),
     fault(
         "tables of one name in two schemas are one",
@@ -489,7 +489,7 @@ FAULTS = (
     fault(
         "a running total states the epsilon of one node",
         SUMS,
-        ("dpsyn_sql/front/publish.py", "claim_of(job.only.total.whole,", "claim_of(job.only.total.budget,"),
+        ("dpsyn_sql/front/publish.py", "claim_of(series.whole,", "claim_of(series.budget,"),
     ),
     fault(
         "missing periods are left out, and measured after later ones",

@@ -27,12 +27,12 @@ GDP_CHOICES = (
 NOISE = "dpsyn_sql/private/measure/noise.py"
 SCALE = "dpsyn_sql/private/measure/calibrate.py"
 COUNTS = "dpsyn_sql/private/measure/counting.py"
-MARGINALS = "dpsyn_sql/private/measure/questions/marginals.py"
-DISTANCES = "dpsyn_sql/private/measure/questions/distances.py"
-RESIDUAL = "dpsyn_sql/private/measure/questions/residuals.py"
+MARGINALS = "dpsyn_sql/private/measure/questions/tables.py"
+DISTANCES = "dpsyn_sql/private/measure/questions/tables.py"
+RESIDUAL = "dpsyn_sql/private/measure/questions/tables.py"
 RESIDUAL_TESTS = "tests/unit/measure/test_measure_residuals.py"
-CHOICE = "dpsyn_sql/private/measure/questions/choice.py"
-KEYS = "dpsyn_sql/private/measure/questions/keys.py"
+CHOICE = "dpsyn_sql/private/measure/questions/choices.py"
+KEYS = "dpsyn_sql/private/measure/questions/columns.py"
 EVENTS = "dpsyn_sql/accounting/events.py"
 GDP = "dpsyn_sql/accounting/gdp.py"
 LOSS = "dpsyn_sql/accounting/pld.py"
@@ -235,8 +235,8 @@ FAULTS = (
         f"{CURATOR}::test_a_repeated_marginal_counts_each_time",
         (
             MARGINALS,
-            "event = marginals_event(len(queries),",
-            "event = marginals_event(len(set(queries)),",
+            "event = marginals_event(len(queries), private_side",
+            "event = marginals_event(len(set(queries)), private_side",
         ),
     ),
     fault(
@@ -471,9 +471,18 @@ FAULTS = (
         "products of more rows than float32 counts",
         f"{PRODUCTS}::test_sums_leave_float32_before_it_rounds",
         (
-            "dpsyn_sql/private/count/products.py",
-            "self._held + rows > self._exact",
+            "dpsyn_sql/private/count/sums.py",
+            "self._held + added > self._exact",
             "self._held > self._exact",
+        ),
+    ),
+    fault(
+        "products of weights leave the weights of one side out",
+        f"{PRODUCTS}::test_weights_equal_brute_force_however_rows_are_divided",
+        (
+            "dpsyn_sql/private/count/sums.py",
+            "(indicators * weights) @ indicators.T",
+            "indicators @ indicators.T",
         ),
     ),
     fault(

@@ -60,7 +60,7 @@ FAULTS = (
     fault(
         "the period before is that of another unit",
         ONE,
-        (SQL, "        ON present.unit = past.unit", "        ON present.unit <= past.unit"),
+        (SQL, "        ON present.parent = past.parent", "        ON present.parent <= past.parent"),
     ),
     fault(
         "units that leave are forgotten",
@@ -70,12 +70,12 @@ FAULTS = (
     fault(
         "several rows of a unit count in a period",
         ONE,
-        ("dpsyn_sql/private/encode/panel.py", "Bound(unit, 1, key)", "Bound(unit, 2, key)"),
+        ("dpsyn_sql/private/encode/relations.py", "Bound(unit, 1, key)", "Bound(unit, 2, key)"),
     ),
     fault(
         "who joins has no code of absence",
         BRUTE,
-        ("dpsyn_sql/private/encode/panel.py", "{attribute.size - 1}) AS", "{attribute.size - 2}) AS"),
+        ("dpsyn_sql/private/encode/relations.py", "{attribute.size - 1}) AS", "{attribute.size - 2}) AS"),
     ),
     fault(
         "each period may spend the whole budget",

@@ -7,9 +7,9 @@ DOOR = "tests/unit/measure/test_measure_siblings.py"
 CLASSES = "tests/unit/count/test_family_classes.py"
 ENCODED = "tests/unit/count/test_encoded_classes.py"
 SQL = "sql/count/siblings.sql"
-SUMS = "dpsyn_sql/private/count/sibling_sums.py"
+SUMS = "dpsyn_sql/private/count/sums.py"
 CHUNKS = f"{PAIRS}::test_a_chunk_may_end_in_a_family_and_have_its_rows_in_any_order"
-DRAW = "dpsyn_sql/private/encode/family_classes.py"
+DRAW = "dpsyn_sql/private/encode/hidden.py"
 ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
 SHARE = "w // (n - 1)"
 
@@ -67,7 +67,7 @@ FAULTS = (
     fault(
         "kept codes are in no order",
         f"{PAIRS}::test_families_of_several_chunks_follow_one_another",
-        ("sql/encode/families.sql", "ORDER BY\n    u\n", ""),
+        ("sql/encode/codes.sql", "ORDER BY\n    u\n", ""),
     ),
     fault(
         "parts of kept codes tear units",
@@ -82,7 +82,7 @@ FAULTS = (
         "one table of pairs is charged",
         f"{DOOR}::test_a_unit_is_charged_for_its_weight_in_each_table",
         (
-            "dpsyn_sql/private/measure/questions/siblings.py",
+            "dpsyn_sql/private/measure/questions/tables.py",
             "marginals_event(len(queries), WEIGHT, budget)",
             "marginals_event(1, WEIGHT, budget)",
         ),
@@ -91,7 +91,7 @@ FAULTS = (
         "pairs are charged as rows",
         f"{DOOR}::test_a_unit_is_charged_for_its_weight_in_each_table",
         (
-            "dpsyn_sql/private/measure/questions/siblings.py",
+            "dpsyn_sql/private/measure/questions/tables.py",
             "marginals_event(len(queries), WEIGHT, budget)",
             "marginals_event(len(queries), private_side.rows_per_unit, budget)",
         ),
@@ -105,9 +105,9 @@ FAULTS = (
         "classes depend on how many rows there are",
         f"{ENCODED}::test_a_unit_changes_tables_with_its_class_by_its_weight_and_no_other_cell",
         (
-            "sql/encode/families.sql",
-            "    FROM kept\n    GROUP BY\n        unit\n",
-            "    FROM (SELECT * REPLACE ((p2 + count(*) OVER ()) % 7 AS p2) FROM kept) AS kept\n    GROUP BY\n        unit\n",
+            "sql/encode/codes.sql",
+            "    FROM kept\n    GROUP BY\n        parent\n",
+            "    FROM (SELECT * REPLACE ((p2 + count(*) OVER ()) % 7 AS p2) FROM kept) AS kept\n    GROUP BY\n        parent\n",
         ),
     ),
     fault(

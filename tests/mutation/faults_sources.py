@@ -7,7 +7,7 @@ K_EQUAL_ROWS = f"{COUPLING}::test_a_unit_of_k_equal_rows_uses_the_whole_debit[in
 CLOCK = "tests/unit/methods/test_methods_clock.py::test_the_questions_are_the_same_whatever_the_clock_does"
 RELEASE = "dpsyn_sql/front/release.py"
 LAST_FIT = "dpsyn_sql/methods/adaptive/model.py"
-ENCODE = "sql/encode/encode.sql"
+KEPT = "sql/encode/kept.sql"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
@@ -74,16 +74,20 @@ FAULTS = (
         "tests/unit/evaluation/test_evaluation_session.py"
         "::test_what_a_release_excluded_is_left_out_and_named",
         (
-            "dpsyn_sql/evaluation/pair.py",
-            "lacking = [column.name for column in found",
-            "lacking = [column.name for column in () and found",
+            "dpsyn_sql/evaluation/session.py",
+            "lacking = [column.name for column in relations",
+            "lacking = [column.name for column in () and relations",
         ),
     ),
     fault(
         "an evaluation takes a reference that was left out for a key",
         "tests/unit/evaluation/test_evaluation_database.py"
         "::test_what_a_release_of_a_database_excluded_is_left_out_and_named",
-        ("dpsyn_sql/evaluation/database.py", "if made.issuperset(map(fold, one.columns))]", "if made]"),
+        (
+            "dpsyn_sql/evaluation/tables.py",
+            "if released.issuperset(map(fold, one.columns))]",
+            "if released]",
+        ),
     ),
     # -- what our SQL would call, or read, instead of what it means ----------------------------------
     fault(
@@ -142,12 +146,12 @@ FAULTS = (
         "codes of text follow the collation of the session",
         "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
         (
-            "dpsyn_sql/private/encode/leaves.py",
+            "dpsyn_sql/private/encode/codes.py",
             "{dialect.text_bytes(key) if hierarchy.text else key} AS",
             "{key} AS",
         ),
         (
-            "dpsyn_sql/private/encode/leaves.py",
+            "dpsyn_sql/private/encode/codes.py",
             "str(dialect.text_bytes(literal(start))) if texts",
             "str(literal(start)) if texts",
         ),
@@ -157,7 +161,7 @@ FAULTS = (
         "a renamed database is read under another ledger",
         f"{THREADS}::test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit[t-renamed]",
         (
-            "dpsyn_sql/engines/open_files.py",
+            "dpsyn_sql/engines/identities.py",
             "    except OSError:\n        return False\n",
             "    except OSError:\n        return True\n",
         ),
@@ -166,7 +170,7 @@ FAULTS = (
         "a replaced database is read under another ledger",
         f"{THREADS}::test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit[t-replaced]",
         (
-            "dpsyn_sql/engines/open_files.py",
+            "dpsyn_sql/engines/identities.py",
             "                return True\n    return False\n",
             "                return True\n    return True\n",
         ),
@@ -175,7 +179,7 @@ FAULTS = (
         "each cursor has a ledger in memory",
         f"{THREADS}::test_cursors_of_a_database_in_memory_share_one_ledger",
         (
-            "dpsyn_sql/engines/callers_instance.py",
+            "dpsyn_sql/engines/connections.py",
             "    return names[0] if names else None\n",
             "    return None\n",
         ),
@@ -184,7 +188,7 @@ FAULTS = (
         "threads that begin at once name an instance twice",
         f"{THREADS}::test_threads_that_begin_at_once_have_one_ledger_in_memory",
         (
-            "dpsyn_sql/engines/callers_instance.py",
+            "dpsyn_sql/engines/connections.py",
             "    with _marking:\n",
             "    with contextlib.nullcontext():\n",
         ),
@@ -193,7 +197,7 @@ FAULTS = (
         "a busy connection called closed",
         f"{THREADS}::test_a_connection_that_another_thread_uses_is_refused_in_one_sentence",
         (
-            "dpsyn_sql/engines/reader.py",
+            "dpsyn_sql/engines/connections.py",
             "            if failure.kind == _BUSY:\n",
             "            if failure.kind == '':\n",
         ),
@@ -217,8 +221,8 @@ FAULTS = (
         f"{COMMITTED}::test_a_transaction_that_is_crossed_each_time_says_so_and_leaves_nothing",
         (
             OUTPUTS,
-            '    if failure.kind in CONFLICTS:\n        raise PublishError(crossed(f"The {what}',
-            '    if not failure.kind:\n        raise PublishError(crossed(f"The {what}',
+            '    if failure.kind in CONFLICTS:\n        raise PublishError(crossed(f"The {shown}',
+            '    if not failure.kind:\n        raise PublishError(crossed(f"The {shown}',
         ),
     ),
     # -- the bound on a unit's rows ------------------------------------------------------------------
@@ -226,22 +230,22 @@ FAULTS = (
         "a unit torn between parts, each with its own bound",
         "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
         (
-            "dpsyn_sql/private/count/counter.py",
-            "unit = None if bound is None else bound.column",
+            "dpsyn_sql/private/encode/kept.py",
+            "unit = next(iter(table.foreign_key), None)",
             "unit = None",
         ),
     ),
     fault(
         "one row of a unit too many",
         K_EQUAL_ROWS,
-        (ENCODE, "WHERE place <= {{ bound.max_rows }}", "WHERE place <= {{ bound.max_rows }} + 1"),
+        (KEPT, "WHERE place <= {{ most }}", "WHERE place <= {{ most }} + 1"),
     ),
     fault(
         "one bound for all units",
         "tests/statistical/test_units.py::test_one_unit_changes_only_its_own_rows",
         (
-            ENCODE,
-            "            PARTITION BY\n                unit\n            ORDER BY\n",
+            KEPT,
+            "            PARTITION BY\n                parent\n            ORDER BY\n",
             "            ORDER BY\n",
         ),
     ),

@@ -3,8 +3,8 @@
 from planted import fault
 
 COUNTS = "tests/unit/count/test_count_families.py"
-SQL = "sql/encode/families.sql"
-ENCODED = "dpsyn_sql/private/encode/families.py"
+KEPT, CODES_SQL = "sql/encode/kept.sql", "sql/encode/codes.sql"
+ENCODED = "dpsyn_sql/private/encode/hidden.py"
 ADDS = f"{COUNTS}::test_a_unit_adds_at_most_its_weight_and_changes_no_other"
 CODES = f"{COUNTS}::test_all_rows_of_units_are_counted_by_their_weights"
 
@@ -12,17 +12,25 @@ FAULTS = (
     fault(
         "weights of a unit round up",
         ADDS,
-        (SQL, "CAST({{ weight }} // n AS BIGINT) AS w", "CAST(({{ weight }} + n - 1) // n AS BIGINT) AS w"),
+        (KEPT, "parent_weight // n AS w", "(parent_weight + n - 1) // n AS w"),
     ),
     fault(
         "rows of all units have one weight",
         ADDS,
-        (SQL, "unit_rows AS (PARTITION BY unit)", "unit_rows AS ()"),
+        (
+            KEPT,
+            "        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS n\n",
+            "        CAST(max(LEAST(count(*), {{ most }})) OVER () AS INTEGER) AS n\n",
+        ),
     ),
     fault(
         "the row before is one of another unit",
         CODES,
-        (SQL, "            PARTITION BY\n                unit\n            ORDER BY", "            ORDER BY"),
+        (
+            CODES_SQL,
+            "            PARTITION BY\n                parent\n            ORDER BY",
+            "            ORDER BY",
+        ),
     ),
     fault(
         "what a unit shares is the least of its codes",
@@ -38,8 +46,8 @@ FAULTS = (
         f"{COUNTS}::test_a_unit_has_its_most_frequent_codes_and_says_which_columns_differ",
         (
             ENCODED,
-            """{size - 1} - {code}) OVER unit_rows AS m{place}")""",
-            """{code}) OVER unit_rows AS m{place}")""",
+            """{size - 1} - {code}) OVER family_rows AS m{place}")""",
+            """{code}) OVER family_rows AS m{place}")""",
         ),
         (
             ENCODED,
@@ -50,7 +58,7 @@ FAULTS = (
     fault(
         "a code of a unit is as frequent as in all units together",
         ADDS,
-        (ENCODED, "(PARTITION BY unit, p{place})", "(PARTITION BY p{place})"),
+        (ENCODED, "(PARTITION BY parent, p{place})", "(PARTITION BY p{place})"),
     ),
     fault(
         "a unit of several values in two columns counts as one of the first",
@@ -65,9 +73,9 @@ FAULTS = (
         "weights are those of unbounded rows",
         ADDS,
         (
-            "sql/encode/encode.sql",
-            "WHERE place <= {{ bound.max_rows }}",
-            "WHERE place <= {{ bound.max_rows }} + 1",
+            KEPT,
+            "WHERE place <= {{ most }}",
+            "WHERE place <= {{ most }} + 1",
         ),
     ),
     fault(

@@ -4,8 +4,9 @@ from planted import fault
 
 COUNTS = "tests/unit/count/test_count_tree.py"
 COUPLING = "tests/conformance/test_coupling_tree.py"
-TREE = "dpsyn_sql/private/encode/tree.py"
-ROWS, LEAVES, TABLE = "sql/encode/tree_rows.sql", "sql/encode/tree_leaves.sql", "sql/encode/tree_table.sql"
+KEPT_ROWS = "dpsyn_sql/private/encode/kept.py"
+KEPT, TABLE = "sql/encode/kept.sql", "sql/encode/table.sql"
+WEIGHT = "parent_weight // n AS w"
 FULL = f"{COUNTS}::test_full_families_are_those_of_the_definitions"
 ADDS = f"{COUPLING}::test_a_unit_of_full_families_that_shares_keys_with_others"
 SHARED = f"{COUNTS}::test_a_key_in_two_units_has_a_copy_in_each"
@@ -15,35 +16,39 @@ FAULTS = (
         "rows that have rows below are drawn by their codes",
         f"{COUNTS}::test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys",
         (
-            ROWS,
-            '{{ dialect.lot(["coded.key"], "up.h", secret) }}',
-            '{{ dialect.lot(["coded.p0"], "up.h", secret) }}',
+            KEPT,
+            '{{ dialect.lot(["coded.key"], seed, secret) }}',
+            '{{ dialect.lot(["coded.p0"], seed, secret) }}',
         ),
-        (ROWS, "                single.h,\n                single.key\n", "                single.h\n"),
+        (KEPT, "lot{% if below %}, key{% else %}", "lot{% if below %}{% else %}"),
     ),
     fault(
         "weights of rows below round up",
         f"{COUNTS}::test_many_children_of_one_parent",
-        (LEAVES, "parent_weight // kept", "(parent_weight + kept - 1) // kept"),
+        (KEPT, WEIGHT, "(parent_weight + n - 1) // n AS w"),
     ),
     fault(
         "weights of inner rows round up",
         ADDS,
-        (ROWS, "parent_weight // kept", "(parent_weight + kept - 1) // kept"),
+        (
+            KEPT,
+            WEIGHT,
+            "{% if below %}(parent_weight + n - 1) // n{% else %}parent_weight // n{% endif %} AS w",
+        ),
     ),
     fault(
         "the rows of a parent are counted before the bound",
         FULL,
         (
-            ROWS,
-            "        families.kept AS kept,\n        row_number()",
-            "        families.met AS kept,\n        row_number()",
+            KEPT,
+            "        families.n AS n\n    FROM members\n    JOIN families\n        ON members.parent = families.parent\n        AND families.met > families.n",
+            "        families.met AS n\n    FROM members\n    JOIN families\n        ON members.parent = families.parent\n        AND families.met > families.n",
         ),
     ),
     fault(
         "a leaf weighs as if its parent had no siblings",
         ADDS,
-        (LEAVES, "parent_weight // kept", "1048576 // kept"),
+        (KEPT, WEIGHT, "1048576 // n AS w"),
     ),
     fault(
         "a row joins with every row below that it has",
@@ -62,27 +67,31 @@ FAULTS = (
     fault(
         "a class is one of the rows of all units",
         ADDS,
-        ("sql/encode/tree_classes.sql", "    ON child.unit = up.rowid", "    ON child.unit >= up.rowid"),
+        ("sql/encode/classes.sql", "    ON child.parent = up.rowid", "    ON child.parent >= up.rowid"),
     ),
     fault(
         "the rows of a family are those of a key, of any unit",
         ADDS,
-        (ROWS, "up.rowid AS parent", "min(up.rowid) OVER (PARTITION BY up.key) AS parent"),
+        (
+            KEPT_ROWS,
+            '"parent": Fragment("up.rowid")',
+            '"parent": Fragment("min(up.rowid) OVER (PARTITION BY up.key)")',
+        ),
     ),
     fault(
         "of a key one row is kept, whatever its unit",
         SHARED,
-        (ROWS, "{{ unit }} AS unit", "0 AS unit"),
+        (KEPT, "{{ unit }} AS unit", "{% if up %}0{% else %}{{ unit }}{% endif %} AS unit"),
     ),
     fault(
         "duplicates of a key are kept twice",
         f"{COUNTS}::test_a_row_that_is_there_twice_is_kept_once_if_rows_hang_on_it",
-        (ROWS, "WHERE copy = 1", "WHERE copy <= 2"),
+        (KEPT, "WHERE copy = 1", "WHERE copy <= {% if up %}2{% else %}1{% endif %}"),
     ),
     fault(
         "a unit that is there twice is kept twice",
         f"{COUNTS}::test_a_row_that_is_there_twice_is_kept_once_if_rows_hang_on_it",
-        ("sql/encode/tree_root.sql", "WHERE copy = 1", "WHERE copy <= 2"),
+        (KEPT, "WHERE copy = 1", "WHERE copy <= {% if up %}1{% else %}2{% endif %}"),
     ),
     fault(
         "parts of a key run together",
@@ -97,20 +106,20 @@ FAULTS = (
         "the row before is one of another parent",
         ADDS,
         (
-            "sql/encode/tree_codes.sql",
-            "            PARTITION BY\n                unit\n            ORDER BY",
+            "sql/encode/codes.sql",
+            "            PARTITION BY\n                parent\n            ORDER BY",
             "            ORDER BY",
         ),
     ),
     fault(
         "classes of two tables share their draws",
         FULL,
-        (TREE, "first = self._number(table.name) * _GROUPS", "first = 0"),
+        (KEPT_ROWS, "first = self._number(table.name) * _GROUPS", "first = 0"),
     ),
     fault(
         "the rows of a parent count by what all of a unit's rows weigh",
         f"{COUNTS}::test_many_children_of_one_parent",
-        ("dpsyn_sql/private/count/sibling_sums.py", "rows[2] // (rows[1] - 1)", "1048576 // (rows[1] - 1)"),
+        ("dpsyn_sql/private/count/sums.py", "rows[2] // (rows[1] - 1)", "1048576 // (rows[1] - 1)"),
     ),
     fault(
         "a table is discovered after another was opened",

@@ -16,13 +16,13 @@ FAULTS = (
     fault(
         "a pool that repeats the error of its first pass",
         f"{POOLS}::test_passes_together_vary_no_more_than_rows_with_normals_of_their_own",
-        ("dpsyn_sql/rows/sample/latent_pool.py", "factor = _balancing(factor, normals)", "pass"),
+        ("dpsyn_sql/rows/sample/copula.py", "factor = _balancing(factor, normals)", "pass"),
     ),
     fault(
         "passes that all join the same rows",
         f"{POOLS}::test_a_row_of_the_next_pass_is_made_of_eight_rows_with_equal_weights",
         (
-            "dpsyn_sql/rows/sample/latent_pool.py",
+            "dpsyn_sql/rows/sample/copula.py",
             "generator.integers(0, self.values.shape[1] // 2, STAGES).tolist()",
             "[0] * STAGES",
         ),
@@ -31,7 +31,7 @@ FAULTS = (
         "low variance through a unit",
         f"{SAMPLED}::test_siblings_are_independent_given_their_unit",
         (
-            "dpsyn_sql/rows/sample/lines.py",
+            "dpsyn_sql/rows/sample/systematic.py",
             "keys = groups if ranks is None else groups * (int(ranks.max(initial=0)) + 1) + ranks",
             "keys = groups",
         ),
@@ -64,15 +64,15 @@ FAULTS = (
         f"{SAMPLED}::test_moments_follow_the_moment_of_the_row_before_as_in_the_model",
         (
             "dpsyn_sql/methods/models/graphical.py",
-            "FamilySampler(self.network(), self.families, self._succession(self.families))",
-            "FamilySampler(self.network(), self.families)",
+            "FamilySampler(self.network(), own, self._succession(own))",
+            "FamilySampler(self.network(), own)",
         ),
     ),
     fault(
         "moments drawn again that do not follow the row before",
         f"{SAMPLED}::test_moments_that_are_drawn_again_follow_the_row_before",
         (
-            "dpsyn_sql/rows/sample/linked.py",
+            "dpsyn_sql/rows/sample/moments.py",
             "later = np.full(units.size, -1), np.flatnonzero(ranks > 0)",
             "later = np.full(units.size, -1), np.zeros(0, np.int64)",
         ),
@@ -81,7 +81,7 @@ FAULTS = (
         "a chain that does not know how many rows follow",
         f"{CHAINS}::test_moments_have_the_product_of_their_factors[4194304-3--1]",
         (
-            "dpsyn_sql/rows/sample/chain.py",
+            "dpsyn_sql/rows/sample/moments.py",
             "told = (factors * found[left - 1]) @ follow.T",
             "told = np.ones_like(factors)",
         ),
@@ -89,13 +89,13 @@ FAULTS = (
     fault(
         "a chain that units of some configurations are not fitted to",
         f"{CHAINS}::test_a_fitted_chain_has_the_planted_steps_and_the_moments_of_every_kind_of_unit[1]",
-        ("dpsyn_sql/rows/sample/chain.py", "found *= _correction(goal, singles, rows)", "pass"),
+        ("dpsyn_sql/rows/sample/moments.py", "found *= _correction(goal, singles, rows)", "pass"),
     ),
     fault(
         "a chain that follows a table of noise",
         f"{CHAINS}::test_a_model_whose_rows_go_backwards_has_no_succession[0.15-False]",
         (
-            "dpsyn_sql/rows/sample/chain.py",
+            "dpsyn_sql/rows/sample/moments.py",
             "if not whole > 0 or back > MOST_BACK * (whole + back):",
             "if not whole > 0:",
         ),
@@ -103,15 +103,15 @@ FAULTS = (
     fault(
         "a chain that is far from its model",
         f"{CHAINS}::test_nothing_is_fitted_to_units_of_one_row_or_too_many_or_where_no_chain_comes_close",
-        ("dpsyn_sql/rows/sample/chain.py", "if not max(far) <= MOST_FAR:", "if False:"),
+        ("dpsyn_sql/rows/sample/moments.py", "if not max(far) <= MOST_FAR:", "if False:"),
     ),
     fault(
         "moments drawn again that lie before those that stay",
         f"{SAMPLED}::test_moments_that_are_drawn_again_never_go_backwards[False]",
         (
             "dpsyn_sql/rows/sample/families.py",
-            "stays = found[self._moment] < least",
-            "stays = found[self._moment] < 0",
+            "stays = redrawn[self._moment] < least",
+            "stays = redrawn[self._moment] < 0",
         ),
     ),
     fault(
@@ -137,7 +137,7 @@ FAULTS = (
         "low variance across the families of a unit",
         f"{TREE}::test_rows_of_one_unit_are_independent_also_across_its_families[2]",
         (
-            "dpsyn_sql/rows/sample/people.py",
+            "dpsyn_sql/rows/sample/moments.py",
             "return ranks if self.before is None else np.asarray(self.before[units] + ranks)",
             "return ranks",
         ),
@@ -177,7 +177,7 @@ FAULTS = (
     fault(
         "a family that is left out leaves a hole",
         "tests/sql/test_tree_rows.py::test_rows_without_hope_become_like_another_and_lost_families_leave_no_holes",
-        ("dpsyn_sql/rows/write/families.py", "    if lost.size:\n", "    if False:\n"),
+        ("dpsyn_sql/rows/write/families.py", "        staged.renumber(left)\n", "        pass\n"),
     ),
     fault(
         "a copied row takes the place of another in the family",

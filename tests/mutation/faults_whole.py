@@ -30,8 +30,8 @@ FAULTS = (
         EVENTS,
         (
             PUBLISH,
-            "[events[place] for place in one.table.events]",
-            "[*events[: len(one.table.events)]]",
+            "tuple(events[place] for place in table.events)",
+            "events[: len(table.events)]",
         ),
     ),
     fault(
@@ -66,33 +66,33 @@ FAULTS = (
     fault(
         "tables are drawn from one seed",
         f"{DOOR}::test_places_in_bins_are_drawn_for_each_table_by_itself",
-        (PUBLISH, "table_seed(seed, one.name)", "seed"),
+        (PUBLISH, "table_seed(self.seed, table.name) if job.request.several else self.seed", "self.seed"),
     ),
     fault(
         "rows below are told from rows of the units",
         f"{DOOR}::test_rows_below_follow_the_rows_right_above_them",
         (
             PUBLISH,
-            "above = None if leg.table.parent is None else rows[leg.table.parent]",
-            "above = None if leg.table.parent is None else rows[ready[0].name]",
+            "above = None if parent is None else self._rows[parent]",
+            "above = None if parent is None else next(iter(self._rows.values()))",
         ),
     ),
     fault(
         "a table is no source of its release",
         f"{LEDGER}::test_another_unit_of_a_table_is_refused",
         (
-            "dpsyn_sql/engines/database_session.py",
-            "stores = tuple(dict.fromkeys(table for one in sessions for table in one.tables))",
-            "stores = sessions[0].tables",
+            "dpsyn_sql/engines/source_session.py",
+            "return _all(source.private_sources(home) for source in self.private.values())",
+            "return self.first.private_sources(home)",
         ),
     ),
     fault(
         "a replay reads the rows again",
         f"{LEDGER}::test_the_same_call_replays_byte_for_byte_whatever_the_data_are_now",
         (
-            "dpsyn_sql/private/encode/tree.py",
-            "            self._kept[table.name] = made\n",
-            "            self._kept[table.name] = made\n        self.keep()\n",
+            "dpsyn_sql/private/encode/kept.py",
+            "            self._tables[table.name] = made\n",
+            "            self._tables[table.name] = made\n        self.keep()\n",
         ),
     ),
 )

@@ -17,7 +17,7 @@ from support.spark import QUICK, cluster_in, counted, exact_counts, files_under,
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, ReplayedNoise
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.spark import tasks
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.noise import ExactNoise
@@ -98,7 +98,7 @@ def main(folder):
             flag = folder / name
             whole = spark.table("t")
             frame = whole.mapInArrow(step(str(flag)), whole.schema)
-            with open_any_source(None, Frame(frame, "t"), trust_query=True) as session:
+            with open_source(None, Frame(frame, "t"), trust_query=True) as session:
                 tables = counted(session, domain, queries, **bound)
             told[name] = [flag.exists(), [one.tolist() for one in tables]]
         told["whole release"] = whole_release(spark, con, folder)

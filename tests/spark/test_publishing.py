@@ -13,8 +13,8 @@ import pytest
 from support.spark import files_under
 
 import dpsyn_sql
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.spark import outputs
-from dpsyn_sql.engines.target_session import open_target
 from dpsyn_sql.errors import InputError, PublishError, TargetError
 from dpsyn_sql.front import prepare as preparation
 from dpsyn_sql.rows.sample import rounds
@@ -257,9 +257,9 @@ def test_an_output_that_cannot_be_is_refused_before_the_debit(spark, database, t
 def test_a_failing_task_is_a_failure_without_the_words_of_spark_and_leaves_nothing(
     spark, database, tmp_path, people, into_spark, monkeypatch
 ):
-    from dpsyn_sql.rows.write import publish
+    from dpsyn_sql.rows.write import tasks
 
-    monkeypatch.setattr(publish, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
+    monkeypatch.setattr(tasks, "part_query", lambda *a: "SELECT CAST('secret' AS INTEGER)")
     with pytest.raises(PublishError, match="debit stands.*costs nothing more") as caught:
         released(people, f"{database}.t", rows=10)
     assert "secret" not in str(caught.value)

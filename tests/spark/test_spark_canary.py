@@ -11,7 +11,7 @@ from support.canaries import Watched, holding
 from support.spark import files_under, table_of
 
 import dpsyn_sql
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -58,7 +58,7 @@ def test_kept_codes_hold_no_text_and_go_when_they_are_dropped(spark, table, cana
         spark, table, domain=SPEC, exclude=("who",), into="o", ledger=tmp_path / "l"
     ).plan.domain
     queries = [MarginalQuery(("v",)), MarginalQuery(("v", "n"))]
-    with open_any_source(spark, table) as session:
+    with open_source(spark, table) as session:
         unit = PrivacyUnit("who", 2)
         counter = SqlCounter(session.engine, session.relation.sql, domain, queries, unit=unit, most=0)
         counter.count(queries[:1])  # not all that can be asked: codes are kept

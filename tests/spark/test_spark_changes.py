@@ -5,7 +5,7 @@ import pytest
 from support.spark import counted, table_of
 
 import dpsyn_sql
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.spark.engine import SparkEngine
 from dpsyn_sql.planning.queries import MarginalQuery
 
@@ -99,7 +99,7 @@ def test_a_cache_can_mix_states_and_is_refused(spark, table, tmp_path, case):
 def test_a_cache_that_comes_in_between_stops_the_release(spark, table):
     name, folder = table
     domain = dpsyn_sql.plan(spark, name, domain=SPEC, into="o", ledger=folder.parent / "l").plan.domain
-    with open_any_source(spark, name) as session:
+    with open_source(spark, name) as session:
         spark.table(name).persist().take(1)
         try:
             with pytest.raises(dpsyn_sql.SourceError, match="put into the cache of Spark while"):

@@ -18,7 +18,7 @@ from support.spark import LOUD, counted, exact_counts, files_under, missing, tab
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, ReplayedNoise
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.spark import tasks
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.noise import ExactNoise
@@ -57,7 +57,7 @@ def expected(con, domain):
     """The counts that nothing went wrong with, by DuckDB."""
 
     def of(bound):
-        with open_any_source(con, "t") as session:
+        with open_source(con, "t") as session:
             return counted(session, domain, queries(domain), **BOUNDS[bound])
 
     return of
@@ -81,7 +81,7 @@ def test_a_task_that_is_run_again_counts_once(spark, table, domain, expected, tm
     flag = tmp_path / "flag"
     whole = spark.table(table)
     frame = whole.mapInArrow(faults.going_wrong_once(how, str(flag)), whole.schema)
-    with open_any_source(None, Frame(frame, "t"), trust_query=True) as session:
+    with open_source(None, Frame(frame, "t"), trust_query=True) as session:
         found = counted(session, domain, queries(domain), **BOUNDS[bound])
     assert flag.exists()  # it did go wrong
     for one, two in zip(expected(bound), found, strict=True):
@@ -95,9 +95,7 @@ def test_a_task_that_always_fails_is_our_error_without_its_text(spark, table, do
 
     whole = spark.table(table)
     with (
-        open_any_source(
-            None, Frame(whole.mapInArrow(failing, whole.schema), "t"), trust_query=True
-        ) as session,
+        open_source(None, Frame(whole.mapInArrow(failing, whole.schema), "t"), trust_query=True) as session,
         pytest.raises(dpsyn_sql.EngineFailure) as caught,
     ):
         counted(session, domain, queries(domain))

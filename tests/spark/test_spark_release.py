@@ -12,7 +12,7 @@ from support.spark import counted, exact_counts, table_of
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, ReplayedNoise
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.noise import ExactNoise
 
@@ -80,7 +80,7 @@ def test_answers_are_the_counts_of_duckdb_and_noise_of_the_ledgered_scale(con, r
     result, _ = released
     domain = dpsyn_sql.plan(con, "adult", domain=DOMAIN).plan.domain
     whole = [table for table in result.measurements if table.values.shape == shape_of(table, domain)]
-    with open_any_source(con, "adult") as session:
+    with open_source(con, "adult") as session:
         exact = counted(session, domain, [MarginalQuery(table.attrs) for table in whole])
     scaled = [
         (table.values - counts).ravel() / table.sigma for table, counts in zip(whole, exact, strict=True)
@@ -153,7 +153,7 @@ def real(spark, db, con, tmp_path_factory):
 def test_all_one_way_pair_and_triple_counts_are_those_of_duckdb(spark, con, real, name):
     here, there, domain = real(name)
     queries = [MarginalQuery(some) for k in range(4) for some in combinations(domain.names, k)]
-    with open_any_source(con, here) as one, open_any_source(spark, there) as two:
+    with open_source(con, here) as one, open_source(spark, there) as two:
         assert two.engine.in_parts
         expected, found = counted(one, domain, queries), counted(two, domain, queries)
     rows = con.execute(f"SELECT count(*) FROM {here}").fetchone()[0]

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines.frames import open_any_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.source.frames import Frame
 from dpsyn_sql.source.slices import Partition
 
@@ -116,7 +116,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
         " i CHAR(3), j VARCHAR(4), k BOOLEAN, l DATE, m TIMESTAMP, n TIMESTAMP_NTZ, o BINARY, p ARRAY<INT>, q INTERVAL"
         " DAY TO SECOND, r STRUCT<x: INT>, s STRING COLLATE UTF8_LCASE, t MAP<INT, INT>) USING parquet"
     )
-    with open_any_source(spark, f"{db}.kinds") as session:
+    with open_source(spark, f"{db}.kinds") as session:
         types = {column.name: column.sql_type for column in session.relation.columns}
     assert " ".join(types[name] for name in "abcdefghijkl") == (
         "TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(10,2) VARCHAR VARCHAR VARCHAR BOOLEAN DATE"

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.engines.callers_instance import instance_of
+from dpsyn_sql.engines.connections import instance_of
 from dpsyn_sql.front.attach import in_sql
 from dpsyn_sql.front.request import OPTIONS
 from dpsyn_sql.ledger.locations import existing_memory_ledger

@@ -17,7 +17,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 
@@ -51,7 +51,7 @@ def kept(con, packs, key, max_rows, column="id", relation="source"):
     """The rows of codes that the statement keeps, sorted."""
     con.execute("DROP TABLE IF EXISTS temp.kept")
     bound = Bound(column, max_rows, key)
-    con.execute(f"CREATE TEMP TABLE kept AS {encode_query(Fragment(relation), DOMAIN, packs, bound=bound)}")
+    con.execute(f"CREATE TEMP TABLE kept AS {rows_of_units(Fragment(relation), DOMAIN, packs, bound)}")
     return sorted(con.execute("FROM temp.kept").fetchall())
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
@@ -141,8 +141,8 @@ def test_many_packed_attributes(con):
 def test_private_counting_text_needs_nothing_of_one_database_only(con):
     """Portable subset: listed GROUP BY columns, count(*) as BIGINT, no GROUPING()."""
     texts = [
-        statements.marginal(TABLE, [0, 2]).query,
-        *(tally.query for _, tally in statements.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], csv=False)),
+        passes.marginal(TABLE, [0, 2]).query,
+        *(tally.query for _, tally in passes.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], csv=False)),
     ]
     for text in texts:
         assert "CAST(count(*) AS BIGINT) AS n" in text

@@ -9,7 +9,7 @@ import pytest
 from support.staged_databases import check_joined, random_database, shop
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.rows.write.database import publish_database
+from dpsyn_sql.rows.write.publish import publish
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ def test_random_schemas_join(con, tmp_path, number):
     engine = DuckDBEngine(con)
     names = names_of(made)
     target = Out("schema", names, ("house", "copy"))
-    publish_database(engine, target, made.tree, made.staged(engine, 7), made.public, constraints=True)
+    publish(engine, target, made.staged(engine, 7), made.tree, made.public, constraints=True)
     rows = written(con, made, lambda name: f"house.copy.{name}")
     check_joined(made, rows)
     plain = Out("schema", names, ("house", "plain"))
-    publish_database(engine, plain, made.tree, made.staged(engine, 7), made.public)
+    publish(engine, plain, made.staged(engine, 7), made.tree, made.public)
     assert written(con, made, lambda name: f"house.plain.{name}") == rows
     for public in made.public:
         assert con.execute(
@@ -67,7 +67,7 @@ def test_same_seed_same_bytes_in_a_folder(con, tmp_path):
     engine, contents = DuckDBEngine(con), []
     for name, seed in (("one", 5), ("two", 5), ("other", 6)):
         target = Out("folder", names_of(made), path=tmp_path / name)
-        publish_database(engine, target, made.tree, made.staged(engine, seed), made.public)
+        publish(engine, target, made.staged(engine, seed), made.tree, made.public)
         contents.append({file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())})
     assert contents[0] == contents[1] != contents[2]
     assert set(contents[0]) == {f"{name}.parquet" for name in made.kinds}
@@ -79,7 +79,7 @@ def test_tables_have_nothing_in_common_but_their_ties(con):
     engine = DuckDBEngine(con)
     staged = made.staged(engine, 1)
     assert len({table.seed for table in staged} | {1}) == 4
-    publish_database(engine, Out("schema", names, ("house", "copy")), made.tree, staged)
+    publish(engine, Out("schema", names, ("house", "copy")), staged, made.tree)
     rows = con.execute(
         "SELECT corr(o.oid, o.cid), corr(o.oid, o.rowid), corr(o.cid, o.rowid) FROM copy.orders AS o"
     ).fetchone()

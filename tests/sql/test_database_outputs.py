@@ -12,18 +12,18 @@ from support.staged_databases import check_joined, relation_of, shop
 from test_database import Out, names_of, written
 
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.engines.database_target import open_database_target
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import EngineFailure, PublishError
 from dpsyn_sql.methods.models.product import Margins, ProductModel
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write import outputs
-from dpsyn_sql.rows.write.database import publish_database
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import public_rows
+from dpsyn_sql.rows.write.publish import publish as publish_tables
 
 TESTS = Path(__file__).parents[1]
 
@@ -46,8 +46,8 @@ def staged(made, engine, seed=1):
 
 def publish(con, made, target, *, seed=1, constraints=False, engine=None):
     engine = engine or DuckDBEngine(con)
-    publish_database(
-        engine, target, made.tree, staged(made, engine, seed), made.public, constraints=constraints
+    publish_tables(
+        engine, target, staged(made, engine, seed), made.tree, made.public, constraints=constraints
     )
 
 
@@ -272,11 +272,11 @@ def test_from_an_open_source_to_an_output_that_joins(con, tmp_path, into):
     chosen = tmp_path / into if into is not None and "house" not in into else into
     with open_source(con, "customers") as session:
         names = [table.name for table in made.tree]
-        target = open_database_target(con, chosen, session, names, [goods])
+        target = open_target(con, chosen, session, names, [goods])
         public = [public_rows(session.engine, table) for table in target.copies]
         session.release_source()
     engine = target.open()
-    publish_database(engine, target, made.tree, staged(made, engine), public)
+    publish_tables(engine, target, staged(made, engine), made.tree, public)
     engine.close()
     home = {None: "house.house_synthetic.", "house.copy": "house.copy.", "copy.db": "made.main."}.get(into)
     if into == "copy.db":

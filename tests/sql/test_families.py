@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.domains import attribute
 from support.families import DAYS, MOST, born, chain, dated, dates, model_of, plain, timed
+from support.publishing import publish
 from test_publish import Session, table
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
@@ -19,7 +20,6 @@ from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.families import stage_families, together
-from dpsyn_sql.rows.write.publish import publish
 from dpsyn_sql.sqltext.fragments import Fragment
 
 STAGED = Fragment("temp.staged")

@@ -22,14 +22,15 @@ from dpsyn_sql.domain.hierarchies.text import END, Texts
 from dpsyn_sql.domain.shape import Constant, Derived, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.encode.codes import Bound, encode_query
+from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.report.certificate import attribute_facts
-from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts
 from dpsyn_sql.rows.decode.leaves import _Fact
 from dpsyn_sql.rows.decode.output import output_statement, units_of
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -109,7 +110,7 @@ def encoded(con, attribute, source, csv=False):
     [(rows,)] = con.execute(f"SELECT count(*) FROM {source}").fetchall()
     assert [row for row, _ in found] == list(range(rows))
     codes = [code for _, code in found]
-    [(_, scan)] = statements.scans(Fragment(source), domain, [0], csv=csv)
+    [(_, scan)] = passes.scans(Fragment(source), domain, [0], csv=csv)
     counts = {code: n for _, code, n in con.execute(scan.query).fetchall()}
     assert counts == {code: codes.count(code) for code in set(codes)}
     return codes
@@ -271,7 +272,7 @@ def test_the_rows_of_a_unit_are_bounded_with_their_leaves(con):
         con.execute("DROP TABLE IF EXISTS temp.coded")
         relation = Fragment(f"(SELECT row % 30 AS unit, p0, p1 FROM {source})")
         bound = Bound("unit", 3, 12345)
-        con.execute(f"CREATE TEMP TABLE coded AS {encode_query(relation, domain, [(0,)], bound=bound)}")
+        con.execute(f"CREATE TEMP TABLE coded AS {rows_of_units(relation, domain, [(0,)], bound)}")
         found = con.execute("SELECT p0, count(*) FROM coded GROUP BY p0").fetchall()
         counted.append(Counter(dict(found)))
     assert counted[0].total() == 90 and counted[1].total() == 87

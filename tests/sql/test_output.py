@@ -7,6 +7,7 @@ from itertools import pairwise
 import duckdb
 import numpy as np
 import pytest
+from support.publishing import publish
 
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
@@ -17,9 +18,7 @@ from dpsyn_sql.errors import DomainError, InternalError, PublishError
 from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.publish import publish
-from dpsyn_sql.rows.write.redrawing import possible_statements, replaced_rows
-from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.staging import append, possible_statements, replaced_rows, stage_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
 STAGED = Fragment("temp.staged")

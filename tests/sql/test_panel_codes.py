@@ -13,8 +13,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.panel import UNIT, joined_rows
-from dpsyn_sql.private.encode.slices import sliced_source
+from dpsyn_sql.private.encode.relations import UNIT, joined_rows, sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment

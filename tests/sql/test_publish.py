@@ -8,13 +8,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from support.publishing import publish
 from support.shapes import shape_of_domain
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
-from dpsyn_sql.rows.write.publish import publish
 from dpsyn_sql.rows.write.staging import append, make_room
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 

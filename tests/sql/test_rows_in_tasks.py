@@ -22,10 +22,10 @@ from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample import rounds
 from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
-from dpsyn_sql.rows.write import redrawing
+from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.publish import part_query, part_rows
 from dpsyn_sql.rows.write.staging import append, stage_rows
+from dpsyn_sql.rows.write.tasks import part_query, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import templates_folder
 
@@ -154,15 +154,15 @@ def test_drawn_rows_are_those_of_one_database(engine, monkeypatch, kind, never, 
 
 def test_a_check_of_drawn_rows_ends_before_the_numbers_of_rows_that_conditions_changed():
     text = (templates_folder() / "sample" / "check.sql").read_text(encoding="utf-8")
-    assert f"{{{{ first }}}} + {redrawing.STEP // 2}" in text
+    assert f"{{{{ first }}}} + {staging.STEP // 2}" in text
 
 
 def test_conditions_that_leave_too_little_give_fewer_rows_and_keys_without_gaps(engine, monkeypatch):
     monkeypatch.setattr(rounds, "PART_ROWS", 100)
     monkeypatch.setattr(rounds, "_SMALL", 50)
     monkeypatch.setattr(rounds, "_ROUNDS", 4)
-    monkeypatch.setattr(redrawing, "WITHIN", 1)  # few rows become possible, and none by codes of others
-    monkeypatch.setattr(redrawing, "_donors", lambda shape: ())
+    monkeypatch.setattr(staging, "WITHIN", 1)  # few rows become possible, and none by codes of others
+    monkeypatch.setattr(staging, "_donors", lambda shape: ())
     net, shape = network("product"), shape_of(engine, never=("age >= 3", "age IS NULL"))
     with pytest.warns(UserWarning, match="exclude too many rows"):
         alone = of_one_database(engine, shape, net, 250, 7)

@@ -23,11 +23,11 @@ from dpsyn_sql.methods.models.copula import CopulaModel
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
+from dpsyn_sql.report.fitted import marginal_table
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.rows.sample.sql_sampler import load_distributions
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write import sample_macro
+from dpsyn_sql.rows.write import macros
 from dpsyn_sql.rows.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -317,7 +317,7 @@ def test_facts_without_words_of_their_own_come_last_under_their_names(tmp_path):
 
 
 def test_too_many_variables_for_one_query_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(sample_macro, "MOST_NODES", 0)
+    monkeypatch.setattr(macros, "MOST_NODES", 0)
     path = written(tmp_path / "o.duckdb", kept())
     with duckdb.connect(str(path)) as con, pytest.raises(duckdb.Error, match="too many variables"):
         con.execute("FROM dpsyn_sample('r', 3)").fetchall()

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.private.encode.slices import sliced_source, typed_relation
+from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Partition, Window
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -10,7 +10,7 @@ import dpsyn_sql
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.errors import EngineFailure
-from dpsyn_sql.private.encode.slices import typed_relation
+from dpsyn_sql.private.encode.relations import typed_relation
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -10,8 +10,7 @@ from support.tied_releases import stored_tables, without
 from dpsyn_sql import load
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.report.database_result import DatabaseRelease
-from dpsyn_sql.report.result import Release
+from dpsyn_sql.report.result import ReleasedTable
 from dpsyn_sql.rows.write.persist import persist
 
 
@@ -32,11 +31,11 @@ def path(tmp_path_factory):
 
 def test_all_tables_come_back_together(path):
     release = load(path, "SHOP")
-    assert isinstance(release, DatabaseRelease) and list(release.tables) == list(PARENTS)
+    assert list(release.tables) == list(PARENTS)
     assert release.into == "shop" and release.id == "id-1" and release.replayed and release.notes == ()
     for name, made in models().items():
         own = release[name]
-        assert isinstance(own, Release) and own.id == f"id-1.{name}" and own.table == f"shop.{name}"
+        assert isinstance(own, ReleasedTable) and own.id == f"id-1.{name}" and own.table == f"shop.{name}"
         names = list(made.domain.names[:2])
         np.testing.assert_allclose(own.model.project(names), made.project(names), rtol=1e-5)
     with pytest.raises(InputError, match="no table 'x'.*'customers'"):
@@ -44,9 +43,9 @@ def test_all_tables_come_back_together(path):
 
 
 def test_the_only_release_needs_no_name_and_one_table_has_its_own(path):
-    assert isinstance(load(path), DatabaseRelease)
+    assert list(load(path).tables) == list(PARENTS)
     one = load(path, "shop.Items")
-    assert isinstance(one, Release) and one.rows == 103
+    assert list(one.tables) == ["items"] and one.rows == 103 and one.table == "shop.items"
     with pytest.raises(InputError, match="There is no release 'shops'.*'shop.customers'"):
         load(path, "shops")
 

@@ -309,7 +309,7 @@ def test_keys_of_other_rows_name_a_row_or_none(tmp_path):
 
 @pytest.mark.parametrize("most", [10_000, 3])
 def test_keys_of_public_rows_are_of_the_group_that_is_drawn(tmp_path, monkeypatch, most):
-    monkeypatch.setattr("dpsyn_sql.rows.write.table_macro.MOST_PUBLIC", most)
+    monkeypatch.setattr("dpsyn_sql.rows.write.macros.MOST_PUBLIC", most)
     shapes = shapes_of()
     role = PublicKey("category", "VARCHAR", "name", "category")
     shapes["items"] = replace(shapes["items"], roles=(*shapes["items"].roles, role))
@@ -351,7 +351,7 @@ def test_no_column_of_a_table_above_is_taken_for_a_parameter(tmp_path):
 
 
 def test_a_table_below_one_that_sql_cannot_draw_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.rows.write.sample_macro.MOST_ON_WAY", 2)
+    monkeypatch.setattr("dpsyn_sql.rows.write.macros.MOST_ON_WAY", 2)
     with duckdb.connect(str(tmp_path / "out.duckdb")) as con:
         stored(con, "shop", models(), shapes_of())
         assert len(con.execute("FROM dpsyn_sample('shop.orders', 5)").df()) >= 0

@@ -28,8 +28,7 @@ from dpsyn_sql.domain.text_types import (
 )
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import TypesQuery
-from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.count.exact import text_class_expression
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter, text_class_expression
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-import dpsyn_sql.private.measure.questions.marginals as marginals_module
+import dpsyn_sql.private.measure.questions.tables as marginals_module
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
 from dpsyn_sql.accounting.likelihood import AnsweredQuestion

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.shapes import domain_of
 
 import dpsyn_sql
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter

@@ -10,9 +10,14 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, event_to_dict
 from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.planning.tree import PublicTable, Table, Tree
-from dpsyn_sql.report.certificate import attribute_facts, claim_of, role_facts
-from dpsyn_sql.report.database_certificate import name_of_table, table_certificate
+from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
+from dpsyn_sql.report.certificate import (
+    attribute_facts,
+    certificate_in_tree,
+    claim_of,
+    name_of_table,
+    role_facts,
+)
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.source.relation import Relation
@@ -29,7 +34,14 @@ def relation(name):
 
 def tree():
     tables = [
-        Table(name, relation(name), KEYS.get(name, ()), parent, most=MOST.get(name, 1))
+        Table(
+            name,
+            relation(name),
+            KEYS.get(name, ()),
+            parent,
+            most=MOST.get(name, 1),
+            references=(Reference(("payee",), "customers", "other"),) if name == "orders" else (),
+        )
         for name, parent in PARENTS.items()
     ]
     return Tree(tuple(tables), (PublicTable("products", relation("products")),))
@@ -50,8 +62,9 @@ def measured(model, seed=0):
     return found
 
 
-def facts_of_table(name, model, shape, rows):
-    """A certificate of the table by itself."""
+def facts_of_table(name, model, shape, rows, release):
+    """A certificate of the table by itself, with the claim of all."""
+    claimed = claim_of(BUDGET, "1e-9")
     event = event_to_dict(GaussianEvent(20.0, 1))
     columns = [{"name": one.name, "tables": 1, "verdict": "good"} for one in shape.measured]
     if name == "orders":
@@ -62,12 +75,12 @@ def facts_of_table(name, model, shape, rows):
         else {"verdict": "good"}
     )
     return {
-        "release": "of itself",
+        "release": release,
         "debited_at": "2026-11-01",
         "guarantee": {
-            "epsilon": 0.1,
-            "delta": 1e-9,
-            "bounds": {"gdp": 0.1, "pld": None, "pure": None},
+            "epsilon": claimed.epsilon,
+            "delta": claimed.delta,
+            "bounds": claimed.bounds,
             "accounting": "",
             "rho": 0.1,
             "definition": "",
@@ -111,18 +124,10 @@ def stored_tables(database="shop", release="id-1"):
     found, ties = {}, tree()
     for place, (name, model) in enumerate(models().items()):
         shape = shape_of_table(name)
-        facts = table_certificate(
-            facts_of_table(name, model, shape, 100 + place),
-            ties,
-            name,
-            name=database,
-            release=release,
-            budget=BUDGET,
-            claimed=claim_of(BUDGET, "1e-9"),
-            not_protected=["payees of orders"],
-        )
+        alone = facts_of_table(name, model, shape, 100 + place, release)
+        facts = certificate_in_tree(alone, ties, name, name=database, budget=BUDGET)
         found[name] = StoredRelease(
-            name_of_table(database, name),
+            name_of_table(ties, database, name),
             facts["release"],
             facts["debited_at"],
             json.loads(json.dumps(facts)),

@@ -17,7 +17,7 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import MOST_CLASSES
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.tree import TreeCodes
+from dpsyn_sql.private.encode.kept import KeptRows
 from dpsyn_sql.source.relation import WEIGHT, Column, Relation
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
@@ -141,7 +141,7 @@ GROUPS = (
 
 
 def codes_of(engine, tree=None, groups=GROUPS, domains=DOMAINS, orders=ORDERS, key=KEY):
-    made = TreeCodes(engine, tree or tree_of(), domains, orders, key)
+    made = KeptRows(engine, tree or tree_of(), domains, orders, key)
     for name, own in groups:
         made.attach(name, own)
     return made
@@ -150,7 +150,7 @@ def codes_of(engine, tree=None, groups=GROUPS, domains=DOMAINS, orders=ORDERS, k
 def counter_of(engine, codes, name, queries):
     families = codes.families(name)
     return SqlCounter(
-        engine, Fragment("nothing"), families.domain, queries, families=families, siblings=True, encoder=codes
+        engine, Fragment("nothing"), families.domain, queries, families=families, siblings=True, rows=codes
     )
 
 

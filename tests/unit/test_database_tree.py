@@ -5,6 +5,7 @@ import pytest
 
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
 from dpsyn_sql.errors import DomainError, InputError, SourceError
+from dpsyn_sql.front.plan import plan
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
 from dpsyn_sql.planning.tree import Reference
@@ -444,6 +445,75 @@ def test_a_database_file_is_read(tmp_path):
         pass
 
 
+STAFF = "CREATE TABLE staff (id INT PRIMARY KEY, boss INT REFERENCES staff (id), pay INT);"
+
+
+@pytest.mark.parametrize(
+    "sql, table, options",
+    [
+        (SHOP, "customers", {}),
+        (SHOP, "orders", {"exclude": ["orders.oid"]}),
+        (STAFF, "staff", {}),
+        (STAFF, "staff", {"exclude": ["staff.boss"]}),
+        (ITEMS.replace(" REFERENCES orders (oid)", ""), "items", {"most": {"items": 4}}),
+        (ITEMS.replace(" REFERENCES orders (oid)", ""), "items", {"most": 4, "weights": False}),
+    ],
+)
+def test_a_list_of_one_table_is_that_table(sql, table, options):
+    """Whether it is named with its schema or not, and in whatever letter case ``most`` names it."""
+    column = {"customers": "id", "orders": "cid", "staff": "id", "items": "oid"}[table]
+    bare = {name.partition(".")[2] for name in options.get("exclude", ())}
+    most = options.get("most", {})
+    number = most if isinstance(most, int) else most.get(table)
+    with duckdb.connect() as con:
+        con.execute(sql)
+        alone = plan(con, table, unit=column, **{**options, "exclude": tuple(bare), "most": number})
+        for name in (table, f"main.{table}", table.upper()):
+            spelled = {name: number} if isinstance(most, dict) and most else most
+            listed = {**options, "most": spelled or None}
+            assert plan(con, [name], unit=f"{table}.{column}", **listed).verbose() == alone.verbose()
+    (only,) = alone.tables
+    assert only.source.unit.column == column and not bare.intersection(only.shape.order)
+    assert only.source.unit.max_rows == (number or (1 if table in ("customers", "staff") else 16))
+
+
+@pytest.mark.parametrize(
+    "words, options",
+    [
+        ("most=<dict> is for several tables: give one whole number for one table", {"most": {"oders": 3}}),
+        ("most=<dict> is for several tables", {"most": {"customers": 3, "orders": 4}}),
+        ("most=0 is out of range", {"most": {"customers": 0}}),
+        ("most=True is out of range", {"most": {"customers": True}}),
+        ("exclude='region': give a list of names", {"exclude": "region"}),
+        ("exclude names 'note'", {"exclude": ["note"]}),
+        ("exclude names 'mont'", {"exclude": ["customers.mont"]}),
+        ("unit='clients.id' is not a column of the source", {"unit": "clients.id"}),
+        ("unit='idd' is not a column of the source", {"unit": "customers.idd"}),
+        ("There is no table", {"source": ["custmers"]}),
+        ("constraints= is for several tables", {"constraints": True}),
+        ("source=<list>: give a list of names", {"source": [3]}),
+    ],
+)
+def test_what_is_wrong_with_a_list_of_one_table_is_refused(words, options):
+    with duckdb.connect() as con:
+        con.execute(SHOP)
+        with pytest.raises((InputError, DomainError, SourceError)) as caught:
+            plan(con, **{"source": ["customers"], "unit": "customers.id", **options})
+    assert words in str(caught.value), str(caught.value)
+
+
+def test_a_table_with_public_tables_beside_it_is_a_tree_of_one():
+    sql = "CREATE TABLE customers (id INT PRIMARY KEY, boss INT REFERENCES customers (id), pid INT, a INT);"
+    stated = {"customers": {"columns": {"pid": {"references": "products", "by": "kind"}}}}
+    tree, _ = tree_of(sql + PRODUCTS, ["customers"], stated=stated, public=["products"])
+    (only,) = tree.tree
+    assert (only.name, only.key, only.parent, only.most) == ("customers", ("id",), None, 1)
+    assert {one.kind for one in only.references} == {"self", "public"}
+    assert tree.shapes["customers"].order == ("id", "boss", "pid", "a")
+    assert type(roles(tree, "customers")["pid"]) is PublicKey
+    assert type(roles(tree, "customers")["boss"]) is RandomKey
+
+
 # -- what is refused --------------------------------------------------------------------------------------
 
 LOOSE = "CREATE TABLE loose (a INT);"
@@ -470,26 +540,16 @@ LOOSE = "CREATE TABLE loose (a INT);"
             SHOP + PRODUCTS,
             {"unit": "products.pid", "public": ["products"]},
         ),
-        (
-            "Only one private table is named, customers: release it with release()",
-            SHOP,
-            {"tables": ["customers"]},
-        ),
-        (
-            [
-                "names rows of the same table",
-                "leave it out with exclude=['boss']",
-                "'row' if every person has one",
-            ],
-            "CREATE TABLE staff (id INT PRIMARY KEY, boss INT REFERENCES staff (id), pay INT);",
-            {"tables": ["staff"], "unit": "staff.id"},
-        ),
-        ("tables= is missing", SHOP, {"tables": []}),
+        (["No table is named", "['customers', 'orders']", "domain="], SHOP, {"tables": []}),
         ("named twice", SHOP, {"tables": [*BOTH, "Orders"]}),
         ("named twice in tables= and public_tables=", SHOP, {"public": ["orders"]}),
         ("give names of tables and views", SHOP, {"tables": [*BOTH, "SELECT 1"]}),
         (["loose reaches no unit", "public_tables="], SHOP + LOOSE, {"tables": [*BOTH, "loose"]}),
-        (["items.oid refers to orders", "neither in tables="], SHOP, {"tables": ["customers", "items"]}),
+        (
+            ["items.oid refers to orders", "neither a table to release nor in public_tables="],
+            SHOP,
+            {"tables": ["customers", "items"]},
+        ),
         (
             ["items.oid refers to orders", "exclude=items.oid"],
             CUSTOMERS

@@ -12,7 +12,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import after
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.report.certificate import attribute_facts
-from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts
 
 
 def column(sql_type="BIGINT", kind="numeric", **more) -> Undiscovered:

@@ -1,4 +1,4 @@
-"""One request: a value, a YAML file, arguments of Python and options of the command are the same thing."""
+"""One request, of one table or several: a value, a YAML file, arguments and options of the command are the same."""
 
 import inspect
 import traceback
@@ -14,7 +14,10 @@ import pytest
 from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.front.request import OPTIONS, Request
+from dpsyn_sql.front.arguments import takes_request
+from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
+from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.source.slices import Partition
 
 DOMAIN = """
 columns:
@@ -34,6 +37,18 @@ seed: 7
 exclude: [gone]
 version: "2026-01"
 on_error: null
+"""
+
+
+TABLES_ASKED = """
+unit: customers.customer_id
+source: [customers, orders]
+public_tables: [products]
+into: out/shop.duckdb
+epsilon: 0.5
+most: {orders: 32}
+domain: shop.yml
+version: 7
 """
 
 
@@ -107,6 +122,19 @@ def test_a_file_says_what_arguments_say(folder):
     )
 
 
+def test_a_file_of_several_tables_says_what_arguments_say(tmp_path):
+    assert Request.from_yaml(written(tmp_path, TABLES_ASKED)) == Request(
+        ("customers", "orders"),
+        unit="customers.customer_id",
+        public_tables=("products",),
+        into=tmp_path / "out/shop.duckdb",
+        epsilon=0.5,
+        most={"orders": 32},
+        domain=tmp_path / "shop.yml",
+        version="7",
+    )
+
+
 def test_a_request_replays_however_it_is_asked(folder):
     first = by_function(folder)
     assert not first.replayed
@@ -152,6 +180,32 @@ def test_paths_begin_at_the_folder_and_names_and_queries_stay(text, read):
     assert Request.from_mapping({"source": text}).source == text
 
 
+@pytest.mark.parametrize("source", [["customers", "orders"], None])
+@pytest.mark.parametrize(
+    ("into", "path"),
+    [
+        ("shop_synthetic", False),
+        ("db.shop", False),
+        ("s.duckdb", True),
+        ("S.DB", True),
+        ("out/", True),
+        ("a/b", True),
+    ],
+)
+def test_a_schema_is_no_path(source, into, path):
+    """``source`` may be missing: then the file of the tables names them."""
+    made = Request.from_mapping({"source": source, "into": into}, folder="/job").into
+    assert made == (Path("/job", into) if path else into)
+
+
+def test_an_output_of_one_table_is_a_path_by_its_file():
+    def made(into):
+        return Request.from_mapping({"source": "people", "into": into}, folder="/job").into
+
+    assert made("s.parquet") == Path("/job/s.parquet") and made("a/b") == Path("/job/a/b")
+    assert made("people_synthetic") == "people_synthetic" and made("main.db") == "main.db"
+
+
 def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
     text = "source: t\nworkload:\n  income: 5\n  age,sex: 2\n  '\"a,b\",c': 0.5\n"
     read = Request.from_yaml(written(tmp_path, text)).workload
@@ -163,7 +217,11 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
     [
         ("epsilom: 1\nrow: 3\n", ["'epsilom'", "'epsilon'", "'row'", "'rows'"]),
         ("con: w.duckdb\n", ["'con'", "--database"]),
-        ("zzz: 1\n", ["'zzz'", "most="]),
+        ("tables: [customers, orders]\n", ["'tables'", "source: [customers, orders]"]),
+        ("privacy_unit: id\n", ["unknown key 'privacy_unit'", "unit"]),
+        ("mosst: 16\n", ["'mosst'", "'most'"]),
+        ("window: 2026\n", ["unknown key 'window'"]),
+        ("zzz: 1\n", ["'zzz'", "Allowed are source, into, epsilon", "most, order, weights"]),
         ("1: 1\n", ["unknown key 1"]),
         ("- source\n", ["mapping"]),
         ("", ["mapping"]),
@@ -192,6 +250,141 @@ def test_values_of_a_file_are_checked_as_arguments_are(tmp_path, text):
     asked = Request.from_yaml(written(tmp_path, f"source: t\n{text}\n"))
     with pytest.raises(dpsyn_sql.InputError, match=f"{text.partition(':')[0]}="):
         asked.check()
+
+
+SHOP = ["customers", "orders"]
+TREE = {"tables": {"customers": {}, "orders": {"parent": "customers", "foreign_key": "cid"}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"source": 3}, ["source=3", "a list of tables"]),
+        ({"source": [3, 4]}, ["source=<list>: give a list of names"]),
+        ({"unit": ""}, ["unit=''"]),
+        ({"unit": 3}, ["unit=3", "'row'", "customers.customer_id"]),
+        ({"public_tables": [3]}, ["public_tables=<list>: give a list of names"]),
+        ({"public_tables": "orders"}, ["public_tables='orders': give a list"]),
+        ({"exclude": "a"}, ["exclude='a': give a list"]),
+        ({"rows": -1}, ["rows=-1"]),
+        ({"rows": 2.5}, ["rows=2.5"]),
+        ({"seed": 2**64}, ["seed="]),
+        ({"epsilon": 0}, ["epsilon"]),
+        ({"delta": 1}, ["delta"]),
+        ({"into": 3}, ["into=3"]),
+        ({"into": ""}, ["into=''"]),
+        ({"domain": 3}, ["domain=3"]),
+        ({"ledger": 3}, ["ledger=3"]),
+        ({"constraints": "yes"}, ["constraints='yes': give True or False"]),
+        ({"weights": "yes"}, ["weights='yes': give True or False"]),
+        ({"replace": 1}, ["replace=1"]),
+        ({"discover": None}, ["discover=None"]),
+        ({"version": ""}, ["version=''"]),
+        ({"memory_limit": "much"}, ["memory_limit"]),
+        ({"time_limit": 0}, ["time_limit=0"]),
+        ({"most": "16"}, ["most='16'", "a whole number", '{"orders": 16}']),
+        ({"most": 2.0}, ["most=2.0", "a whole number"]),
+        ({"most": {"orders": 0}}, ["{'orders': 0} is out of range"]),
+        ({"most": {"orders": 2**20 + 1}}, ["from 1 to 1048576"]),
+        ({"most": {"orders": True}}, ["out of range"]),
+        ({"most": {"orders": "16"}}, ["out of range"]),
+        ({"most": {3: 16}}, ["out of range"]),
+        ({"series": "totals"}, ["series='totals'", "'total', 'panel'"]),
+    ],
+)
+@pytest.mark.parametrize("source", ["t", SHOP], ids=["one", "several"])
+def test_what_is_wrong_is_refused_by_its_name(source, options, words):
+    with pytest.raises(dpsyn_sql.InputError) as caught:
+        Request(**{"source": source, **options}).check()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"constraints": True}, ["constraints= is for several tables", "leave it out"]),
+        ({"unit": "p", "most": {"t": 5}}, ["most=<dict> is for several tables", "one whole number"]),
+        ({"unit": "p", "most": 0}, ["most=0 is out of range", "1 or more with a column"]),
+        ({"unit": "p", "most": -3}, ["most=-3 is out of range"]),
+        ({"unit": "p", "most": True}, ["most=True is out of range"]),
+        ({"unit": "p", "most": 2**31}, ["most=2147483648 is out of range"]),
+        ({"unit": "row", "most": 2}, ["most=2 is out of range", "leave it out with unit='row'"]),
+        ({"most": 2}, ["most=2 is out of range", "1 or more with a column"]),
+        ({"order": "t"}, ["order= orders the rows of a unit", "unit='customer_id'"]),
+        ({"order": ""}, ["order=''"]),
+        ({"unit": "p", "most": 1, "order": "t"}, ["order= orders the rows of a unit", "2 or more"]),
+        (
+            {"unit": "p", "weights": False, "order": "t"},
+            ["order= orders the rows of a unit", "weights=False"],
+        ),
+        ({"unit": "p", "method": "independent", "order": "t"}, ["order= orders the rows of a unit"]),
+    ],
+)
+def test_what_one_table_does_not_take_is_refused(options, words):
+    with pytest.raises(dpsyn_sql.InputError) as caught:
+        Request("t", **options).check()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unit": "Row"}, ["unit='Row' means single rows", "'customers.customer_id'"]),
+        ({"most": 16}, ["most=16 does not say of which table", '{"orders": 16}']),
+        ({"most": True}, ["most=True"]),
+        ({"order": "day"}, ["order= is for one table", "domain=", "table by table"]),
+        ({"method": "independent"}, ["method= is for one table", "leave it out"]),
+        ({"weights": False}, ["weights= is for one table"]),
+        ({"workload": {"a": 2}}, ["workload= is for one table"]),
+        ({"target": "a"}, ["target= is for one table"]),
+        ({"trust_query": True}, ["trust_query= is for one table"]),
+        ({"on_error": "fail"}, ["on_error= is for one table"]),
+        ({"encoding": "latin-1"}, ["encoding= is for one table"]),
+        ({"delimiter": ";"}, ["delimiter= is for one table"]),
+        ({"decimal": ","}, ["decimal= is for one table"]),
+        ({"quote": "'"}, ["quote= is for one table"]),
+        ({"window": Partition("day", "2026-01-01")}, ["window= is for one table"]),
+        ({"series": "total"}, ["series= is for one table"]),
+    ],
+)
+def test_what_several_tables_do_not_take_is_refused(options, words):
+    with pytest.raises(dpsyn_sql.InputError) as caught:
+        Request(SHOP, **{"unit": "customers.id", **options}).check()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    with pytest.raises(dpsyn_sql.InputError, match=words[0].split("=")[0]):
+        dpsyn_sql.plan(None, domain=TREE, **options)
+
+
+def test_what_is_right_is_accepted():
+    Request().check()
+    Request("t", unit="p", most=5, order="day").check()
+    Request("t", unit="p", most=5, weights=False).check()
+    Request("t", unit="row", most=1).check()
+    Request(["row", "o"], unit="row").check()  # the table of this name
+    many = {"o": 2**20, "c": 1}
+    Request(["c", "o"], unit="c.id", most=many, rows=0, constraints=True, method="adaptive").check()
+
+
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ({}, PrivacyUnit(None, 1)),
+        ({"unit": "ROW"}, PrivacyUnit(None, 1)),
+        ({"unit": "p"}, PrivacyUnit("p", 16, together=True)),
+        ({"unit": "p", "method": "traces"}, PrivacyUnit("p", 16, together=True)),
+        ({"unit": "p", "method": "independent"}, PrivacyUnit("p", 1)),
+        ({"unit": "p", "method": "independent", "most": 3}, PrivacyUnit("p", 3, together=True)),
+        ({"unit": "p", "most": 1}, PrivacyUnit("p", 1)),
+        ({"unit": "p", "most": 5}, PrivacyUnit("p", 5, together=True)),
+        ({"unit": "p", "weights": False}, PrivacyUnit("p", 1)),
+        ({"unit": "p", "most": 5, "weights": False}, PrivacyUnit("p", 5)),
+        ({"unit": "p", "series": "total"}, PrivacyUnit("p", 1)),
+        ({"unit": "p", "series": "total", "most": 5}, PrivacyUnit("p", 5)),
+        ({"unit": "p", "series": "panel"}, PrivacyUnit("p", 1)),
+    ],
+)
+def test_rows_of_a_unit_stay_together_unless_something_says_otherwise(options, unit):
+    assert Request("t", **options).protected() == unit
 
 
 def test_a_whole_number_is_a_label_by_its_decimal_text(tmp_path):
@@ -250,6 +443,36 @@ def test_a_misspelt_option_names_the_function_and_a_request_comes_alone():
         dpsyn_sql.release(None, Request("t.csv"), epsilon=2)
 
 
+@takes_request(Request)
+def ask(con, request):
+    """Say what is asked.
+
+    Args:
+        con: a connection.
+        request: a request; or its fields:
+
+    Raises:
+        InputError: never.
+    """
+    return con, request
+
+
+def test_a_function_takes_a_request_or_its_options():
+    asked = Request(["c", "o"], unit="c.id", epsilon=2)
+    assert ask(None, asked) == (None, asked)
+    assert ask(None, ["c", "o"], unit="c.id", epsilon=2) == (None, asked)
+    assert ask(con=None, source=["c", "o"], unit="c.id", epsilon=2) == (None, asked)
+    with pytest.raises(dpsyn_sql.InputError, match="Give a Request alone"):
+        ask(None, asked, epsilon=3)
+    with pytest.raises(TypeError, match="epsilom"):
+        ask(None, ["c", "o"], epsilom=3)
+    with pytest.raises(TypeError, match="tables"):
+        ask(None, tables=["c", "o"])
+    assert list(inspect.signature(ask).parameters) == ["con", *DEFAULTS]
+    for option in OPTIONS:
+        assert f"    {option}: " in ask.__doc__
+
+
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(dpsyn_sql.InputError, match="no.yml"):
         Request.from_yaml(tmp_path / "no.yml")
@@ -263,6 +486,13 @@ def test_a_request_is_a_value_and_its_repr_shows_what_is_not_default():
     asked = Request("t", epsilon=Fraction(1, 2), domain={"columns": {"n": "Anna Secret"}})
     assert repr(asked) == "Request(source='t', epsilon=Fraction(1, 2), domain=<dict>)"
     assert replace(asked, domain=None) == Request("t", epsilon=0.5)
+    several = Request(["c", "o"], unit="c.id", epsilon=2, most={"o": 3})
+    assert repr(several) == "Request(source=<list>, epsilon=2, unit='c.id', most=<dict>)"
+    window = Partition("day", "2026-01-01")
+    assert repr(replace(several, window=window, series="total")).endswith(
+        f"most=<dict>, window={window!r}, series='total')"
+    )
+    assert repr(Request()) == "Request()"
     with pytest.raises(AttributeError):
         asked.epsilon = 2
 
@@ -294,7 +524,7 @@ def test_the_signatures_are_those_of_the_request():
 
 
 def test_every_field_is_explained_once_for_python_and_the_command():
-    for_programs = ["slice", "cumulative", "panel"]
+    for_programs = ["window", "series"]
     assert [*OPTIONS, *for_programs] == list(inspect.signature(Request).parameters)
     told = run("release", "--help").stdout
     told, planned = (" ".join(text.split()) for text in (told, run("plan", "--help").stdout))

@@ -21,7 +21,7 @@ from dpsyn_sql.engines.spark.outputs import SparkOutput, without_rows
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.rows.sample import rounds
 from dpsyn_sql.rows.sample.rounds import parts
-from dpsyn_sql.rows.write.parts import PartRows
+from dpsyn_sql.rows.write.tasks import PartRows
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render

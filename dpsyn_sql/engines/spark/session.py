@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
-from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, SourceSession
+from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, OpenedSource, SourceSession
 from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, look_up, shown
 from dpsyn_sql.engines.spark.columns import columns_of
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
@@ -49,16 +49,13 @@ _LOGS = (
 )
 
 
-@dataclass
-class SparkSource(SourceSession):
+@dataclass(kw_only=True)
+class OpenedSparkSource(OpenedSource):
     """An open source of Spark. ``table``: what it is in a catalog; None for queries and data frames."""
 
-    engine: SparkEngine
     table: SparkCatalogTable | None = None
-    pinned: PinnedFrame | None = None
-    place: Place | None = None
 
-    unplaced = "A Spark application has no lasting place of its own"
+    unplaced: ClassVar[str] = "A Spark application has no lasting place of its own"
 
     @property
     def lineage_unknown(self) -> bool:
@@ -83,16 +80,28 @@ class SparkSource(SourceSession):
         """The only one."""
         return (self.resolved_name(home),)
 
+
+@dataclass(kw_only=True)
+class SparkSource(SourceSession):
+    """An open session of one source of Spark: the state that is read, and the place of its codes.
+
+    ``pinned`` is None once the rows are forgotten.
+    """
+
+    engine: SparkEngine
+    place: Place
+    pinned: PinnedFrame | None
+
     @property
     def forbidden(self) -> tuple[str, ...]:
         """The name under which statements read the rows."""
         return (ident(NAME),)
 
     @property
-    def told(self) -> Mapping[str, str]:
+    def engine_words(self) -> Mapping[str, str]:
         """For the explained plan: who counts, which state, and where counts and codes come to lie."""
-        if self.pinned is None or self.place is None:
-            raise InternalError("a source of Spark was not opened whole")
+        if self.pinned is None:
+            raise InternalError("the rows of a source of Spark were forgotten")
         return {
             "Engine": _ENGINE,
             "Snapshot": self.pinned.words,
@@ -107,23 +116,22 @@ class SparkSource(SourceSession):
     def release_source(self) -> None:
         """After the last question: remove what was kept, and forget the rows."""
         if not self.released:
-            self._let_go()
+            self._forget_rows()
             super().release_source()
 
     def close(self) -> None:
         """Harmless when repeated."""
         try:
-            self._let_go()
+            self._forget_rows()
         finally:
             super().close()
 
-    def _let_go(self) -> None:
+    def _forget_rows(self) -> None:
         self.pinned = None
         try:
             self.engine.release_rows()
         finally:
-            if self.place is not None:
-                self.place.close()
+            self.place.close()
 
 
 def open_spark(
@@ -170,9 +178,8 @@ def _frame(spark: Any, frame: Frame, trusted: bool, memory_limit: str | None) ->
         raise SourceError(f"{shorten(frame.label)} is a data frame. {_NEEDS_TRUST}")
     _refuse_changing(frame.data, "The data frame")
     pinned = pinned_files(spark, frame.data, f"The data frame {shorten(frame.label)}", files=False)
-    session = _session(spark, frame.label, "frame", pinned, memory_limit)
-    session.default_into = display_name(f"{frame.label}_synthetic")
-    return session
+    into = display_name(f"{frame.label}_synthetic")
+    return _session(spark, frame.label, "frame", pinned, memory_limit, default_into=into)
 
 
 def _query(spark: Any, text: str, trusted: bool, memory_limit: str | None) -> SparkSource:
@@ -186,22 +193,20 @@ def _query(spark: Any, text: str, trusted: bool, memory_limit: str | None) -> Sp
 
 
 def _named(spark: Any, text: str, trusted: bool, memory_limit: str | None) -> SparkSource:
-    found = look_up(spark, text)
-    own = spark if found.kind == "temporary view" else _own_session(spark)
-    if found.kind == "table" and found.location is not None:
-        session = _session(own, found.shown, "table", pinned_table(own, found), memory_limit)
-    else:
-        if not trusted:
-            what = f"a {found.kind}" if found.kind != "table" else "a table without a place of its own"
-            raise SourceError(f"{shorten(found.shown)} is {what}. {_NEEDS_TRUST}")
-        frame = asked(lambda: own.table(found.sql), "opening the view", found.sql)
-        _refuse_changing(frame, "The view")
-        pinned = pinned_files(own, frame, f"The view {shorten(found.shown)}", files=False)
-        session = _session(own, found.shown, "view", pinned, memory_limit)
-    session.table = found
-    if found.kind == "view" or session.relation.kind == "table":
-        session.default_into = shown((*found.parts[:-1], f"{found.parts[-1]}_synthetic"))
-    return session
+    table = look_up(spark, text)
+    own = spark if table.kind == "temporary view" else _own_session(spark)
+    into = shown((*table.parts[:-1], f"{table.parts[-1]}_synthetic"))
+    if table.kind == "table" and table.location is not None:
+        pinned = pinned_table(own, table)
+        return _session(own, table.shown, "table", pinned, memory_limit, table=table, default_into=into)
+    if not trusted:
+        what = f"a {table.kind}" if table.kind != "table" else "a table without a place of its own"
+        raise SourceError(f"{shorten(table.shown)} is {what}. {_NEEDS_TRUST}")
+    frame = asked(lambda: own.table(table.sql), "opening the view", table.sql)
+    _refuse_changing(frame, "The view")
+    pinned = pinned_files(own, frame, f"The view {shorten(table.shown)}", files=False)
+    view_into = into if table.kind == "view" else None
+    return _session(own, table.shown, "view", pinned, memory_limit, table=table, default_into=view_into)
 
 
 def _refuse_changing(frame: Any, what: str) -> None:
@@ -234,7 +239,14 @@ def _own_session(spark: Any) -> Any:
 
 
 def _session(
-    spark: Any, name: str, kind: RelationKind, pinned: PinnedFrame, memory_limit: str | None
+    spark: Any,
+    name: str,
+    kind: RelationKind,
+    pinned: PinnedFrame,
+    memory_limit: str | None,
+    *,
+    table: SparkCatalogTable | None = None,
+    default_into: str | None = None,
 ) -> SparkSource:
     schema = asked(lambda: pinned.frame.schema, "reading the schema")
     what = f"The {kind} {shorten(name)}" if kind != "query" else "The query"
@@ -253,6 +265,7 @@ def _session(
     trusted = kind != "table"
     statements = (TRUSTED + _SAME, MULTIPLIES) if trusted else ()
     relation = Relation(name, kind, ident(NAME), columns, statements, multiplies=trusted)
-    session = SparkSource(engine, relation, None, (), (), ())
-    session.pinned, session.place, session.memory_limit = pinned, place, memory_limit
-    return session
+    source = OpenedSparkSource(relation=relation, default_into=default_into, table=table)
+    return SparkSource(
+        engine=engine, private={source.name: source}, memory_limit=memory_limit, place=place, pinned=pinned
+    )

@@ -126,7 +126,7 @@ def _checked_folder(output: SparkFolder, exists: bool) -> str:
 
 def _check_source(output: SparkOutput, place: str | None, session: Any) -> None:
     """Refuse the source itself, and a folder that would become part of it or holds files of it."""
-    table = getattr(session, "table", None)
+    table = getattr(session.first, "table", None)
     same = False
     if table is not None:
         same = isinstance(output, SparkTable) and _folded(table.parts) in (

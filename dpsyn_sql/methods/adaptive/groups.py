@@ -44,7 +44,7 @@ def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | Non
     """The model with a hidden variable, or None; and whether the budget was spent."""
     places = task.paired
     few = len(places) < task.constants.group_attributes or budget.amount == 0
-    if few or known.sets or task.terms.workload.target or task.working.levels:
+    if few or known.sets or task.terms.workload.target or task.terms.families:
         return None, False
     pairs = _pairs(task, known, places)
     mixture = _explaining(task, known, pairs)

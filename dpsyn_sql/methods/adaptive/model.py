@@ -72,9 +72,9 @@ class Working:
     ``variables``: the attributes in their working bins, in domain order, then coarse twins. ``observed`` are
     the one-way tables over working bins, ``base`` their logarithms, ``links`` the 0/1 tables (as
     logarithms) that tie a twin to its attribute. ``within``: as in ``GraphicalModel``. ``levels``: of the
-    variables of families, else empty; what is drawn first is eliminated last. ``given``: the variables of
-    rows above the table, ``ties`` pairs of them that the tree holds, so that what goes through one is not
-    taken for the other's.
+    variables of families, empty where rows are by themselves; what is drawn first is eliminated last.
+    ``given``: the variables of rows above the table, ``ties`` pairs of them that the tree holds, so that what
+    goes through one is not taken for the other's.
     """
 
     domain: Domain
@@ -163,7 +163,7 @@ def working_domain(
         start = np.maximum(shares, _LEAST_PROBABILITY / shares.size)
         base[index,] = np.log(start / start.sum())
     coarse = strength < settings.twin_strength
-    levels = () if families is None else families.levels
+    levels = () if families is None or families.by_themselves else families.levels
     above = [] if families is None else [domain.index(one.name) for one in families.above]
     # What may be known of a row has no twin: a twin would be drawn beside it.
     single = {*above, *(domain.index(name) for name in (families.kept if families else ()))}

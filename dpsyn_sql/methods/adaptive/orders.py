@@ -155,7 +155,10 @@ def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], bu
     counts = [known.total * expected[scope] for scope, _ in sets]
     references = [np.rint(table).astype(np.int64) for table in counts]
     noisy = task.curator.ask(Distances(queries, references), budget)
-    sampling = [MEAN_ABSOLUTE * float(np.sqrt(np.maximum(table, 0)).sum()) for table in counts]
+    sampling = [
+        MEAN_ABSOLUTE * math.sqrt(task.grain(scope)) * float(np.sqrt(np.maximum(table, 0)).sum())
+        for (scope, _), table in zip(sets, counts, strict=True)
+    ]
     rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
     deviation = cell_deviation(budget, len(sets), task.plan.source.unit.sensitivity)
     return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)

@@ -29,7 +29,7 @@ from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.target import TargetModel
 from dpsyn_sql.planning.plan import LaterMarginals, ReservedStep
 from dpsyn_sql.planning.queries import Marginals
-from dpsyn_sql.rows.sample.redrawn import columns_of
+from dpsyn_sql.rows.sample.graphical import columns_of
 
 MOST_BINS = 64
 """Working bins of the target above which its law is left as it is."""

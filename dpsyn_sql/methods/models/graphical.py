@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from dpsyn_sql.domain.attributes import Domain
@@ -18,10 +18,10 @@ from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.chain import Succession, succession
+from dpsyn_sql.planning.families import ROW, Families
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler
+from dpsyn_sql.rows.sample.moments import Succession, succession
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,9 @@ class GraphicalModel(Answering):
     were seen to go together the rows that this moves, whether they were measured then or not. ``sets``:
     attributes within one clique whose dependence no pairs show; rows keep their joint table.
     ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
-    ``families``: how rows of a unit go together; the tree then has their levels, ``total`` is of units, and
-    rows are drawn unit by unit, never moved. Of a table of a tree the attributes above it are evidence.
+    ``families``: how rows of a unit go together; ``total`` is then of units. The tree has their levels, and
+    rows are drawn unit by unit, never moved; but rows of the root of a tree of tables are each by themselves.
+    Of a table below it the attributes above are evidence.
     """
 
     domain: Domain
@@ -87,8 +88,9 @@ class GraphicalModel(Answering):
     def network(self) -> Network:
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
-        if self.families is not None:
-            own, place = self.families, self.domain.index
+        own = self.families
+        if own is not None and not own.by_themselves:
+            place = self.domain.index
             previous = {place(hidden): place(shown) for hidden, shown in own.previous}
             return levelled_network(
                 self.beliefs,
@@ -99,7 +101,8 @@ class GraphicalModel(Answering):
                 given=bool(own.above),
                 kept=own.kept,
             )
-        return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+        made = tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+        return made if own is None else replace(made, levels=(ROW,) * len(made.nodes))
 
     def tables(self) -> ModelTables:
         """The cliques without their twins, and the pairs of attributes across cliques."""
@@ -122,10 +125,18 @@ class GraphicalModel(Answering):
         return {scope: found[scope] for scope in largest(found)}
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
-        """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units."""
-        if self.families is not None:
-            return FamilySampler(self.network(), self.families, self._succession(self.families))
-        return self.row_sampler(deadline)
+        """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units.
+
+        No deadline where tables are below: their evidence is the same rows, drawn once more.
+        """
+        own = self.families
+        if own is None:
+            return self.row_sampler(deadline)
+        if own.by_themselves:
+            return FamilySampler(
+                self.network(), own, rows_of_root=self.row_sampler(NO_DEADLINE if own.below else deadline)
+            )
+        return FamilySampler(self.network(), own, self._succession(own))
 
     def _succession(self, families: Families) -> Succession | None:
         """How the moments of rows follow each other; None if nothing orders rows, or none follows."""

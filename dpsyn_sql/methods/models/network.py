@@ -17,7 +17,7 @@ from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import ModelTables, Network, affordable, joined, largest, tables_of_codes
 from dpsyn_sql.methods.models.checks import Answering
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.network import NetworkSampler
+from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
 MOST_WORK = 2**23
 """The most lines of all steps to the stored tables; they take some seconds."""

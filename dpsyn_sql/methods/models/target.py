@@ -16,7 +16,7 @@ from dpsyn_sql.fit.network import ModelTables, Network, largest
 from dpsyn_sql.methods.models.checks import Answering, over_codes
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.redrawn import RedrawnSampler
+from dpsyn_sql.rows.sample.graphical import RedrawnSampler
 
 _ROUNDS = 20
 # Of scaling a table to the margins of the graphical model.

@@ -39,8 +39,8 @@ def foreign_keys(given: Given, name: str) -> tuple[Link, ...]:
             )
         if link.table not in given.private and link.table not in given.public:
             raise InputError(
-                f"{name}.{link.columns[0]} refers to {link.table}, which is neither in tables= nor in "
-                "public_tables=. Name it in one of them, or leave the column out: "
+                f"{name}.{link.columns[0]} refers to {link.table}, which is neither a table to release nor in "
+                "public_tables=. Name it as one of them, or leave the column out: "
                 f"exclude={name}.{link.columns[0]}."
             )
         found.append(link)
@@ -106,7 +106,7 @@ def _stated_references(given: Given, name: str) -> Iterator[Link]:
             known = [*given.private, *given.public]
             raise InputError(
                 f"{where} has {first}: references: {stated.table!r}, which is no table of the release, "
-                f"in tables= or public_tables=; {name_hint(stated.table, known, 'they are')}"
+                f"private or public; {name_hint(stated.table, known, 'they are')}"
             )
         own = given.column(name, first, where).name
         columns = given.columns(name, stated.columns, where) or (own,)

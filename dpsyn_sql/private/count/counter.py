@@ -23,14 +23,19 @@ from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import scatter
-from dpsyn_sql.private.count.passes import Tables, grouped, is_one_pass, multiplied
-from dpsyn_sql.private.count.planner import CountingPlan, cells_of, groups_for, plan_counting
-from dpsyn_sql.private.count.siblings import sibling_tables
-from dpsyn_sql.private.encode.codes import encode_query
-from dpsyn_sql.private.encode.families import encode_families
-from dpsyn_sql.private.protocols import Encoder
+from dpsyn_sql.private.count.passes import (
+    BinnedMarginals,
+    Tables,
+    grouped,
+    is_one_pass,
+    multiplied,
+    repack,
+    scans,
+    sibling_tables,
+)
+from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
+from dpsyn_sql.private.count.sums import scatter
+from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Encoding
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -43,7 +48,7 @@ MAX_KEPT_CELLS = 3 * 2**24
 
 
 class SqlCounter:
-    """Counts marginals by GROUP BY where the rows lie, or by products (implements ``Counter``).
+    """Counts marginals by GROUP BY where the rows lie, or by products.
 
     Everything planned is counted at the first question and kept, further marginals when they are asked for.
     If no others can be asked for, the encoded table is dropped at once, else by ``close``. Plans of more than
@@ -64,7 +69,8 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
-        encoder: gives the rows of ``families``, as ``TreeCodes``; ``relation_sql`` is then not read.
+        rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``,
+            ``csv``, ``unit`` and ``key`` then have no say.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -83,20 +89,20 @@ class SqlCounter:
         most: int = MAX_KEPT_CELLS,
         families: Families | None = None,
         siblings: bool = False,
-        encoder: Encoder | None = None,
+        rows: KeptRows | None = None,
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
         self._csv = csv
-        self._bound = statements.bound_of(unit, key)
-        self._encoder = encoder
+        if rows is None:
+            bound = Bound.of(unit, key)
+            rows = KeptRows.of_table(engine, relation_sql, domain, csv=csv, bound=bound, families=families)
+        self._rows = rows
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(
-            queries, domain, bounded=self._bound is not None or encoder is not None
-        )
+        self._plan = self._planned_for(queries, domain, bounded=not rows.single)
         self._planned = dict.fromkeys(queries)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
@@ -112,9 +118,10 @@ class SqlCounter:
     def _planned_for(
         self, queries: Sequence[MarginalQuery], domain: Domain, *, bounded: bool
     ) -> CountingPlan:
-        """Products count rows, not weights."""
-        summed = self._engine.in_parts or self._families is not None
-        return plan_counting(queries, domain, bounded=bounded, in_parts=summed)
+        weighted = self._families is not None
+        return plan_counting(
+            queries, domain, bounded=bounded, in_parts=self._engine.in_parts, weighted=weighted
+        )
 
     @property
     def plan(self) -> CountingPlan:
@@ -216,12 +223,10 @@ class SqlCounter:
         found: Tables = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
         dialect = self._engine.dialect
-        scans = list(
-            statements.scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect)
-        )
+        asked = list(scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect))
         with phase("count", len(attributes)) as advance:
-            sums = self._engine.sums([tally for _, tally in scans], step="counting one-way marginals")
-            for (part, _), result in zip(scans, sums, strict=True):
+            sums = self._engine.sums([tally for _, tally in asked], step="counting one-way marginals")
+            for (part, _), result in zip(asked, sums, strict=True):
                 for attribute in part:
                     histogram = self._histogram(result, attribute)
                     total = np.asarray(histogram.sum(dtype=np.int64))
@@ -255,9 +260,9 @@ class SqlCounter:
         self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery], *, keep: bool = False
     ) -> Tables:
         """Marginals of a plan's domain over its codes; ``keep``: these are kept as well."""
+        weighted = plan.weighted
         if plan.strategy == "products":
-            return multiplied(self._engine, encoding, plan, queries, keep=keep)
-        weighted = self._families is not None
+            return multiplied(self._engine, encoding, plan, queries, weighted=weighted, keep=keep)
         return grouped(self._engine, encoding, plan, weighted=weighted, keep=keep)
 
     def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:
@@ -265,11 +270,11 @@ class SqlCounter:
         labels."""
         domain = labelled(self._domain, labels)
         self._check_further(queries, domain, labels)
-        binned = statements.BinnedMarginals.of(queries, domain)
+        binned = BinnedMarginals.of(queries, domain)
         plan = self._planned_for(binned.queries, binned.domain, bounded=True)
         encoding = self._codes()
         self._keep(encoding)
-        repacked = statements.repack(
+        repacked = repack(
             self._engine.dialect.temporary(_STEM),
             encoding,
             self._domain,
@@ -311,28 +316,10 @@ class SqlCounter:
         these codes only.
         """
         if self._encoding is None:
-            dialect, bound, packs = self._engine.dialect, self._bound, self._plan.packs
-            part, rows = None, self._relation
-            if self._encoder is None:
-                part = self._engine.part_of(self._relation, None if bound is None else bound.column)
-                rows = part or rows
-            if self._families is not None and self._encoder is not None:
-                query = self._encoder.query(self._families, packs, numbered=self._siblings)
-            elif self._families is not None and bound is not None:
-                query = encode_families(
-                    rows,
-                    self._families,
-                    packs,
-                    bound,
-                    self._csv,
-                    dialect,
-                    numbered=self._siblings,
-                )
-            else:
-                query = encode_query(rows, self._domain, packs, self._csv, bound, dialect)
-            unit = None if bound is None else bound.column
-            width = sum(dialect.bytes_of(cells_of(self._domain, pack)) for pack in packs)
-            self._encoding = Encoding(dialect.temporary(_STEM), query, unit=unit, part=part, width=width)
+            table = "" if self._families is None else self._families.table
+            self._encoding = self._rows.encoding(
+                table, self._domain, self._plan.packs, numbered=self._siblings
+            )
         return self._encoding
 
     def _keep(self, encoding: Encoding) -> None:

@@ -1,4 +1,11 @@
-"""PRIVATE: exact numbers of units for private discovery: keys, codes of grids, steps, rows.
+"""PRIVATE: counts of units for discovery, and the exact values that they are of.
+
+PRIVATE side: the exact values of a column as SQL: as keys, which steps they are multiples of, and the
+class of a text (``domain/text_types.py``).
+
+Total functions of one value: comparisons come before arithmetic, so that nothing overflows or raises.
+
+PRIVATE: exact numbers of units for private discovery: keys, codes of grids, steps, rows.
 
 A unit counts once for each of at most k things, which a hash draws among its own. Rows without a unit
 do not count. What a row adds is a total function of its own value: no value raises an error here.
@@ -6,34 +13,263 @@ do not count. What a row adds is a total function of its own value: no value rai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.text_types import CLASSES
-from dpsyn_sql.domain.types import SqlType, supported_type
+from dpsyn_sql.domain.attributes import Granularity
+from dpsyn_sql.domain.text_types import (
+    BOOLEAN,
+    CLASSES,
+    CODE,
+    DATE,
+    DECIMALS,
+    EMPTY,
+    INTEGER,
+    LONG,
+    LONGEST,
+    MARKS,
+    MISSING,
+    MOST_DIGITS,
+    NUMBER,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    WHOLE,
+    ZONED,
+    decimal_type,
+)
+from dpsyn_sql.domain.types import SqlType, moment_tick, supported_type, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import Ask, counted_per_unit
-from dpsyn_sql.planning.queries import ContributionQuery, Exact, GridQuery, KeyQuery, StepQuery, TypesQuery
-from dpsyn_sql.private.count.exact import (
-    beginning_expression,
-    key_expression,
-    key_text,
-    key_value,
-    step_expression,
-    text_class_expression,
-    text_of_key,
+from dpsyn_sql.planning.queries import (
+    Beginning,
+    ContributionQuery,
+    Exact,
+    GridQuery,
+    KeyQuery,
+    StepQuery,
+    TypesQuery,
 )
-from dpsyn_sql.private.count.marginalise import scatter, whole
+from dpsyn_sql.private.count.sums import scatter, whole
 from dpsyn_sql.private.count.trees import TreeCounter, read_as
 from dpsyn_sql.private.encode.codes import encode_expression, unit_bytes
 from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
+
+# -- values of a column --------------------------------------------------------------------------------
+
+
+_WHOLE = "-?(0|[1-9][0-9]*)"
+_FRACTION = r"-?(0|[1-9][0-9]*)?\.[0-9]+"
+_POWER = r"-?(0|[1-9][0-9]*)?(\.[0-9]*)?[eE][-+]?[0-9]+"
+_DAY = "(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
+_MOMENT = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(?:[.][0-9]{1,9})?)?"
+_ZONE = " ?(Z|[-+][0-9]{2}(:?[0-9]{2})?)"
+
+
+def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Dialect) -> Fragment:
+    """A key that two values share only if they are the same: bytes of a text, so that no collation can merge
+    two of them, otherwise a number; NULL for values that are no keys.
+
+    Raises:
+        InternalError: values of the type cannot be keys.
+    """
+    if kind.family in ("text", "enum"):
+        text = Fragment(f"CAST({column} AS VARCHAR)") if kind.family == "enum" else column
+        # Bytes first: long text is never read.
+        short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
+        return Fragment(
+            f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END"
+        )
+    if kind.family == "boolean" or kind.family in ("integer", "decimal"):
+        return column
+    if kind.family == "float":  # 0.0 and -0.0 are one value
+        return Fragment(
+            f"CASE WHEN isfinite({column}) THEN CASE WHEN {column} = 0 THEN 0 ELSE {column} END END"
+        )
+    if kind.temporal:
+        return _moment(kind, column, dialect)
+    raise InternalError(f"values of type {kind.family} cannot be keys")
+
+
+def beginning_expression(beginning: Beginning, column: Fragment, dialect: Dialect) -> Fragment:
+    """The bytes of the first characters of a text; NULL for text that is shorter or has a known label.
+
+    Raises:
+        InternalError: all other values have no code of their own.
+    """
+    known, length = beginning.known, beginning.length
+    if known.other_code is None:
+        raise InternalError("beginnings are those of text that no label covers")
+    first = Fragment(f"substr({column}, 1, {length})")
+    code = encode_expression(known, column, dialect=dialect)
+    key = key_expression(known.type, length, first, dialect)
+    return Fragment(f"CASE WHEN length({first}) = {length} AND {code} = {known.other_code} THEN {key} END")
+
+
+def key_text(kind: SqlType, key: Fragment, dialect: Dialect) -> Fragment:
+    """The bytes of the one text of a key."""
+    if kind.family in ("text", "enum"):
+        return key
+    return dialect.text_bytes(f"CAST({key} AS VARCHAR)")
+
+
+def text_of_key(content: bytes) -> str | None:
+    """The text of such bytes; None if they are no UTF-8, which Arrow data can hold: no key either.
+
+    An error of the codec would hold the bytes.
+    """
+    text = content.decode("utf-8", "replace")
+    return text if text.encode() == content else None
+
+
+def key_value(kind: SqlType, text: str) -> Exact:
+    """The key of such a text."""
+    if kind.family in ("text", "enum"):
+        return text
+    if kind.family == "boolean":
+        return text == "true"
+    if kind.family == "float":
+        return _double(kind, text)
+    return int(text.replace(".", ""))  # a DECIMAL's text has all digits of its scale
+
+
+def _double(kind: SqlType, text: str) -> float:
+    return float(np.float32(text)) if kind.text == "FLOAT" else float(text)
+
+
+def _moment(kind: SqlType, column: Fragment, dialect: Dialect) -> Fragment:
+    """The tick of a date or time that Python has; NULL for others, and for infinity."""
+    low, high = tick_literal(kind, kind.low), tick_literal(kind, kind.high)
+    return Fragment(
+        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {moment_tick(kind, column, dialect)} END"
+    )
+
+
+def step_expression(
+    kind: SqlType, steps: tuple[Granularity, ...], column: Fragment, dialect: Dialect
+) -> Fragment:
+    """How many of the steps, from the first, a value is a multiple of, as BIGINT; NULL for numbers that are
+    zero, and for what is no value.
+
+    Raises:
+        InternalError: a step that does not fit the type.
+    """
+    tests = [
+        f"WHEN {_divides(kind, step, column, dialect)} THEN {place}"
+        for place, step in enumerate(steps, start=1)
+    ]
+    fits = f"CASE {' '.join(reversed(tests))} ELSE 0 END" if tests else "0"
+    if kind.temporal:
+        counts = f"{column} >= {tick_literal(kind, kind.low)} AND {column} <= {tick_literal(kind, kind.high)}"
+    else:
+        counts = f"{column} <> 0" + (f" AND isfinite({column})" if kind.family == "float" else "")
+    return Fragment(f"CASE WHEN {counts} THEN CAST({fits} AS BIGINT) END")
+
+
+def _divides(kind: SqlType, step: Granularity, column: Fragment, dialect: Dialect) -> str:
+    """Whether a value is a multiple of a step."""
+    if kind.family == "float" and isinstance(step, Decimal):
+        return _divides_double(kind, step, column)
+    if step == "month" and kind.temporal and kind.family != "time" and not kind.zoned:
+        midnight = f" AND {moment_tick(kind, column, dialect)} % {kind.day} = 0"
+        return f"day({column}) = 1{'' if kind.family == 'date' else midnight}"
+    if not isinstance(step, int) or not 0 < step < 2**62:
+        raise InternalError(f"no step of a {kind.text}")
+    if kind.family in ("integer", "decimal"):
+        if step > kind.high:
+            return "FALSE"
+        return f"{column} % {tick_literal(kind, step)} = 0"
+    return f"{moment_tick(kind, column, dialect)} % {step} = 0"
+
+
+def _divides_double(kind: SqlType, step: Decimal, column: Fragment) -> str:
+    """Whether it is the value of the type nearest to a multiple: n step, or n / (1 / step) below one."""
+    value = f"CAST({column} AS DOUBLE)"
+    if step >= 1:
+        # Not by fmod(): lines of DuckDB round it in different ways where values are far above 2^53.
+        whole = _double_literal(int(step))
+        return f"{value} - {whole} * floor({value} / {whole}) = 0"
+    times = 1 / step
+    if times != int(times):
+        raise InternalError("a step of doubles is a whole number or the inverse of one")
+    nearest = f"round({value} * {_double_literal(int(times))}) / {_double_literal(int(times))}"
+    return f"CAST({nearest} AS {kind.sql}) = {column}" if kind.text == "FLOAT" else f"{nearest} = {column}"
+
+
+def _double_literal(number: int) -> str:
+    return f"CAST('{number}' AS DOUBLE)"
+
+
+def text_class_expression(text: Fragment, dialect: Dialect) -> Fragment:
+    """The code of the class of ``text``, a plain reference to a column of trimmed text.
+
+    Patterns decide, so that no collation and no setting of the session has a say; guarded casts keep out what
+    the type cannot hold. Spaces around are ignored, as they are when a text is read as a type.
+    """
+
+    def reads(kind: str) -> str:
+        return f"{dialect.guarded_cast(text, kind)} IS NOT NULL"
+
+    def fits(pattern: str, *, any_case: bool = False) -> str:
+        return dialect.matches(text, f"(?i)({pattern})" if any_case else pattern)
+
+    digits = f"strlen({text}) - strpos({text}, '.')"
+    first = CLASSES.index(DECIMALS[0])
+    integer = _choose([(reads("BIGINT"), INTEGER), (reads("HUGEINT"), LONG)])
+    decimal = (
+        f"CASE WHEN {digits} <= {MOST_DIGITS} AND {reads(decimal_type(MOST_DIGITS))} "
+        f"THEN {first - 1} + {digits} WHEN {reads('DOUBLE')} THEN {CLASSES.index(NUMBER)} "
+        f"ELSE {CLASSES.index(TEXT)} END"
+    )
+    number = (
+        f"CASE WHEN {fits(_WHOLE)} THEN {integer} "
+        f"WHEN {fits('-?0[0-9]+')} THEN {CLASSES.index(CODE)} "
+        f"WHEN {fits(_WHOLE + '[.]0*')} AND {reads('BIGINT')} THEN {CLASSES.index(WHOLE)} "
+        f"WHEN {fits(_FRACTION)} THEN {decimal} ELSE "
+        + _choose(
+            [
+                (f"{fits(_DAY)} AND {reads('DATE')}", DATE),
+                (f"{fits(f'{_DAY}[ T]{_MOMENT}')} AND {reads('TIMESTAMP')}", TIMESTAMP),
+                (f"{fits(f'{_DAY}[ T]{_MOMENT}{_ZONE}')} AND {reads('TIMESTAMP WITH TIME ZONE')}", ZONED),
+                (f"{fits(_MOMENT)} AND {reads('TIME')}", TIME),
+                (f"{fits(_POWER)} AND {reads('DOUBLE')}", NUMBER),
+            ]
+        )
+        + " END"
+    )
+    marks = "|".join(re.escape(mark) for mark in MARKS)
+    word = _choose(
+        [
+            (f"{fits('true|false', any_case=True)} AND {reads('BOOLEAN')}", BOOLEAN),
+            (fits("-?inf(inity)?", any_case=True), NUMBER),
+        ]
+    )
+    return Fragment(
+        f"CASE WHEN {text} IS NULL OR strlen({text}) = 0 THEN {CLASSES.index(EMPTY)} "
+        f"WHEN strlen({text}) > {LONGEST} THEN {CLASSES.index(TEXT)} "
+        f"WHEN strlen({text}) <= {max(map(len, MARKS))} AND {fits(marks, any_case=True)} "
+        f"THEN {CLASSES.index(MISSING)} "
+        f"WHEN {fits('[-.0-9][-+.:/ 0-9eETZ]*')} THEN {number} ELSE {word} END"
+    )
+
+
+def _choose(cases: Sequence[tuple[str, str]]) -> str:
+    """The code of the first class whose condition holds, else of other text."""
+    whens = " ".join(f"WHEN {condition} THEN {CLASSES.index(name)}" for condition, name in cases)
+    return f"CASE {whens} ELSE {CLASSES.index(TEXT)} END"
+
+
+# -- the counter ---------------------------------------------------------------------------------------
+
 
 PART = 100_000
 """Keys read at a time."""
@@ -44,7 +280,7 @@ _KEYS = ("thing",)
 
 
 class SqlDiscoveryCounter(TreeCounter):
-    """Counts units by GROUP BY where the rows lie (implements ``DiscoveryCounter``); arguments as
+    """Counts units by GROUP BY where the rows lie; arguments as
     ``TreeCounter``."""
 
     def __repr__(self) -> str:

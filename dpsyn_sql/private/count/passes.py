@@ -1,25 +1,220 @@
-"""PRIVATE: the counts of one question, by as few passes over the rows of codes as memory allows."""
+"""PRIVATE: what is asked of the rows to count them, and the passes over them.
+
+What is asked of the rows to count them: every encoding and tally; pure, runs nothing.
+
+PRIVATE: the counts of one question, by as few passes over the rows of codes as memory allows.
+
+PRIVATE: exact tables of pairs of rows of one family, over the encoded source.
+
+A family is the rows of one unit, or in a tree of tables those of one row of the parent. Its rows are counted
+by bin first, so that a family of many rows costs as much as its bins. One database hands on codes, family by
+family; where rows lie in parts, generated SQL counts them there.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import Axes, add_to, marginals
-from dpsyn_sql.private.count.planner import CountingPlan, Group, cells_of
-from dpsyn_sql.private.count.products import PairSums
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.planning.queries import Map, MarginalQuery
+from dpsyn_sql.planning.row_labels import RowLabel
+from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
+from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
+from dpsyn_sql.private.encode.codes import (
+    encode_expression,
+    key_columns,
+    label_expression,
+    mixed_radix,
+    named_columns,
+)
 from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.render import render
+
+# -- encodings and tallies -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _ScanColumn:
+    """One attribute of a scan, as its template wants it."""
+
+    attribute: int
+    code: Fragment
+    expression: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class BinnedMarginals:
+    """Marginals over bins, which are public, as marginals of a domain of their own: they are counted like all
+    others.
+
+    ``domain`` has an attribute for each attribute and map that the queries use.
+
+    ``columns[i]``: position in the first domain, and the map, of attribute i. ``queries``: the same
+    marginals, in order, over ``domain``.
+    """
+
+    domain: Domain
+    columns: tuple[tuple[int, Map | None], ...]
+    queries: tuple[MarginalQuery, ...]
+
+    @classmethod
+    def of(cls, queries: Sequence[MarginalQuery], domain: Domain) -> BinnedMarginals:
+        """The marginals ``queries`` of ``domain``, whose maps were checked."""
+        names: dict[tuple[str, Map | None], str] = {}
+        for query in queries:
+            for key in _columns(query):
+                names.setdefault(key, f"{len(names)} {key[0]}")  # one attribute may have several maps
+        attributes = (
+            Attribute(name, "INTEGER", "categorical", labels=tuple(range(_size(domain, *key))))
+            for key, name in names.items()
+        )
+        return cls(
+            Domain(tuple(attributes)),
+            tuple((domain.index(name), bins) for name, bins in names),
+            tuple(MarginalQuery(tuple(names[key] for key in _columns(query))) for query in queries),
+        )
+
+
+def pack_column(pack: int) -> Fragment:
+    """The column of the encoded table that holds pack number ``pack``."""
+    return Fragment(f"p{pack}")
+
+
+def marginal(table: Fragment, packs: Sequence[int], *, weighted: bool = False) -> Tally:
+    """Count the cells of one GROUP BY over ``packs`` of the encoded table; rows by their weight ``w`` if they
+    have one."""
+    columns = [pack_column(pack) for pack in packs]
+    query = render("count/marginal", table=table, columns=columns, weighted=weighted)
+    return Tally(query, tuple(columns))
+
+
+def repack(
+    repacked: Fragment,
+    encoding: Encoding,
+    domain: Domain,
+    stored: Sequence[tuple[int, ...]],
+    binned: BinnedMarginals,
+    packs: Sequence[tuple[int, ...]],
+    dialect: Dialect = DUCKDB,
+    labels: Sequence[RowLabel] = (),
+    carried: Sequence[Fragment] = (),
+) -> Encoding:
+    """The same rows with bins of their codes and with labels, in other packs.
+
+    Args:
+        repacked: quoted name under which statements read the bins.
+        encoding: with the columns p0, p1, ... of ``stored``.
+        domain: the public domain.
+        stored: packs of the encoding, each with its attributes from the most significant digit down.
+        binned: the wanted attributes; each is one of ``stored`` or a label, over its codes or bins.
+        packs: the wanted packs of ``binned.domain``, in the same form.
+        dialect: of the engine that runs the statement.
+        labels: the attributes that follow those of ``domain``.
+        carried: further columns of the encoding that stay.
+    """
+    digits = {
+        attribute: digit(domain, index, pack, attribute)
+        for index, pack in enumerate(stored)
+        for attribute in pack
+    }
+    named = {domain.names[attribute]: Fragment(f"d{attribute}") for attribute in digits}
+    codes, used = dict[int, Fragment](), set[str]()
+    for column, (attribute, bins) in enumerate(binned.columns):
+        if attribute < len(domain.attributes):
+            name = domain.names[attribute]
+            used.add(name)
+            code = named[name]
+        else:
+            label = labels[attribute - len(domain.attributes)]
+            used.update(label.attributes)
+            code = label_expression(label, named, dialect)
+        codes[column] = code if bins is None else dialect.of_places(bins, str(code))
+    columns = [
+        Fragment(f"{mixed_radix(binned.domain, pack, codes, dialect)} AS p{i}")
+        for i, pack in enumerate(packs)
+    ]
+    read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
+    query = render("count/repack", table=encoding.table, digits=read, carried=list(carried), columns=columns)
+    return Encoding(repacked, query, of=encoding, width=encoding.width)
+
+
+def digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
+    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
+    place = pack.index(attribute)
+    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
+    code = str(pack_column(index))
+    if below > 1:
+        code = f"({code} // {below})"
+    if place > 0:
+        code = f"({code} % {domain.attributes[attribute].size})"
+    return Fragment(code)
+
+
+def scans(
+    relation_sql: Fragment,
+    domain: Domain,
+    attributes: Sequence[int],
+    *,
+    csv: bool,
+    dialect: Dialect = DUCKDB,
+) -> Iterator[tuple[Sequence[int], Tally]]:
+    """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and their tally."""
+    for start in range(0, len(attributes), SCAN_ATTRIBUTES):
+        part = attributes[start : start + SCAN_ATTRIBUTES]
+        query = render(
+            "count/scan",
+            relation=relation_sql,
+            named=[one for index in part for one in _named(domain, index, dialect, csv=csv)],
+            keys=[
+                one for index in part for one in key_columns(domain.attributes[index], f"c{index}", dialect)
+            ],
+            columns=[_scan_column(domain, index, dialect, csv=csv) for index in part],
+        )
+        yield part, Tally(query, ("attribute", "code"))
+
+
+def _named(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+    """Raw values; only those of a hierarchy are read as their types before they are encoded."""
+    attribute = domain.attributes[index]
+    return named_columns(attribute, f"c{index}", dialect, csv=csv and attribute.leaves is not None)
+
+
+def _scan_column(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> _ScanColumn:
+    """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
+    attribute = domain.attributes[index]
+    code = encode_expression(attribute, Fragment(f"c{index}"), from_text=csv, dialect=dialect)
+    return _ScanColumn(
+        attribute=index,
+        code=Fragment(f"k{index}"),
+        expression=Fragment(f"CAST({code} AS {dialect.code_type(attribute.size)})"),
+    )
+
+
+def _columns(query: MarginalQuery) -> list[tuple[str, Map | None]]:
+    return list(zip(query.attrs, query.maps or (None,) * len(query.attrs), strict=True))
+
+
+def _size(domain: Domain, name: str, bins: Map | None) -> int:
+    return domain[name].size if bins is None else max(bins) + 1
+
+
+# -- marginals -----------------------------------------------------------------------------------------
+
 
 Tables = dict[MarginalQuery, NDArray[np.int64]]
 Pack = tuple[int, ...]
+
+_WEIGHT = Fragment("w")
 
 _HELD_CELLS = 2**25
 # Counts that a pass over the rows adds up: 256 MiB.
@@ -31,17 +226,19 @@ def multiplied(
     plan: CountingPlan,
     queries: Sequence[MarginalQuery],
     *,
+    weighted: bool,
     keep: bool = False,
 ) -> Tables:
     """Marginals of a plan's domain from products of its codes; arguments and errors as ``grouped``."""
-    sums = PairSums(plan.domain, plan.packs)
-    columns = [statements.pack_column(pack) for pack in range(len(plan.packs))]
+    sums = PairSums(plan.domain, plan.packs, weighted=weighted)
+    packs = [pack_column(pack) for pack in range(len(plan.packs))]
+    columns = [*packs, _WEIGHT] if weighted else packs
     with phase("count", engine.parts(encoding)) as advance:
         done = 0
         for place, codes in engine.chunks(columns, over=encoding, step="reading codes", keep=keep):
             advance(place - done)
             done = place
-            sums.add([codes[column] for column in columns])
+            sums.add([codes[pack] for pack in packs], codes[_WEIGHT] if weighted else None)
         return sums.tables(queries, plan.domain)
 
 
@@ -101,14 +298,14 @@ def _summed(
     keep: bool,
 ) -> list[NDArray[np.int64]]:
     """The counts of each group over its packs, by one pass over the rows."""
-    tallies = [statements.marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
+    tallies = [marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
     sums = [
         np.zeros([cells_of(plan.domain, plan.packs[pack]) for pack in group.packs], np.int64)
         for group in groups
     ]
     step = "counting marginals on the codes"
     for number, result in engine.part_sums(tallies, over=encoding, step=step, keep=keep):
-        codes = [result[statements.pack_column(pack)] for pack in groups[number].packs]
+        codes = [result[pack_column(pack)] for pack in groups[number].packs]
         add_to(sums[number], codes, result["n"])
         advance(1)
     return sums
@@ -142,3 +339,107 @@ def _asked(
         kept = tuple(tuple(place for owner, place in in_order if owner == pack) for pack in range(len(packs)))
         asked[kept].append((query, tuple(in_order.index(place) for place in homes)))
     return asked
+
+
+# -- pairs of rows -------------------------------------------------------------------------------------
+
+
+_KEYS = ("a", "b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell of the result: pairs of its rows are a product of two columns."""
+
+    a: int
+    b: int
+    product: Fragment
+
+
+def sibling_tables(
+    engine: SourceEngine,
+    encoding: Encoding,
+    domain: Domain,
+    packs: Sequence[tuple[int, ...]],
+    queries: Sequence[MarginalQuery],
+) -> list[NDArray[np.int64]]:
+    """Full int64 tables of ordered pairs of distinct rows of one family, at most ``WEIGHT`` for each unit.
+
+    Args:
+        engine: holds the codes.
+        encoding: with the columns p0, p1, ... of ``packs``, u, n and w, of the kept rows. It was kept, in the
+            order of u; where rows lie in parts, all rows of a unit are in one.
+        domain: the public domain.
+        packs: positions of attributes, each pack from the most significant digit down.
+        queries: two attributes each, which may be the same, of few bins; they were checked.
+
+    Raises:
+        EngineFailure: a statement failed.
+        InternalError: a code is wrong, or kept rows have another order.
+    """
+    if not engine.in_parts:
+        return _multiplied(engine, encoding, SiblingSums(domain, packs, queries))
+    tallies = [sibling_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
+    found = []
+    with phase("count", len(queries)) as advance:
+        sums = engine.sums(tallies, step="counting pairs of rows", over=encoding)
+        for query, result in zip(queries, sums, strict=True):
+            found.append(scatter([result[key] for key in _KEYS], result["n"], query.shape(domain)))
+            advance(1)
+    return found
+
+
+def _multiplied(engine: SourceEngine, encoding: Encoding, sums: SiblingSums) -> list[NDArray[np.int64]]:
+    """The tables of codes that were kept."""
+    with phase("count", engine.parts(encoding)) as advance:
+        done = 0
+        for place, codes in engine.chunks(sums.columns, over=encoding, step="reading codes"):
+            advance(place - done)
+            done = place
+            sums.add(codes)
+        return sums.tables()
+
+
+def sibling_tally(
+    encoding: Encoding,
+    domain: Domain,
+    packs: Sequence[tuple[int, ...]],
+    query: MarginalQuery,
+    dialect: Dialect,
+) -> Tally:
+    """The statement of one table; arguments as for ``sibling_tables``."""
+    maps = query.maps or (None, None)
+    first, second = (
+        _code(domain, packs, name, bins, dialect) for name, bins in zip(query.attrs, maps, strict=True)
+    )
+    firsts, seconds = query.shape(domain)
+    own = first == second  # half of the products are the others again
+    counted = [_counted("a", code) for code in range(firsts)]
+    counted += [_counted("b", code) for code in range(0 if own else seconds)]
+    cells = [_Cell(a, b, _product(a, b, own=own)) for a in range(firsts) for b in range(seconds)]
+    text = render(
+        "count/siblings",
+        table=encoding.table,
+        first=first,
+        second=second,
+        counted=counted,
+        cells=cells,
+    )
+    return Tally(text, _KEYS)
+
+
+def _counted(column: str, code: int) -> Fragment:
+    return Fragment(f"count(*) FILTER (WHERE {column} = {code}) AS {column}{code}")
+
+
+def _product(a: int, b: int, *, own: bool) -> Fragment:
+    return Fragment(f"a{min(a, b)} * a{max(a, b)}" if own else f"a{a} * b{b}")
+
+
+def _code(
+    domain: Domain, packs: Sequence[tuple[int, ...]], name: str, bins: Map | None, dialect: Dialect
+) -> Fragment:
+    attribute = domain.index(name)
+    (held,) = (pack for pack in range(len(packs)) if attribute in packs[pack])
+    code = f"CAST({digit(domain, held, packs[held], attribute)} AS BIGINT)"
+    return Fragment(code if bins is None else f"CAST({dialect.of_places(bins, code)} AS BIGINT)")

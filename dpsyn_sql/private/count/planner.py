@@ -9,7 +9,7 @@ Four strategies:
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
 - ``products``: the packed codes are read, and all pairs counted by products of matrices
-  (``private/count/products.py``). For many pairs of small attributes, where the rows are at hand.
+  (``private/count/sums.py``). For many pairs of small attributes, where the rows are at hand.
 
 If the rows of a privacy unit are bounded, ``scan`` is not used: the codes of whole rows decide once, in
 the encoded table, which rows count, so that all marginals count the same rows.
@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import products
-from dpsyn_sql.private.encode.leaves import has_join
+from dpsyn_sql.private.count import sums
+from dpsyn_sql.private.encode.codes import has_join
 
 Strategy = Literal["scan", "encoded", "packed", "products"]
 
@@ -86,7 +86,8 @@ class CountingPlan:
     ``packs`` are positions of attributes in the domain; together they hold every attribute of the
     queries exactly once. Within a pack the first attribute is the most significant digit. There are no
     ``groups`` if products count. ``cells`` is the number of cells of all marginals together. ``bounded``
-    says that the encoded table holds no more rows of a privacy unit than its bound.
+    says that the encoded table holds no more rows of a privacy unit than its bound, ``weighted`` that each
+    has a weight.
     """
 
     strategy: Strategy
@@ -96,6 +97,7 @@ class CountingPlan:
     cells: int
     reason: str
     bounded: bool = False
+    weighted: bool = False
 
     @property
     def largest_group(self) -> int:
@@ -106,7 +108,7 @@ class CountingPlan:
     def seconds_per_million_rows(self) -> float:
         """Estimate on 2 cores, without encoding."""
         if self.strategy == "products":
-            return products.nanoseconds_per_row(self.indicators) / 1e3
+            return sums.nanoseconds_per_row(self.indicators, weighted=self.weighted) / 1e3
         return _cost(group.cells for group in self.groups) / 1e9
 
     @property
@@ -147,7 +149,12 @@ class CountingPlan:
 
 
 def plan_counting(
-    queries: Sequence[MarginalQuery], domain: Domain, bounded: bool = False, *, in_parts: bool = False
+    queries: Sequence[MarginalQuery],
+    domain: Domain,
+    bounded: bool = False,
+    *,
+    in_parts: bool = False,
+    weighted: bool = False,
 ) -> CountingPlan:
     """Choose how to count ``queries``.
 
@@ -156,6 +163,7 @@ def plan_counting(
         domain: the public domain.
         bounded: whether the rows of a privacy unit are bounded; the source must then be encoded.
         in_parts: whether the rows lie elsewhere, so that only sums can be had of them.
+        weighted: whether each row has a weight; the rows of a unit are then bounded.
 
     Raises:
         PlanTooLarge: more cells than ``check_size`` allows.
@@ -171,17 +179,17 @@ def plan_counting(
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"
         return CountingPlan("scan", domain, singles, groups, cells, reason)
     marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
-    if not in_parts and products.cheaper(queries, domain):
-        packs = products.byte_packs(wanted, domain)
+    if not in_parts and sums.cheaper(queries, domain, weighted=weighted):
+        packs = sums.byte_packs(wanted, domain)
         reason = f"{marginals} of one or two small attributes"
-        return CountingPlan("products", domain, packs, (), cells, reason, bounded)
+        return CountingPlan("products", domain, packs, (), cells, reason, bounded, weighted)
     plain = groups_for(queries, singles, domain)
     packs, groups = _cheapest_packing(queries, domain, singles, plain, cells)
     if packs == singles:
         reason = f"{marginals} from {len(plain):,} GROUP BY; packing attributes would not be faster"
-        return CountingPlan("encoded", domain, singles, plain, cells, reason, bounded)
+        return CountingPlan("encoded", domain, singles, plain, cells, reason, bounded, weighted)
     reason = f"{marginals} from {len(groups):,} GROUP BY over packed columns, instead of {len(plain):,}"
-    return CountingPlan("packed", domain, packs, groups, cells, reason, bounded)
+    return CountingPlan("packed", domain, packs, groups, cells, reason, bounded, weighted)
 
 
 def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
 from dpsyn_sql.domain.types import SqlType
-from dpsyn_sql.private.count import statements
-from dpsyn_sql.private.count.marginalise import scatter
-from dpsyn_sql.private.encode.codes import Bound, unit_bytes
+from dpsyn_sql.private.count.sums import scatter
+from dpsyn_sql.private.encode.codes import unit_bytes
+from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.parts import Tally
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -76,7 +76,7 @@ class TreeCounter:
     ) -> None:
         self._engine, self._dialect = engine, engine.dialect
         self._relation, self._csv = relation_sql, csv
-        self._bound = statements.bound_of(unit, key)
+        self._bound = Bound.of(unit, key)
         self._kept: tuple[Hierarchies, Fragment] | None = None
 
     def nodes(self, hierarchies: Hierarchies, nodes: Nodes) -> NDArray[np.int64]:

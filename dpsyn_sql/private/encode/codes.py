@@ -3,13 +3,16 @@
 This runs on the private side of the door. NULL and NaN are decided first; values are compared
 and clipped before anything is computed from them (``x - lower`` overflows at the ends of
 BIGINT); a value that no label and no bin covers gets the attribute's fixed fallback code. With ``prefixes``,
-labels that stand for a beginning come between, the longest first. Codes of leaves come from a row's key
-(``encode.leaves``).
+labels that stand for a beginning come between, the longest first.
 
 Text is looked up in a constant map of its labels; many labels are joined in ``encode_query``.
 (Casting to an ENUM is fast only while every cast succeeds, and a tree of comparisons costs one
 pass per label.) Bins of one value are found by clipping, short ranges and integer labels by a constant
 list, everything else by a balanced tree of comparisons.
+
+A code of leaves is an interval of keys, because its leaves are neighbours and ascend. Few codes are found by
+comparisons with where each begins; many by a join that keeps every row exactly once. Text is compared as
+bytes: no collation changes the order.
 """
 
 from __future__ import annotations
@@ -20,16 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
+from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves, absent
+from dpsyn_sql.domain.hierarchies.leaves import code_starts
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.private.encode.leaves import (
-    has_join,
-    joined_code,
-    key_column,
-    leaf_code,
-    leaf_join,
-    value_columns,
-)
+from dpsyn_sql.planning.row_labels import NearestLabel, Node, RowLabel, TreeLabel
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
 from dpsyn_sql.sqltext.render import render
@@ -37,6 +35,7 @@ from dpsyn_sql.sqltext.render import render
 _LOOKUP = 4_096  # longest lookup list
 _MAPPED = 256  # longest map of labels; its cost grows with its length, that of a join does not
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
+_COMPARED = 256  # codes of leaves; a tree of comparisons is slower than a join from here on
 
 
 def encode_expression(
@@ -177,10 +176,8 @@ def encode_query(
     domain: Domain,
     packs: Sequence[Sequence[int]],
     csv: bool = False,
-    bound: Bound | None = None,
     dialect: Dialect = DUCKDB,
     *,
-    families: bool = False,
     order: Fragment | None = None,
     carried: Sequence[Carried] = (),
 ) -> Fragment:
@@ -189,21 +186,14 @@ def encode_query(
     Column ``p<i>`` holds the mixed-radix code of the attributes in ``packs[i]``, first
     attribute most significant: (c0 * size1 + c1) * size2 + c2, in the smallest unsigned type.
 
-    With a ``bound`` at most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key``
-    from the unit's own value and codes alone (docs/privacy.md, "Units of several rows"); rows
-    without a unit are not.
-
     Args:
         relation_sql: the text after FROM.
         domain: attributes; each is read from the column of its name or from its source expression.
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
         csv: the relation's columns are text.
-        bound: how many rows of one unit are kept; None keeps all rows.
         dialect: of the engine that runs the statement.
-        families: with a bound, ``unit`` (bytes) is one more column.
-        order: the moment of a row in neutral names: one more column ``o``, which with a bound tells rows
-            apart.
-        carried: without a bound, further columns of each row.
+        order: the moment of a row in neutral names: one more column ``o``.
+        carried: further columns of each row.
     """
     used = sorted({position for pack in packs for position in pack})
     named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
@@ -219,11 +209,9 @@ def encode_query(
     packed = [
         Fragment(f"{mixed_radix(domain, pack, codes, dialect)} AS p{i}") for i, pack in enumerate(packs)
     ]
-    outputs = [Fragment(f"p{i}") for i in range(len(packs))]
     if order is not None:
         coded.append(Fragment(f"{order} AS o"))
         packed.append(Fragment("o"))
-        outputs.append(Fragment("o"))
     return render(
         "encode/encode",
         dialect=dialect,
@@ -233,10 +221,7 @@ def encode_query(
         coded=coded,
         lookups=lookups,
         packed=packed,
-        codes=outputs,
-        bound=bound,
-        families=families,
-        carried=carried if bound is None else [Carried(unit_bytes(bound.column, dialect), Fragment("unit"))],
+        carried=carried,
     )
 
 
@@ -310,19 +295,6 @@ def mixed_radix(
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """The number of rows that are kept of one unit, and the 64-bit key of the draw among them.
-
-    ``column`` is the unit column's name in the source. The privacy claim holds for every key; a
-    fresh key favours no fixed rows.
-    """
-
-    column: str
-    max_rows: int
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
 class Carried:
     """A column beside the codes: an expression of the source's columns, and its name."""
 
@@ -350,3 +322,129 @@ def key_bytes(columns: Sequence[str], dialect: Dialect, of: str = "") -> Fragmen
     return dialect.text_bytes(
         " || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts)
     )
+
+
+# -- leaves of a hierarchy ------------------------------------------------------------------------------
+
+
+def has_join(attribute: Attribute) -> bool:
+    """Whether its codes come from a join, which only a statement can make."""
+    return attribute.leaves is not None and attribute.regular > _COMPARED
+
+
+def value_columns(attribute: Attribute, column: str, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+    """The values of a row that its key is made of, under the names ``<column>_0``, ``<column>_1``, ...;
+    text of CSV files is read as their types."""
+    made = []
+    for place, one in enumerate(attribute.columns):
+        read = csv and one.type.family != "text"
+        value = dialect.text_as(one.value, one.type.sql) if read else one.value
+        made.append(Fragment(f"{value} AS {column}_{place}"))
+    return made
+
+
+def key_column(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
+    """The key of a row under the name ``column``, from ``value_columns``: a whole number, or text as bytes;
+    NULL outside the hierarchy and without a value."""
+    hierarchy = _hierarchy(_leaves(attribute))
+    key = hierarchy.key(_values(attribute, column), dialect)
+    return Fragment(f"{dialect.text_bytes(key) if hierarchy.text else key} AS {column}")
+
+
+def leaf_code(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
+    """The code of a row by comparisons of ``key_column``."""
+    starts = _starts(attribute, dialect)
+    found = by_cuts(column, starts[1:], [str(code) for code in range(len(starts))])
+    return _or_elsewhere(attribute, column, found)
+
+
+def joined_code(attribute: Attribute, column: str, name: str) -> Fragment:
+    """The code of a row by the join ``leaf_join`` of this name."""
+    return _or_elsewhere(attribute, column, f"COALESCE({name}.code, {attribute.fallback_code})")
+
+
+def leaf_join(attribute: Attribute, column: str, name: str, dialect: Dialect) -> Fragment:
+    """A join that gives the code ``<name>.code``; it neither drops nor doubles a row."""
+    starts = _starts(attribute, dialect)
+    return dialect.last_start(list(zip(starts, range(len(starts)), strict=True)), name, column)
+
+
+def _or_elsewhere(attribute: Attribute, column: str, found: str) -> Fragment:
+    """Rows without a value and rows outside are decided before keys are compared."""
+    outside = f"WHEN {column} IS NULL THEN {attribute.fallback_code}"
+    if attribute.null_code is None:
+        return Fragment(f"CASE {outside} ELSE {found} END")
+    missing = absent(_hierarchy(_leaves(attribute)), _values(attribute, column))
+    return Fragment(f"CASE WHEN {missing} THEN {attribute.null_code} {outside} ELSE {found} END")
+
+
+def _values(attribute: Attribute, column: str) -> list[Fragment]:
+    return [Fragment(f"{column}_{place}") for place in range(len(attribute.columns))]
+
+
+def _starts(attribute: Attribute, dialect: Dialect) -> list[str]:
+    """The least key of each code, as ``key_column`` spells keys."""
+    leaves = _leaves(attribute)
+    starts = code_starts(_hierarchy(leaves), leaves)
+    if len(starts) != attribute.regular:
+        raise InternalError(f"attribute {attribute.name!r} has another number of codes than its leaves")
+    texts = _hierarchy(leaves).text
+    return [str(dialect.text_bytes(literal(start))) if texts else str(start) for start in starts]
+
+
+def _leaves(attribute: Attribute) -> Leaves:
+    if attribute.leaves is None:
+        raise InternalError(f"attribute {attribute.name!r} has no leaves")
+    return attribute.leaves
+
+
+def _hierarchy(leaves: Leaves) -> Hierarchy:
+    """The only hierarchy; codes of several have no interval of keys."""
+    if len(leaves.hierarchies) != 1:
+        raise InternalError("leaves of several hierarchies have no codes that rows are counted by")
+    return leaves.hierarchies[0]
+
+
+# -- labels of rows -------------------------------------------------------------------------------------
+
+
+def label_expression(label: RowLabel, codes: Mapping[str, Fragment], dialect: Dialect) -> Fragment:
+    """The code of a label that ``check_labels`` has accepted.
+
+    ``codes``: of each of its attributes a plain reference to a BIGINT column, because it is repeated.
+    """
+    if isinstance(label, TreeLabel):
+        return Fragment(_leaf(label, 0, codes, dialect))
+    return Fragment(_nearest(label, codes, dialect))
+
+
+def _nearest(label: NearestLabel, codes: Mapping[str, Fragment], dialect: Dialect) -> str:
+    """No two ranks are equal: they differ modulo the size, which gives the class of the least."""
+    offsets, scores = label.ranked()
+    ranks = [
+        " + ".join(
+            [
+                f"CAST({offset} AS BIGINT)",
+                *(dialect.of_places(table[j], codes[name]) for name, table in scores),
+            ]
+        )
+        for j, offset in enumerate(offsets)
+    ]
+    return f"(LEAST({', '.join(ranks)}) % {label.size})"
+
+
+def _leaf(label: TreeLabel, place: int, codes: Mapping[str, Fragment], dialect: Dialect) -> str:
+    if place < 0:
+        return str(-1 - place)
+    node = label.nodes[place]
+    below = _leaf(label, node.below, codes, dialect)
+    above = _leaf(label, node.above, codes, dialect)
+    return f"CASE WHEN {_goes_right(node, codes[node.attribute], dialect)} THEN {above} ELSE {below} END"
+
+
+def _goes_right(node: Node, code: Fragment, dialect: Dialect) -> str:
+    """A comparison if the codes from one on go right, else a list of the codes."""
+    first = node.right.index(True) if True in node.right else len(node.right)
+    if all(node.right[first:]):
+        return f"{code} >= {first}"
+    return f"{dialect.of_places([int(side) for side in node.right], code)} = 1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled
-from dpsyn_sql.private.measure.noise import add_noise
-from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.noise import NoiseSource, add_noise
 
 LARGEST_REFERENCE = 2**57
 """More than the sum of a public table's cells and than every allowance, so no distance or score overflows,
@@ -30,6 +30,23 @@ _TOGETHER = 2**20
 
 MOST_PAIRED_BINS = 64
 """Of an attribute in tables of pairs of rows: a statement has a product for each cell."""
+
+
+class Counter(Protocol):
+    """PRIVATE: exact counts of marginals of the encoded source."""
+
+    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """The marginal to count for a query over bins: over its original codes if others need these too,
+        else the query itself."""
+
+    def count(
+        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ) -> list[NDArray[np.int64]]:
+        """One int64 array of the marginal's full shape per query; ``labels`` are further attributes."""
+
+    def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
+        """For each query of two attributes the weights of ordered pairs of distinct rows of one unit, at most
+        ``WEIGHT`` of a unit: int64 arrays of full shape."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -167,7 +184,7 @@ class PrivateSide:
     rows_per_unit: int
     noise: NoiseSource
     counts: Counts | None
-    unknown: DiscoveryCounter | None
+    unknown: SqlDiscoveryCounter | None
 
     def noisy(
         self, exact: Iterable[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
@@ -187,7 +204,7 @@ class PrivateSide:
             raise InternalError("marginals were asked for before the domain was complete")
         return self.counts
 
-    def columns(self) -> DiscoveryCounter:
+    def columns(self) -> SqlDiscoveryCounter:
         """Counts of columns without a public domain.
 
         Raises:

@@ -15,9 +15,10 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question
-from dpsyn_sql.private.measure.counting import Counts, PrivateSide
+from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
+from dpsyn_sql.private.measure.counting import Counter, Counts, PrivateSide
+from dpsyn_sql.private.measure.noise import NoiseSource
 from dpsyn_sql.private.measure.questions import parts_of_question
-from dpsyn_sql.private.protocols import Counter, DiscoveryCounter, NoiseSource
 
 
 class LocalCurator:
@@ -35,7 +36,7 @@ class LocalCurator:
         rows_per_unit: int,
         entry: SqliteEntry,
         noise: NoiseSource,
-        discovery: DiscoveryCounter | None = None,
+        discovery: SqlDiscoveryCounter | None = None,
     ) -> None:
         counts = None if counter is None or domain is None else Counts(counter, domain)
         self._private_side = PrivateSide(rows_per_unit, noise, counts, discovery)
@@ -46,7 +47,7 @@ class LocalCurator:
     def __repr__(self) -> str:
         return f"LocalCurator(questions={self._asked})"
 
-    def discover(self, counter: DiscoveryCounter, rows_per_unit: int) -> None:
+    def discover(self, counter: SqlDiscoveryCounter, rows_per_unit: int) -> None:
         """Go on to the discovery of another table of the same units, of which ``counter`` counts at most
         ``rows_per_unit`` things of each.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEv
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.private.measure.drawing import drawn
 from dpsyn_sql.private.measure.laws import gaussian_law, laplace_law
-from dpsyn_sql.private.protocols import NoiseSource
 
 MOST_ROWS = 2**58
 """A count above it is taken for this one, so that neither steps of a lattice nor their noise overflow. That
@@ -45,6 +44,23 @@ _AT_ONCE = 20_000
 _RANDOM = random.SystemRandom()
 
 _COUNTS = vector_domain(atom_domain(T=i64))
+
+
+class NoiseSource(Protocol):
+    """Integer noise; there is no seed."""
+
+    def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        """Add independent discrete Gaussian noise of scale ``sigma`` to a flat vector.
+
+        Values and scale are in steps of an event's lattice.
+        """
+
+    def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Add independent discrete Laplace noise of ``scale`` to a flat vector."""
+
+    def select(self, scores: NDArray[np.int64], scale: float, kind: Kind, number: int) -> NDArray[np.int64]:
+        """Indices of ``number`` candidates with high scores, best first: exponential mechanism or
+        permute-and-flip, peeled."""
 
 
 @lru_cache(maxsize=_KEPT)

@@ -13,13 +13,9 @@ from dpsyn_sql.planning.explain import Noise
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.calibrate import ROUNDING, mean_error, standard_deviation
-from dpsyn_sql.private.measure.questions.contributions import contributions_event
-from dpsyn_sql.private.measure.questions.grid import grid_event
-from dpsyn_sql.private.measure.questions.keys import keys_event
-from dpsyn_sql.private.measure.questions.leaves import leaves_event
-from dpsyn_sql.private.measure.questions.marginals import marginals_event
-from dpsyn_sql.private.measure.questions.residuals import residuals_event
-from dpsyn_sql.private.measure.questions.tree import tree_events
+from dpsyn_sql.private.measure.questions.columns import contributions_event, grid_event, keys_event
+from dpsyn_sql.private.measure.questions.tables import marginals_event, residuals_event
+from dpsyn_sql.private.measure.questions.trees import leaves_event, tree_events
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
     "keys": keys_event,

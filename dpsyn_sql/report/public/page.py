@@ -1,7 +1,8 @@
-"""The public report: one page that needs neither network nor JavaScript.
+"""The public report of a release: one page that needs neither network nor JavaScript.
 
-All of it is computed from the model, the noisy answers and the certificate, which are public. Its words are
-in ``report.html``.
+All of it is computed from models, noisy answers and certificates, which are public. Of several tables the
+page says how they are tied and the promise once, then shows one table after the other. Its words are in
+``report.html``.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,29 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.html.charts import Cell
-from dpsyn_sql.report.html.templates import template
-from dpsyn_sql.report.labels import counted
+from dpsyn_sql.report.certificate import protected_words
+from dpsyn_sql.report.html.templates import Cell, template
+from dpsyn_sql.report.labels import (
+    counted,
+    percent,
+    public_name,
+    release_name,
+    rounded_up,
+    rows_words,
+    source_words,
+)
 from dpsyn_sql.report.loss_words import lines_of_verdicts, pairs_in_words
-from dpsyn_sql.report.public.accuracy import Accuracy, accuracy_lines, measured_tables, smallest_group
-from dpsyn_sql.report.public.columns import Card, card_of
-from dpsyn_sql.report.public.families import PersonsRows, hidden_names, persons_rows
-from dpsyn_sql.report.public.figures import ColumnFigures, column_figures
-from dpsyn_sql.report.public.pairs import MOST_COLUMNS, Pair, Pairs, pairs_of
+from dpsyn_sql.report.public.accuracy import (
+    MOST_COLUMNS,
+    Accuracy,
+    Pair,
+    Pairs,
+    accuracy_lines,
+    measured_tables,
+    pairs_of,
+    smallest_group,
+)
+from dpsyn_sql.report.public.columns import Card, ColumnFigures, card_of, column_figures
 from dpsyn_sql.report.public.promise import (
     WEAK,
     Promise,
@@ -38,22 +53,23 @@ from dpsyn_sql.report.public.promise import (
     promise_of,
     spending_of,
 )
-from dpsyn_sql.report.public.words import (
-    percent,
-    public_name,
-    release_name,
-    rounded_up,
-    rows_words,
-    source_words,
+from dpsyn_sql.report.public.ties import (
+    Link,
+    PersonsRows,
+    TableLine,
+    hidden_names,
+    link_of,
+    persons_rows,
+    tree_lines,
 )
-from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts
 
 ENDINGS = (".html", ".htm")
 
 _STRONG = 0.1
 _MOST_LISTED = 15
 
-_KNOWN = {
+_BASES = {
     "measured": "counted together",
     "modelled": "through other columns",
     "independent": "taken as independent",
@@ -61,8 +77,8 @@ _KNOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class PublicRelease:
-    """What a report is made from: values of a release, all of them public."""
+class PublicTable:
+    """What the page of a table is made from: values of it, all of them public."""
 
     table: str
     rows: int
@@ -73,35 +89,42 @@ class PublicRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What the page shows. ``total``: noisy number of rows of the source."""
+class PublicRelease:
+    """What the page of a release is made from. ``into``: what was written. ``facts``: its certificate.
+    ``tables``: by name, the root first."""
 
-    table: str
+    into: str
+    facts: Mapping[str, Any]
+    tables: Mapping[str, PublicTable]
+
+    @property
+    def only(self) -> PublicTable | None:
+        """The table of a release of one."""
+        return next(iter(self.tables.values())) if len(self.tables) == 1 else None
+
+    @property
+    def lines(self) -> list[TableLine]:
+        """The tables of a tree, each followed by those below it; of one table none."""
+        if self.only is not None:
+            return []
+        return tree_lines(self.facts["tree"], {name: table.rows for name, table in self.tables.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What the page shows of a table. ``total``: noisy number of rows of the source. ``line`` and ``link``:
+    in a tree of several, its line and how it is tied to its parent."""
+
     rows: int
     total: float
     facts: Mapping[str, Any]
     columns: Sequence[ColumnFigures]
     pairs: Pairs
     accuracy: Sequence[Accuracy]
-    promise: Promise
     spending: Spending
     families: PersonsRows | None = None
-
-    @property
-    def title(self) -> str:
-        """Name of the table without its folder."""
-        return public_name(self.table)[:120]
-
-    @property
-    def name(self) -> str:
-        """Of the release."""
-        return release_name(self.table)
-
-    @property
-    def by_row(self) -> bool:
-        """Whether a row is protected, not a person."""
-        unit = str(self.facts["guarantee"]["privacy_unit"])
-        return unit == "row" or unit.startswith("a row of")
+    line: TableLine | None = None
+    link: Link | None = None
 
     @property
     def unmeasured(self) -> list[str]:
@@ -111,18 +134,18 @@ class Report:
     @property
     def written(self) -> int:
         """Number of written columns."""
-        return sum(len(one.attribute.columns) for one in self.columns) + len(self.unmeasured)
+        return sum(len(column.attribute.columns) for column in self.columns) + len(self.unmeasured)
 
     @property
     def group(self) -> float:
         """The smallest group that a typical count of one column can be trusted for; NaN if unknown."""
-        known = [one.typical_error for one in self.columns if math.isfinite(one.typical_error)]
-        return 2 * TWO_SIDED * sorted(known)[len(known) // 2] if known else math.nan
+        errors = [column.typical_error for column in self.columns if math.isfinite(column.typical_error)]
+        return 2 * TWO_SIDED * sorted(errors)[len(errors) // 2] if errors else math.nan
 
     @property
     def group_of_pairs(self) -> float:
         """The same for two columns together."""
-        return smallest_group([one for one in self.accuracy if one.pair and one.together])
+        return smallest_group([line for line in self.accuracy if line.pair and line.together])
 
     @property
     def counts_are_useful(self) -> bool:
@@ -135,78 +158,127 @@ class Report:
         return [line for line in lines_of_verdicts(self.facts["losses"]) if line[1] != "good"]
 
     @property
-    def warnings(self) -> list[str]:
-        """Of the release, the gravest first."""
-        told = [str(text) for text in self.facts["losses"]["warnings"]]
-        if self.rows == 0:
-            told.insert(0, "The release has no rows: the noisy number of rows is zero or below.")
-        if self.promise.weak:
-            weak = "The promise of privacy is weak: handle these rows as if they could reveal single persons."
-            told.insert(0, weak)
-        return told
-
-    @property
     def cards(self) -> Iterable[Card]:
         """Of every column."""
-        lost = {str(one["name"]): one for one in self.facts["losses"]["columns"]}
-        for one in self.columns:
-            name = one.attribute.name
-            yield card_of(one, lost.get(name, {}), self.spending.columns.get(name))
+        lost = {str(losses["name"]): losses for losses in self.facts["losses"]["columns"]}
+        for column in self.columns:
+            name = column.attribute.name
+            yield card_of(column, lost.get(name, {}), self.spending.columns.get(name))
 
     @property
     def telling_pairs(self) -> list[Pair]:
         """The three strongest that were counted together and are no noise."""
-        strong = [one for one in self.pairs.strongest if (one.strength or 0) >= _STRONG]
-        return [one for one in strong if one.kind == "measured" and one.clear is not False][:3]
+        strong = [pair for pair in self.pairs.strongest if (pair.strength or 0) >= _STRONG]
+        return [pair for pair in strong if pair.kind == "measured" and pair.clear is not False][:3]
 
     @property
-    def ways(self) -> list[str]:
-        """How many pairs are known in which way; a way without pairs is left out."""
-        ways = (
+    def pairs_by_basis(self) -> list[str]:
+        """How many pairs are known in which way, in words; a way without pairs is left out."""
+        bases = (
             (self.pairs.counted["measured"], "counted together with noise"),
             (self.pairs.counted["modelled"], "known only through other columns"),
             (self.pairs.counted["independent"], "taken as independent"),
         )
-        told = [f"{number:,} {'is' if number == 1 else 'are'} {words}" for number, words in ways if number]
-        return [*told[:-1], f"and {told[-1]}"] if len(told) > 2 else told
+        clauses = [
+            f"{number:,} {'is' if number == 1 else 'are'} {words}" for number, words in bases if number
+        ]
+        return [*clauses[:-1], f"and {clauses[-1]}"] if len(clauses) > 2 else clauses
 
     @property
     def accuracy_groups(self) -> list[tuple[str, list[Accuracy]]]:
         """Lines by the number of their columns."""
         titles = ("Single columns", "Two columns together", "Three and more columns together")
         return [
-            (title, [one for one in self.accuracy if min(len(one.attrs), 3) == number])
+            (title, [line for line in self.accuracy if min(len(line.attrs), 3) == number])
             for number, title in enumerate(titles, 1)
         ]
 
     @property
     def example(self) -> Accuracy:
         """The listed pair with counts nearest to the one spoken of; otherwise the first line."""
-        pairs = [one for one in self.accuracy if one.pair and not one.grouped][:_MOST_LISTED]
-        return min(pairs, key=lambda one: one.away_from(self.total)) if pairs else self.accuracy[0]
+        pairs = [line for line in self.accuracy if line.pair and not line.grouped][:_MOST_LISTED]
+        return min(pairs, key=lambda line: line.away_from(self.total)) if pairs else self.accuracy[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the page of a release shows. ``tables``: each followed by those below it."""
+
+    into: str
+    facts: Mapping[str, Any]
+    tables: Sequence[TableReport]
+    promise: Promise
+    spending: Spending
+
+    @property
+    def only(self) -> TableReport | None:
+        """The table of a release of one."""
+        return self.tables[0] if len(self.tables) == 1 else None
+
+    @property
+    def title(self) -> str:
+        """Name of the output without its folder."""
+        return public_name(self.into)[:120]
+
+    @property
+    def name(self) -> str:
+        """Of the release; of a table of a tree by itself that of the release and its own."""
+        tree = self.facts.get("database")
+        if tree is not None:
+            return f"{tree['name']}.{tree['table']}"
+        return release_name(self.into) if self.only else str(self.facts["name"])
+
+    @property
+    def by_row(self) -> bool:
+        """Whether a row is protected, not a person."""
+        unit = str(self.facts["guarantee"]["privacy_unit"])
+        return unit == "row" or unit.startswith("a row of")
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of the release, the gravest first."""
+        warnings = [str(text) for text in self.facts["losses"]["warnings"]]
+        if self.rows == 0:
+            warnings.insert(0, "The release has no rows: the noisy number of rows is zero or below.")
+        if self.promise.weak:
+            weak = "The promise of privacy is weak: handle these rows as if they could reveal single persons."
+            warnings.insert(0, weak)
+        return warnings
 
 
 def report_of(release: PublicRelease) -> Report:
     """All that the page of a release shows."""
-    hidden = hidden_names(release.facts)
-    measured = [table for table in release.measurements if not hidden & {*table.attrs}]
-    parts = release.model, measured, release.variances
-    known = map(attribute_of_facts, release.facts["public_facts"]["domain"])
-    attributes = [attribute for attribute in known if attribute.name not in hidden]
-    columns = [column_figures(*parts, attribute) for attribute in attributes]
-    total = max(0.0, float(release.model.total))
-    pairs = pairs_of(*parts, hidden)
-    return Report(
-        table=release.table,
-        rows=release.rows,
+    tables = [_table_report(table) for table in release.tables.values() if release.only]
+    for line in release.lines:
+        table, parent = release.tables[line.name], release.tables[line.parent or line.name]
+        link = link_of(line, (parent.model, parent.facts), (table.model, table.facts))
+        tables.append(replace(_table_report(table), line=line, link=link))
+    facts = release.facts
+    return Report(release.into, facts, tables, promise_of(facts), spending_of(facts))
+
+
+def _table_report(table: PublicTable) -> TableReport:
+    hidden = hidden_names(table.facts)
+    measured = [answer for answer in table.measurements if not hidden & {*answer.attrs}]
+    fitted = table.model, measured, table.variances
+    domain = map(attribute_of_facts, table.facts["public_facts"]["domain"])
+    columns = [column_figures(*fitted, attribute) for attribute in domain if attribute.name not in hidden]
+    total = max(0.0, float(table.model.total))
+    pairs = pairs_of(*fitted, hidden)
+    return TableReport(
+        rows=table.rows,
         total=total,
-        facts=release.facts,
+        facts=table.facts,
         columns=columns,
         pairs=pairs,
         accuracy=accuracy_lines(columns, pairs, measured_tables(measured, total)),
-        promise=promise_of(release.facts),
-        spending=spending_of(release.facts),
-        families=persons_rows(release.model, release.facts),
+        spending=spending_of(table.facts),
+        families=persons_rows(table.model, table.facts),
     )
 
 
@@ -226,37 +298,28 @@ def check_report_path(path: str | os.PathLike[str]) -> Path:
     Raises:
         InputError: a folder, another ending than .html, or a folder that does not exist.
     """
-    place = Path(path)
-    if place.is_dir():
-        raise InputError(f"{place} is a folder: give a file in it, such as {place / 'report.html'}")
-    if place.suffix.lower() not in ENDINGS:
-        raise InputError(f"{place} has no ending of a page: use {' or '.join(ENDINGS)}")
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"the folder of {place} does not exist")
-    return place
+    file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: give a file in it, such as {file / 'report.html'}")
+    if file.suffix.lower() not in ENDINGS:
+        raise InputError(f"{file} has no ending of a page: use {' or '.join(ENDINGS)}")
+    if not file.absolute().parent.is_dir():
+        raise InputError(f"the folder of {file} does not exist")
+    return file
 
 
 def write_report(release: PublicRelease, path: str | os.PathLike[str]) -> Path:
-    """Write the page; a file that exists is replaced.
+    """Write the page, once its path is known to be good; a file that exists is replaced.
 
     Raises:
         InputError: as ``check_report_path``, or the file cannot be written.
     """
-    return write_page(lambda: report_page(release), path)
-
-
-def write_page(made: Callable[[], str], path: str | os.PathLike[str]) -> Path:
-    """Write a page that is made once its place is known to be good; a file that exists is replaced.
-
-    Raises:
-        InputError: as ``check_report_path``, or the file cannot be written.
-    """
-    place = check_report_path(path)
-    text = made()
+    file = check_report_path(path)
+    text = report_page(release)
     with contextlib.suppress(OSError):
-        place.write_text(text, encoding="utf-8")
-        return place
-    raise InputError(f"{place} cannot be written: give a file in a folder that exists and that you own")
+        file.write_text(text, encoding="utf-8")
+        return file
+    raise InputError(f"{file} cannot be written: give a file in a folder that exists and that you own")
 
 
 # -- what the template calls ------------------------------------------------------------------------
@@ -265,7 +328,7 @@ def write_page(made: Callable[[], str], path: str | os.PathLike[str]) -> Path:
 @cache
 def _parts() -> Any:
     """The macros of the template."""
-    return template(Path(__file__).with_name("report.html"), **NAMES)
+    return template(Path(__file__).with_name("report.html"), **_NAMES)
 
 
 def _literal(text: str, otherwise: str) -> str:
@@ -276,23 +339,23 @@ def _literal(text: str, otherwise: str) -> str:
 def _cells(pairs: Pairs) -> list[list[Cell]]:
     """Of each column the pairs with those before it."""
     names = pairs.columns
-    return [[_cell(pairs.found[other, name]) for other in names[:row]] for row, name in enumerate(names)]
+    return [[_cell(pairs.by_names[before, name]) for before in names[:row]] for row, name in enumerate(names)]
 
 
 def _cell(pair: Pair) -> Cell:
-    told = "strength not computed" if pair.strength is None else f"strength {pair.strength:.2f}"
-    words = f"{pair.first[:60]} and {pair.second[:60]}: {told}, {_KNOWN[pair.kind]}"
+    strength = "strength not computed" if pair.strength is None else f"strength {pair.strength:.2f}"
+    words = f"{pair.first[:60]} and {pair.second[:60]}: {strength}, {_BASES[pair.kind]}"
     if pair.strength is None and pair.kind != "independent":
         return Cell(0.0, "unknown", words)
     return Cell(pair.strength or 0.0, pair.kind, words)
 
 
-NAMES: Mapping[str, Any] = {
+_NAMES: Mapping[str, Any] = {
+    "basis": _BASES.__getitem__,
     "cells": _cells,
     "chance": chance_in_words,
     "counted": counted,
     "infinite": math.inf,
-    "known": _KNOWN.__getitem__,
     "lines_of_verdicts": lines_of_verdicts,
     "literal": _literal,
     "most_columns": MOST_COLUMNS,
@@ -300,6 +363,7 @@ NAMES: Mapping[str, Any] = {
     "of_hundred": of_hundred,
     "pairs_in_words": pairs_in_words,
     "percent": percent,
+    "protected": protected_words,
     "public_name": public_name,
     "rounded": lambda rows: rows_words(rounded_up(rows)),
     "rows": rows_words,
@@ -307,4 +371,4 @@ NAMES: Mapping[str, Any] = {
     "source": source_words,
     "weak": WEAK,
 }
-"""What templates of reports may use."""
+"""What the template may use."""

@@ -105,30 +105,34 @@ def _right(epsilon: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Spending:
     """Shares of the budget that was reserved: ``steps`` by what they are about, ``columns`` for learning the
-    values of one column, ``unused``, and ``rest``: what that is."""
+    values of one column, ``tables`` of the tree if there are several, ``unused``, and what that is in
+    words."""
 
     steps: Mapping[str, float]
     columns: Mapping[str, float]
+    tables: Mapping[str, float]
     unused: float
-    rest: str = "Not used"
+    unused_words: str = "Not used"
 
     @property
-    def with_rest(self) -> Mapping[str, float]:
+    def with_unused(self) -> Mapping[str, float]:
         """Steps, and what was not used if it shows."""
-        return {**self.steps, **({self.rest: self.unused} if self.unused >= 0.0005 else {})}
+        return {**self.steps, **({self.unused_words: self.unused} if self.unused >= 0.0005 else {})}
 
 
 def spending_of(facts: Mapping[str, Any]) -> Spending:
     """What a certificate says of the cost of each step."""
     reserved, kind = facts["budget"]["reserved_units_of_1e-15"], facts["budget"]["kind"]
-    steps, columns = defaultdict[str, float](float), defaultdict[str, float](float)
-    for one in facts["mechanisms"]:
-        share = cost_units(event_of(one), kind) / reserved
-        steps[_step_words(one["step"])] += share
-        if one.get("column") is not None:
-            columns[one["column"]] += share
-    rest = "Other tables, and what is not used" if facts.get("database") else "Not used"
-    return Spending(steps, columns, max(0.0, 1 - sum(steps.values())), rest)
+    steps, columns, tables = (defaultdict[str, float](float) for _ in range(3))
+    for mechanism in facts["mechanisms"]:
+        share = cost_units(event_of(mechanism), kind) / reserved
+        steps[_step_words(mechanism["step"])] += share
+        if mechanism.get("column") is not None:
+            columns[mechanism["column"]] += share
+        if "table" in mechanism:
+            tables[mechanism["table"]] += share
+    unused = "Other tables, and what is not used" if facts.get("database") else "Not used"
+    return Spending(steps, columns, tables, max(0.0, 1 - sum(steps.values())), unused)
 
 
 def _step_words(step: str) -> str:

@@ -7,13 +7,14 @@ rows of one unit are independent given the unit.
 
 Rows of a table of a tree are families too, of the rows of the parent, which are drawn before. There a unit
 may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
-family of its own.
+family of its own: what draws rows of one table (``sample.graphical``) draws all of them at once, and moves
+them towards measured pairs, their hidden attributes with them.
 
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
-which each follows the one before it as in the model (``sample.chain``). Where the model's table of the two is
-too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
-model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn
-one after another, all units at once, given the moment of the rank too.
+which each follows the one before it as in the model (``sample.moments``). Where the model's table of the two
+is too noisy for that, they are drawn independently and sorted. Either way they have the distribution that the
+model gives them, whatever the number of rows. Where a row follows from the row before it, ranks are drawn one
+after another, all units at once, given the moment of the rank too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -31,14 +32,12 @@ from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.chain import Succession
-from dpsyn_sql.rows.sample.lines import Columns, Lines
-from dpsyn_sql.rows.sample.linked import LinkedMoments, linked
-from dpsyn_sql.rows.sample.people import Before, People
+from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
+from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines
 from dpsyn_sql.rows.sample.ticks import Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
@@ -58,12 +57,21 @@ class FamilyRows(NamedTuple):
 @dataclass(frozen=True)
 class FamilySampler:
     """Draws units and their rows: ``network`` with levels and evidence (``fit.levelled``) over the domain of
-    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
+    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted.
+    ``rows_of_root``: draws all rows at once where each is by itself; single ones are drawn again from the
+    network."""
 
     network: Network
     families: Families
     succession: Succession | None = None
-    drawn: str = field(default=f"{LOW_VARIANCE}, rows given their unit", init=False)
+    rows_of_root: Sampler | None = None
+
+    @property
+    def drawn(self) -> str:
+        """How rows are drawn, in the words of certificates."""
+        return (
+            f"{LOW_VARIANCE}, rows given their unit" if self.rows_of_root is None else self.rows_of_root.drawn
+        )
 
     @cached_property
     def _units(self) -> list[Lines]:
@@ -113,8 +121,8 @@ class FamilySampler:
         """What draws moments as a chain, None if they are sorted."""
         if not self.families.order or self.families.kept:
             return None
-        place = self._place(self.families.order)
-        return linked(self.succession, self._moments, place, self._moment, self.network.sizes)
+        variable = self._place(self.families.order)
+        return linked(self.succession, self._moments, variable, self._moment, self.network.sizes)
 
     def people(self, units: int, seed: int, given: Given | None = None) -> People:
         """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
@@ -140,10 +148,10 @@ class FamilySampler:
 
     def _parents(self, given: Given) -> People:
         columns, needed = Columns(), self._needed
-        for one in self.families.above:
-            place = self._place(one.name)
-            if place in needed:
-                columns[place] = self.network.evidence[place][given.columns[one.name]]
+        for attribute in self.families.above:
+            variable = self._place(attribute.name)
+            if variable in needed:
+                columns[variable] = self.network.evidence[variable][given.columns[attribute.name]]
         most = edge_ticks(self._attribute(self.families.size))[-1] - 1
         return People(columns, given.rows, int(most), before=given.ranks, kept=self._kept(given))
 
@@ -151,9 +159,9 @@ class FamilySampler:
         """Working bins and codes of what rows keep, as far as it is known of their parent."""
         found = Columns()
         for name in self.families.kept:
-            place, codes = self._place(name), given.columns[name]
-            found[place] = np.where(codes < 0, -1, self.network.evidence[place][codes])
-            found[self.network.codes[place]] = codes
+            variable, codes = self._place(name), given.columns[name]
+            found[variable] = np.where(codes < 0, -1, self.network.evidence[variable][codes])
+            found[self.network.codes[variable]] = codes
         return found
 
     def _drawn_units(self, units: int, seed: int) -> People:
@@ -205,8 +213,8 @@ class FamilySampler:
 
         ranges = [(index, *ends) for index, ends in enumerate(_batches(people.rows))] or [(0, 0, 0)]
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
-            parts = list(pool.map(batch, *zip(*ranges, strict=True)))
-        return {v: np.concatenate([part[v] for part in parts]) for v in parts[0]}
+            batches = list(pool.map(batch, *zip(*ranges, strict=True)))
+        return {v: np.concatenate([part[v] for part in batches]) for v in batches[0]}
 
     def _drawn_moments(self, people: People, numbers: IntArray, generator: np.random.Generator) -> Columns:
         """Moments for the rows of these numbers, given their units: as a chain from that of the row before
@@ -229,7 +237,7 @@ class FamilySampler:
     def _in_order(self, people: People, numbers: IntArray, moments: Columns) -> Columns:
         """Moments for the rows of these numbers, ascending by code in each unit."""
         order = np.lexsort((moments[self._moment], people.owners(numbers)[0]))
-        return {v: own[order] for v, own in moments.items()}
+        return {v: column[order] for v, column in moments.items()}
 
     def draw_moments_again(
         self, people: People, rows: IntArray, ranks: IntArray, generator: np.random.Generator
@@ -240,14 +248,14 @@ class FamilySampler:
         if not people.moments:
             return
         numbers = people.until_end(rows)
-        found = self._drawn_moments(people, numbers, generator)
+        redrawn = self._drawn_moments(people, numbers, generator)
         least = np.where(ranks > 0, people.moments[self._moment][rows - 1], 0)
         least = np.repeat(least, people.rows[people.owners(rows)[0]] - ranks)
-        stays = found[self._moment] < least
-        for v, own in found.items():
-            own[stays] = people.moments[v][numbers[stays]]
-        for v, own in self._in_order(people, numbers, found).items():
-            people.moments[v][numbers] = own
+        stays = redrawn[self._moment] < least
+        for v, column in redrawn.items():
+            column[stays] = people.moments[v][numbers[stays]]
+        for v, column in self._in_order(people, numbers, redrawn).items():
+            people.moments[v][numbers] = column
 
     def batches(self, rows: int, seed: int) -> Iterator[Codes]:
         """Codes (n, drawn) of all rows of ``rows`` units, units whole and ascending by their rows."""
@@ -256,6 +264,9 @@ class FamilySampler:
 
     def rows(self, people: People, seed: int) -> Iterator[FamilyRows]:
         """All rows, unit by unit, in batches of whole units."""
+        if self.rows_of_root is not None:
+            yield from (FamilyRows(codes, None) for codes in self.rows_of_root.batches(people.total, seed))
+            return
         pending = deque[Future[FamilyRows]]()
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for index, (first, last) in enumerate(_batches(people.rows)):
@@ -299,7 +310,7 @@ class FamilySampler:
         generator: np.random.Generator,
     ) -> Columns:
         """All variables of rows of these units; ``columns`` holds the evidence."""
-        columns |= {variable: own[units] for variable, own in people.columns.items()}
+        columns |= {variable: column[units] for variable, column in people.columns.items()}
         for lines in self._rows:
             lines.draw(columns, ranks, units.size, generator)
             for variable in people.kept.keys() & set(lines.node.variables):
@@ -308,11 +319,13 @@ class FamilySampler:
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:
-        own = self.network.codes[: self.families.drawn]
-        codes = np.zeros((rows, len(own)), code_type(max((self.network.sizes[v] for v in own), default=1)))
-        for place, variable in enumerate(own):
+        variables = self.network.codes[: self.families.drawn]
+        codes = np.zeros(
+            (rows, len(variables)), code_type(max((self.network.sizes[v] for v in variables), default=1))
+        )
+        for position, variable in enumerate(variables):
             if variable in columns:  # otherwise it has one value
-                codes[:, place] = columns[variable]
+                codes[:, position] = columns[variable]
         return codes
 
     def walk(
@@ -333,14 +346,14 @@ class FamilySampler:
         while active.size:
             owners = units[active]
             rank = ranks[active] + turn
-            known = self._evidence(people.rows[owners], rank, before)
-            known |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
+            evidence = self._evidence(people.rows[owners], rank, before)
+            evidence |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
             in_unit = None if people.before is None else people.in_unit(owners, rank)
-            columns = self._drawn(people, owners, in_unit, known, generator)
+            columns = self._drawn(people, owners, in_unit, evidence, generator)
             own = self._codes(columns, active.size).astype(np.int64)
             before = self._after(own, columns, before, generator)
-            place = starts[active] + turn
-            codes[place], ticks[place] = own, before.tick
+            rows_of_rank = starts[active] + turn
+            codes[rows_of_rank], ticks[rows_of_rank] = own, before.tick
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
@@ -351,13 +364,13 @@ class FamilySampler:
 
     def _evidence(self, rows: IntArray, ranks: IntArray, before: Before) -> Columns:
         """Working bins of what is known before rows of these ranks are drawn."""
-        known, columns = dict[str, IntArray](), Columns()
+        codes_before, columns = dict[str, IntArray](), Columns()
         for name, attribute in self.families.previous:
             codes = before.codes[:, self._place(attribute)]
-            known[name] = np.where(codes < 0, self._attribute(name).size - 1, codes)
+            codes_before[name] = np.where(codes < 0, self._attribute(name).size - 1, codes)
         if self.families.place:
-            known[self.families.place] = places(rows, ranks)
-        for name, codes in known.items():
+            codes_before[self.families.place] = places(rows, ranks)
+        for name, codes in codes_before.items():
             columns[self._place(name)] = self.network.evidence[self._place(name)][codes]
         return columns
 
@@ -368,30 +381,30 @@ class FamilySampler:
         ticks = self._ticks
         if ticks is None:
             return Before(codes, before.tick)
-        own, found = self._place(self.families.order), before.tick.copy()
-        known = codes[:, own] < ticks.order.regular
-        fresh, later = known & (before.codes[:, own] < 0), known & (before.codes[:, own] >= 0)
-        found[fresh] = ticks.first(codes[fresh, own], generator)
+        order, ticks_after = self._place(self.families.order), before.tick.copy()
+        dated = codes[:, order] < ticks.order.regular
+        fresh, later = dated & (before.codes[:, order] < 0), dated & (before.codes[:, order] >= 0)
+        ticks_after[fresh] = ticks.first(codes[fresh, order], generator)
         since = None
         if self.families.since:
             variable = self.network.codes[self._place(self.families.since)]
             since = columns.get(variable, np.zeros(later.size, np.int64))[later].astype(np.int64)
-        found[later] = ticks.later(codes[later, own], before.tick[later], since, generator)
-        return Before(codes, found)
+        ticks_after[later] = ticks.later(codes[later, order], before.tick[later], since, generator)
+        return Before(codes, ticks_after)
 
 
 def places(rows: IntArray, ranks: IntArray) -> IntArray:
     """Codes of ``PLACES`` (n,) of rows of these ranks in units of so many rows."""
     only, first, middle, last = range(len(PLACES))
-    found = np.where(ranks == 0, first, np.where(ranks == rows - 1, last, middle))
-    return np.where(rows == 1, only, found)
+    codes = np.where(ranks == 0, first, np.where(ranks == rows - 1, last, middle))
+    return np.where(rows == 1, only, codes)
 
 
 def _batches(rows: IntArray) -> Iterator[tuple[int, int]]:
     """Ranges of units whose rows are about ``BATCH_ROWS``, at least a unit each."""
     ends, first = np.cumsum(rows), 0
     while first < rows.size:
-        taken = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, taken + BATCH_ROWS, side="right")))
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + BATCH_ROWS, side="right")))
         yield first, last
         first = last

@@ -1,4 +1,11 @@
-"""Rows of a graphical model: clique by clique, by systematic sampling, and small samples balanced."""
+"""Rows of a graphical model: clique by clique, by systematic sampling, and small samples balanced.
+
+A target may then be drawn anew, given all other columns. A draw for each row alone would add an error of
+sqrt(rows p (1 - p)) to its counts. Here rows are put in the order of what is expected of them, and the
+numbers that are laid over their cumulative distributions go evenly through all places of it (the golden
+ratio; Kuipers and Niederreiter 1974, chapter 2): among rows next to each other every value of the target has
+its expected number, within a few.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +19,13 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
+from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, meet_quotas
+from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, generator_of, meet_quotas
 from dpsyn_sql.rows.sample.systematic import (
     LOW_VARIANCE,
     Stretches,
@@ -77,7 +85,7 @@ class GraphicalSampler:
 
     def _batch(self, laws: Iterable[Law], rows: int, generator: np.random.Generator, balance: bool) -> Codes:
         bins: Mapping[int, Codes] = drawn_by(laws, rows, generator)
-        sizes = tuple(own.size for own in self.bins)
+        sizes = tuple(bins_of_codes.size for bins_of_codes in self.bins)
         cells = cells_of([*_pairs(sizes), *self.sets], sizes)
         on_codes = cells <= MOST_EXPECTED
         if balance and self._balances(rows * len(sizes) ** 2 + on_codes * 2 * EXCHANGE_PASSES * cells):
@@ -89,22 +97,22 @@ class GraphicalSampler:
 
     def _balanced_codes(self, codes: Codes, sizes: tuple[int, ...], generator: np.random.Generator) -> Codes:
         """Rows (n, attributes) after exchanges of codes, in place."""
-        own = [codes[:, column].astype(np.int32) for column in range(len(sizes))]
+        columns = [codes[:, column].astype(np.int32) for column in range(len(sizes))]
         expected = self._expected(sizes, len(codes))
-        for column, changed in enumerate(balanced(own, sizes, expected, generator)):
+        for column, changed in enumerate(balanced(columns, sizes, expected, generator)):
             codes[:, column] = changed
         return codes
 
     def _expected(self, sizes: Sequence[int], rows: int) -> dict[Scope, NDArray[np.float32]]:
         """Counts of pairs and sets over original codes."""
-        found = dict[Scope, NDArray[np.float32]]()
+        expected = dict[Scope, NDArray[np.float32]]()
         for scope, table in self._tables(sizes).items():
             wide = rows * table
-            for axis, place in enumerate(scope):
-                wide = wide.take(self.bins[place], axis=axis)
-                wide *= self.within[place].reshape(-1, *[1] * (len(scope) - 1 - axis))
-            found[scope] = wide.astype(np.float32)
-        return found
+            for axis, variable in enumerate(scope):
+                wide = wide.take(self.bins[variable], axis=axis)
+                wide *= self.within[variable].reshape(-1, *[1] * (len(scope) - 1 - axis))
+            expected[scope] = wide.astype(np.float32)
+        return expected
 
     def _tables(self, sizes: Sequence[int]) -> dict[Scope, FloatArray]:
         """Joint probabilities over working bins: of the sets, and of the pairs."""
@@ -123,8 +131,8 @@ class GraphicalSampler:
         """The columns of attributes in working bins after exchanges between rows."""
         sizes = self.beliefs.tree.sizes[: len(self.bins)]
         expected = {scope: rows * table for scope, table in self._tables(sizes).items()}
-        own = [columns[variable] for variable in range(len(sizes))]
-        return dict(enumerate(balanced(own, sizes, expected, generator)))
+        columns_of_bins = [columns[variable] for variable in range(len(sizes))]
+        return dict(enumerate(balanced(columns_of_bins, sizes, expected, generator)))
 
 
 def _pairs(sizes: Sequence[int]) -> list[Scope]:
@@ -169,15 +177,17 @@ def _laws(beliefs: Beliefs) -> Iterator[Law]:
     tree = beliefs.tree
     for index in tree.order:
         clique, table = tree.cliques[index], beliefs.tables[index]
-        known = tuple(tree.separators[index])
+        before = tuple(tree.separators[index])
         # Smaller variables first: a coarse twin meets its quota before what it is a function of.
-        for variable in sorted(set(clique) - set(known), key=lambda v: (tree.sizes[v], v)):
-            scope = (*known, variable)
-            own = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
-            kept = [other for other in clique if other in scope]
-            joint = own.transpose([kept.index(other) for other in scope]).reshape(-1, tree.sizes[variable])
-            yield Law(variable, known, stretches_of(joint), joint.sum(axis=0), tree.sizes)
-            known = scope
+        for variable in sorted(set(clique) - set(before), key=lambda v: (tree.sizes[v], v)):
+            scope = (*before, variable)
+            summed_table = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
+            axes = [other for other in clique if other in scope]
+            joint = summed_table.transpose([axes.index(other) for other in scope]).reshape(
+                -1, tree.sizes[variable]
+            )
+            yield Law(variable, before, stretches_of(joint), joint.sum(axis=0), tree.sizes)
+            before = scope
 
 
 MOST_PREPARED = 2**24
@@ -233,10 +243,12 @@ def drawn_codes(
         generator: of the order of rows within a bin and the jitter.
     """
     rows = columns[0].size if bins else 0
-    found = np.empty((len(bins), rows), code_type(max((own.size for own in bins), default=1)))
-    for column, own in enumerate(bins):
-        found[column] = _codes(own, within[column], columns[column], generator)
-    return found.T  # each column in one piece, as they are loaded
+    codes = np.empty(
+        (len(bins), rows), code_type(max((bins_of_codes.size for bins_of_codes in bins), default=1))
+    )
+    for column, bins_of_codes in enumerate(bins):
+        codes[column] = _codes(bins_of_codes, within[column], columns[column], generator)
+    return codes.T  # each column in one piece, as they are loaded
 
 
 def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.random.Generator) -> IntArray:
@@ -250,3 +262,68 @@ def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.rando
     whole = np.append(before[1:], sums[-1]) - before
     upper = (sums - before[owners]) / np.maximum(whole, np.finfo(np.float64).tiny)[owners]
     return np.asarray(by_bin[stretches(owners, upper).drawn(drawn, generator)])
+
+
+_GOLDEN = (np.sqrt(5) - 1) / 2
+_STREAM = 2**32
+# Batches of the other columns have the streams below.
+
+_ROWS_AT_ONCE = 2**16
+_RAKED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawnSampler:
+    """``rows`` with a new target: its working bins follow ``conditional``, in all as often as ``shares``
+    (float64, one a bin) say."""
+
+    rows: GraphicalSampler
+    conditional: Conditional
+    shares: FloatArray
+    drawn: ClassVar[str] = "with low variance, the target given the other columns"
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+
+        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
+        """
+        for index, codes in enumerate(self.rows.batches(rows, seed)):
+            generator = generator_of(seed, _STREAM + index)
+            for start in range(0, len(codes), _ROWS_AT_ONCE):
+                self._redraw(codes[start : start + _ROWS_AT_ONCE], generator)
+            yield codes
+
+    def _redraw(self, codes: Codes, generator: np.random.Generator) -> None:
+        """Give rows (n, attributes) a new target, in place."""
+        target, bins = self.conditional.target, self.rows.bins
+        conditional = raked(self.conditional.given(columns_of(codes, bins)), self.shares)
+        drawn = drawn_evenly(conditional, generator)
+        codes_of_target = drawn_codes(
+            bins[target : target + 1], self.rows.within[target : target + 1], {0: drawn}, generator
+        )
+        codes[:, target] = codes_of_target[:, 0]
+
+
+def columns_of(codes: Codes, bins: tuple[IntArray, ...]) -> dict[int, IntArray]:
+    """Of each attribute the working bins (n,) of rows (n, attributes) of codes."""
+    return {position: bins_of_codes[codes[:, position]] for position, bins_of_codes in enumerate(bins)}
+
+
+def raked(given: FloatArray, shares: FloatArray) -> FloatArray:
+    """Probabilities (n, bins) whose mean over the rows is about ``shares``."""
+    for _ in range(_RAKED):
+        means = given.mean(axis=0)
+        given = given * np.divide(shares, means, out=np.zeros_like(means), where=means > 0)
+        sums = given.sum(axis=1, keepdims=True)
+        given = np.divide(given, sums, out=np.tile(shares, (len(given), 1)), where=sums > 0)
+    return given
+
+
+def drawn_evenly(given: FloatArray, generator: np.random.Generator) -> IntArray:
+    """A bin (n,) for each row of probabilities (n, bins)."""
+    number, size = given.shape
+    order = np.lexsort(np.stack([generator.random(number), given @ np.arange(size)]))
+    numbers = np.empty(number)
+    numbers[order] = (generator.random() + _GOLDEN * np.arange(number)) % 1.0
+    drawn = (np.cumsum(given, axis=1) <= numbers[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(drawn, size - 1), dtype=np.int64)

@@ -7,6 +7,8 @@ is within one row of its expectation, and unbiased.
 
 Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
 would move together, which the model does not say.
+
+Rows of any network are drawn so node by node, parents first.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, generator_of
+from dpsyn_sql.fit.network import Network, Node
+from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 
 LOW_VARIANCE = "with low variance"
 """How rows are drawn here, in the words of certificates."""
@@ -183,3 +188,104 @@ def whole(table: FloatArray, rows: int, generator: np.random.Generator) -> IntAr
     ends = np.minimum(ends, rows)
     ends[-1] = rows
     return np.asarray(np.diff(ends, prepend=0), dtype=np.int64)
+
+
+_MOST_DENSE = 2**22
+# Configurations of parents that are looked up by their number.
+
+Columns = dict[int, Codes]
+"""Of each variable the values (n,) of rows."""
+
+
+class Lines:
+    """The lines of a node by configuration of its parents."""
+
+    def __init__(self, node: Node, sizes: tuple[int, ...]) -> None:
+        self.node, self.shape = node, [sizes[parent] for parent in node.parents]
+        numbers = np.zeros(node.weights.size, np.int64)
+        if self.shape:
+            numbers = np.ravel_multi_index(tuple(node.given.T), self.shape).astype(np.int64)
+        self.known, begins, owners = np.unique(numbers, return_index=True, return_inverse=True)
+        owners = owners.ravel()
+        sums = np.cumsum(node.weights)
+        before = (sums - node.weights)[begins]
+        whole = np.append(before[1:], sums[-1]) - before
+        self.ends: FloatArray = owners + (sums - before[owners]) / whole[owners]
+        self.last = np.append(begins[1:], numbers.size) - 1
+        self.values = [np.ascontiguousarray(column) for column in node.values.T]
+        cells = int(np.prod(self.shape, dtype=np.float64)) if self.shape else 1
+        self.dense = None
+        if cells <= _MOST_DENSE:
+            self.dense = np.full(cells, -1, np.int32)
+            self.dense[self.known] = np.arange(self.known.size)
+
+    def groups(self, columns: Mapping[int, Codes], rows: int) -> IntArray:
+        """The configuration (n,) of each row's parents.
+
+        Raises:
+            InternalError: the node has no line for one.
+        """
+        if not self.shape:
+            return np.zeros(rows, np.int64)
+        asked = np.zeros(rows, np.int64)
+        for parent, size in zip(self.node.parents, self.shape, strict=True):
+            asked *= size
+            if parent in columns:
+                asked += columns[parent]
+        if self.dense is not None:
+            found = self.dense[asked].astype(np.int64)
+            missing = bool((found < 0).any())
+        else:
+            found = np.minimum(np.searchsorted(self.known, asked), self.known.size - 1)
+            missing = bool((self.known[found] != asked).any())
+        if missing:
+            raise InternalError(f"the network has no line of {self.node.label!r} for parents that it draws")
+        return found
+
+    def draw(
+        self, columns: Columns, ranks: IntArray | None, rows: int, generator: np.random.Generator
+    ) -> None:
+        """Add the variables of the node to ``columns``: systematic among the rows of one configuration and
+        rank (None: all have one)."""
+        groups = self.groups(columns, rows)
+        keys = groups if ranks is None else groups * (int(ranks.max(initial=0)) + 1) + ranks
+        order, places = evenly(keys, generator)
+        groups = groups[order]
+        lines = np.searchsorted(self.ends, groups + places, side="right")
+        drawn = np.empty(rows, np.int64)
+        drawn[order] = np.minimum(lines, self.last[groups])
+        for variable, values in zip(self.node.variables, self.values, strict=True):
+            columns[variable] = values[drawn]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSampler:
+    """Draws rows of a network: among the rows of one parent configuration each outcome gets its expected
+    number, within one."""
+
+    network: Network
+    drawn: ClassVar[str] = LOW_VARIANCE
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in total.
+
+        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
+
+        Raises:
+            InternalError: a node has no line for the configuration of a row's parents.
+        """
+        lines = [Lines(node, self.network.sizes) for node in self.network.nodes]
+        own = [self.network.sizes[variable] for variable in self.network.codes]
+        dtype = code_type(max(own, default=1))
+
+        def batch(size: int, generator: np.random.Generator) -> Codes:
+            columns: Columns = {}
+            for node in lines:
+                node.draw(columns, None, size, generator)
+            codes = np.zeros((len(own), size), dtype)
+            for place, variable in enumerate(self.network.codes):
+                if variable in columns:  # otherwise it has one value
+                    codes[place] = columns[variable]
+            return codes.T
+
+        return side_by_side(rows, seed, batch)

@@ -1,9 +1,12 @@
-"""Rows of the tables of a tree: whose row each is, and what the rows below it are drawn given."""
+"""Rows of the tables of a tree: whose row each is, what the rows below it are drawn given, and the hidden
+attributes that drawn rows decide.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +16,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.families import FamilySampler, places
+from dpsyn_sql.rows.sample.moments import People
 from dpsyn_sql.rows.sample.quotas import generator_of
 
 _NUMBERS = 2**35
@@ -43,6 +47,21 @@ class TableRows:
     unit: IntArray
     above: TableRows | None = None
 
+    @classmethod
+    def of(cls, families: Families, people: People, codes: Codes, above: TableRows | None) -> TableRows:
+        """Rows with their codes (n, drawn): ``people`` are those of ``above``, or of the root itself."""
+        parent, _ = people.owners(np.arange(people.total))
+        if above is None:
+            return cls(families, codes, np.zeros_like(parent), np.arange(parent.size))
+        return cls(families, codes, parent, above.unit[parent], above)
+
+    def without(self, families: IntArray) -> tuple[TableRows, IntArray]:
+        """The rows that are in other families than these (by number), and their numbers here."""
+        owners = np.arange(self.total) if self.above is None else self.parent
+        left = np.flatnonzero(~np.isin(owners, families))
+        unit = np.arange(left.size) if self.above is None else self.unit[left]
+        return replace(self, codes=self.codes[left], parent=self.parent[left], unit=unit), left
+
     @property
     def total(self) -> int:
         """How many rows."""
@@ -54,13 +73,13 @@ class TableRows:
         Raises:
             InternalError: it is drawn with no row, such as what is known of the row before.
         """
-        place = self.families.domain.index(name)
-        if place < self.families.drawn:
-            return np.asarray(self.codes[:, place])
-        found = next((one for one in self.families.above if one.name == name), None)
-        if found is None or self.above is None:
+        position = self.families.domain.index(name)
+        if position < self.families.drawn:
+            return np.asarray(self.codes[:, position])
+        source = next((above for above in self.families.above if above.name == name), None)
+        if source is None or self.above is None:
             raise InternalError("rows of a table have no codes of an attribute of the row before")
-        return self.above.named(found.table, found.attribute)[self.parent]
+        return self.above.named(source.table, source.attribute)[self.parent]
 
     def named(self, table: str, attribute: str) -> Codes:
         """The codes (n,) of an attribute of these rows, or of the rows of a table above them."""
@@ -84,14 +103,16 @@ class TableRows:
 
         The number of rows of each is drawn evenly among those of its code.
         """
-        place = self.families.domain.index(child.number_above)
-        edges = np.array(edge_ticks(self.families.domain.attributes[place]), np.int64)
-        code = self.codes[:, place].astype(np.int64)
-        rows = generator_of(seed, _NUMBERS + place).integers(edges[code], edges[code + 1])
+        position = self.families.domain.index(child.number_above)
+        edges = np.array(edge_ticks(self.families.domain.attributes[position]), np.int64)
+        code = self.codes[:, position].astype(np.int64)
+        rows = generator_of(seed, _NUMBERS + position).integers(edges[code], edges[code + 1])
         before = np.cumsum(rows) - rows
         _, firsts, owners = np.unique(self.unit, return_index=True, return_inverse=True)
         ranks = before - before[firsts][owners.ravel()] if rows.size else before
-        columns = {one.name: self.named(one.table, one.attribute) for one in child.above}
+        columns = {
+            attribute.name: self.named(attribute.table, attribute.attribute) for attribute in child.above
+        }
         return Given(columns, rows, self.weights, np.asarray(ranks, dtype=np.int64))
 
 
@@ -104,9 +125,36 @@ def drawn_rows(
     ``seed`` (not negative).
     """
     people = sampler.people(units, seed, given)
-    parts = [batch.codes for batch in sampler.rows(people, seed)]
-    codes = np.concatenate(parts) if parts else np.zeros((0, sampler.families.drawn), np.uint8)
-    parent, _ = people.owners(np.arange(people.total))
-    if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+    batches = [batch.codes for batch in sampler.rows(people, seed)]
+    codes = np.concatenate(batches) if batches else np.zeros((0, sampler.families.drawn), np.uint8)
+    return TableRows.of(sampler.families, people, codes, above)
+
+
+def with_hidden(
+    families: Families, columns: Mapping[str, Codes], owners: IntArray
+) -> tuple[dict[str, Codes], FloatArray]:
+    """The codes (n,) of attributes of rows by their names, also of the number of rows of a family, of the row
+    before and of the place; and float64 (n,), one over the rows of each row's family.
+
+    Classes of families and the time since the row before are not among them.
+
+    Args:
+        families: of the rows.
+        columns: codes (n,) of the attributes that are drawn.
+        owners: int64 (n,), the family of each row; rows of one lie together, and all of them are there.
+    """
+    codes = dict(columns)
+    first = np.append(True, owners[1:] != owners[:-1])[: owners.size]
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, owners.size))
+    rows = np.repeat(sizes, sizes)
+    if families.size and not families.table:
+        edges = np.array(edge_ticks(families.domain[families.size]), np.int64)
+        codes[families.size] = np.searchsorted(edges, rows, side="right") - 1
+    for name, attribute in families.previous:
+        before = np.roll(columns[attribute].astype(np.int64), 1)
+        before[first] = families.domain[name].size - 1
+        codes[name] = before
+    if families.place:
+        codes[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
+    return codes, 1 / np.maximum(rows, 1)

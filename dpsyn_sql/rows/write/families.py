@@ -1,7 +1,7 @@
-"""Rows of units that go together, staged unit by unit.
+"""Rows of a model, drawn and staged: each by itself, unit by unit, or as a table of a tree.
 
-A row that meets a condition of ``shape.never`` first gets other values within its codes
-(``write.redrawing``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
+Of rows that go together one that meets a condition of ``shape.never`` first gets other values within its
+codes (``write.staging``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
 row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
 after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
 nearest one after it; a unit without a possible row is left out.
@@ -12,25 +12,43 @@ Rows of a table of a tree are staged alike, as families of the rows of its paren
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.network import Network
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.output import Kept, beside_codes, impossible_rows
 from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
-from dpsyn_sql.rows.sample.people import Before, People
+from dpsyn_sql.rows.sample.moments import Before, People
 from dpsyn_sql.rows.sample.quotas import code_type
+from dpsyn_sql.rows.sample.rounds import PART_ROWS
+from dpsyn_sql.rows.sample.sql_sampler import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.redrawing import STEP, WITHIN, again_statement
-from dpsyn_sql.rows.write.staging import check_codes, load_codes, make_room, warn_of_few_rows
+from dpsyn_sql.rows.write.staging import (
+    STEP,
+    WITHIN,
+    Batches,
+    DrawnRows,
+    again_statement,
+    append,
+    check_codes,
+    load_codes,
+    make_room,
+    replaced_rows,
+    stage_rows,
+    staged_codes,
+    staged_families,
+    warn_of_few_rows,
+)
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.render import render
@@ -56,6 +74,91 @@ def together(shape: Shape, families: Families | None) -> Shape:
         raise InternalError("units are drawn of other attributes than are written")
     shared = frozenset(shape.domain.names) & families.persons
     return replace(shape, together=True, ticks=families.order, per_unit=shared)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows of a table that are drawn and staged.
+
+    Args:
+        table: quoted name of the temporary table.
+        names: of its attributes.
+        total: how many rows.
+        drawn: how, in the words of certificates.
+        replaced: of rows that are each by themselves those that conditions gave other codes.
+        families: how rows go together; None where each is by itself.
+        units: int64, entry i is the number of units with i+1 rows; None where units are not drawn.
+    """
+
+    table: Fragment
+    names: tuple[str, ...]
+    total: int
+    drawn: str
+    replaced: int = 0
+    families: Families | None = None
+    units: IntArray | None = None
+
+    def compared(self, engine: Engine, seed: int) -> DrawnRows | None:
+        """The rows for a comparison with the noisy answers; ``seed`` chooses some of many. None if nobody can
+        tell which rows are of one unit."""
+        if self.families is not None and self.units is not None:
+            return staged_families(engine, self.table, self.families, self.units, seed)
+        laid_out = self.drawn != INDEPENDENTLY
+        return staged_codes(engine, self.table, self.names, self.total, seed, laid_out=laid_out)
+
+
+def stage(
+    engine: Engine,
+    shape: Shape,
+    model: Model,
+    rows: int,
+    table: Fragment,
+    seed: int,
+    advance: Callable[[int], None] = lambda rows: None,
+    *,
+    deadline: Deadline = NO_DEADLINE,
+    network: Network | None = None,
+) -> StagedRows:
+    """Draw the rows of one table and load them; none meets a condition.
+
+    Args:
+        engine: the session that writes; it cannot reach the source.
+        shape: complete, with checked expressions.
+        model: of the table.
+        rows: how many; of rows that go together how many units.
+        table: quoted name of the table to create.
+        seed: of the rows and, together with the round, of rows that are drawn again; of positions in bins.
+        advance: is told the number of rows after each batch.
+        deadline: how much time there is to balance rows.
+        network: SQL draws the rows of it, each independently (``sample.sql_sampler.independent_rows``); None:
+            the sampler of the model.
+    """
+    sampler, names = model.sampler(deadline), shape.domain.names
+    if isinstance(sampler, FamilySampler):
+        units = stage_families(engine, shape, sampler, rows, table, seed, advance)
+        total = int(units @ np.arange(1, units.size + 1))
+        return StagedRows(table, names, total, sampler.drawn, families=sampler.families, units=units)
+    with nullcontext() if network is None else alias_lists(engine, network) as lists:
+
+        def draw(number: int, round_seed: int, first: int) -> int:
+            if network is None or lists is None:
+                batches = _told(sampler.batches(number, round_seed), advance)
+                return append(engine, shape.domain, batches, table, first)
+            return append_network(
+                engine, network, lists, number, round_seed, table, first=first, advance=advance
+            )
+
+        total = stage_rows(engine, shape, draw, rows, table, seed, in_parts=network is not None)
+    part = rows if network is None else PART_ROWS
+    replaced = replaced_rows(engine, table, rows, part) if shape.never else 0
+    drawn = sampler.drawn if network is None else INDEPENDENTLY
+    return StagedRows(table, names, total, drawn, replaced)
+
+
+def _told(batches: Batches, advance: Callable[[int], None]) -> Batches:
+    for batch in batches:
+        yield batch
+        advance(len(batch))
 
 
 def _as_written(sampler: FamilySampler, shape: Shape) -> FamilySampler:
@@ -87,7 +190,7 @@ def stage_families(
         int64; entry i is the number of units with i+1 rows that are staged.
     """
     sampler = _as_written(sampler, shape)
-    staged = _Staged(engine, shape, sampler, sampler.people(units, seed), table, seed)
+    staged = _StagedFamilies(engine, shape, sampler, sampler.people(units, seed), table, seed)
     people, lost = staged.people, staged.all(advance)
     return np.asarray(people.sizes - np.bincount(people.rows[lost], minlength=people.most + 1)[1:])
 
@@ -104,6 +207,7 @@ def stage_table(
     *,
     above: TableRows | None = None,
     kept: Kept | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> TableRows:
     """Load the rows of a table of a tree, of which none meets a condition.
 
@@ -122,50 +226,47 @@ def stage_table(
         advance: is told the number of rows after each batch.
         above: the rows of the parent table, in the order of ``given``; None for the root.
         kept: values that will be written in place of those of the codes; conditions are checked with them.
+        deadline: how much time there is to balance the rows of a root that has no table below.
 
     Raises:
         InternalError: the model is of no table of a tree; parents are missing, or the root has some.
     """
-    sampler = family_sampler(model)
-    if (above is None) != (given is None) or (above is not None and above.total != given_rows(given)):
+    sampler = family_sampler(model, deadline)
+    parents = 0 if given is None else given.rows.size
+    if (above is None) != (given is None) or (above is not None and above.total != parents):
         raise InternalError("rows of a table of a tree are drawn given other rows than those above it")
     shape = together(shape, sampler.families)
     sampler = _as_written(sampler, shape)
     people = sampler.people(units, seed, given)
-    own = sampler.families.domain.attributes[: sampler.families.drawn]
-    codes = np.zeros((people.total, len(own)), code_type(max((one.size for one in own), default=1)))
-    staged = _StagedTable(engine, shape, sampler, people, table, seed, kept, codes=codes, root=above is None)
+    drawn = sampler.families.domain.attributes[: sampler.families.drawn]
+    codes = np.zeros(
+        (people.total, len(drawn)), code_type(max((attribute.size for attribute in drawn), default=1))
+    )
+    staged = _StagedFamilies(engine, shape, sampler, people, table, seed, kept, codes, above is None)
     lost = staged.all(advance)
-    parent, _ = people.owners(np.arange(people.total))
-    left = ~np.isin(parent, lost)
+    rows = TableRows.of(sampler.families, people, codes, above)
     if lost.size:
+        rows, left = rows.without(lost)
         staged.renumber(left)
-    codes, parent = codes[left], parent[left]
-    if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+    return rows
 
 
-def family_sampler(model: Model) -> FamilySampler:
+def family_sampler(model: Model, deadline: Deadline = NO_DEADLINE) -> FamilySampler:
     """What draws the rows of a table of a tree.
 
     Raises:
         InternalError: the model is of no such table.
     """
-    sampler = model.sampler()
+    sampler = model.sampler(deadline)
     if not isinstance(sampler, FamilySampler) or not sampler.families.table:
         raise InternalError("rows of a table of a tree are drawn from a model of another kind")
     return sampler
 
 
-def given_rows(given: Given | None) -> int:
-    """How many rows of a parent there are."""
-    return 0 if given is None else given.rows.size
-
-
 @dataclass(frozen=True)
-class _Staged:
-    """Staged rows of all units: row i of ``people`` has the number i."""
+class _StagedFamilies:
+    """Staged rows of all units: row i of ``people`` has the number i. Of a table of a tree their ``codes``
+    (rows, drawn) are kept too; units of the ``root`` are its rows."""
 
     engine: Engine
     shape: Shape
@@ -174,6 +275,8 @@ class _Staged:
     table: Fragment
     seed: int
     kept: Kept | None = None
+    codes: Codes | None = None
+    root: bool = False
 
     def all(self, advance: Callable[[int], None]) -> IntArray:
         """Stage all rows; the units that are left out."""
@@ -188,26 +291,26 @@ class _Staged:
 
     def beside(self) -> tuple[str, ...]:
         """The columns of staged rows after the codes."""
-        return beside_codes(self.shape)
+        return (*(("parent", "rank") if self.codes is not None else ()), *beside_codes(self.shape))
 
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
-        beside = self.numbered(numbers)
+        further = dict[str, IntArray]()
+        if self.codes is not None:
+            self.codes[numbers] = rows.codes
+            parent, rank = self.people.owners(numbers)
+            further |= {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
         if "unit" in beside_codes(self.shape):
-            beside["unit"] = self.people.owners(numbers)[0]
+            further["unit"] = self.people.owners(numbers)[0]
         if self.shape.ticks and rows.ticks is not None:
-            beside["t"] = rows.ticks
+            further["t"] = rows.ticks
         if "drawn" in beside_codes(self.shape):
-            beside["drawn"] = draws
+            further["drawn"] = draws
         domain = self.shape.domain
         codes = rows.codes[:, : len(domain.attributes)]
         check_codes(codes, [attribute.size for attribute in domain.attributes])
         if numbers.size:
-            load_codes(self.engine, domain, [codes], self.table, numbers, beside)
-
-    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
-        """Further columns of rows of these numbers."""
-        return {}
+            load_codes(self.engine, domain, [codes], self.table, numbers, further)
 
     def meet_conditions(self) -> IntArray:
         """Draw rows that cannot be again; the units that are left out."""
@@ -253,16 +356,16 @@ class _Staged:
         if not later.size:
             return before
         listed = self._listed(bad[later], bad[later] - 1)
-        columns = [Fragment(name) for name in (*(f"a{place}" for place in range(written)), "t")]
+        columns = [Fragment(name) for name in (*(f"a{position}" for position in range(written)), "t")]
         if not self.shape.ticks:
             columns.pop()
         query = render("write/before", staged=self.table, listed=listed, columns=columns)
-        found = self.engine.fetch(query, step=_STEP)
+        fetched = self.engine.fetch(query, step=_STEP)
         self._drop(listed)
-        for place, name in enumerate(columns[:written]):
-            before.codes[later, place] = found[name]
+        for position, name in enumerate(columns[:written]):
+            before.codes[later, position] = fetched[name]
         if self.shape.ticks:
-            before.tick[later] = np.ma.filled(np.ma.asarray(found["t"]).astype(np.int64), 0)
+            before.tick[later] = np.ma.filled(np.ma.asarray(fetched["t"]).astype(np.int64), 0)
         return before
 
     def _made_like_others(self, bad: IntArray) -> IntArray:
@@ -276,18 +379,20 @@ class _Staged:
         donors = np.maximum.accumulate(np.where(possible, numbers, -1))
         following = np.minimum.accumulate(np.where(possible, numbers, people.total)[::-1])[::-1]
         donors = np.where(donors >= begins, donors, following)
-        found = donors < begins + people.rows[people.owners(begins)[0]]
+        has_donor = donors < begins + people.rows[people.owners(begins)[0]]
         self._unstage(bad)
-        copied = ~possible & found
+        copied = ~possible & has_donor
         if copied.any():
             self.copy(numbers[copied], donors[copied])
-        lost = np.unique(people.owners(numbers[~found])[0])
+        lost = np.unique(people.owners(numbers[~has_donor])[0])
         warn_of_few_rows(people.total - int(people.rows[lost].sum()), people.total)
         return lost
 
     def copy(self, numbers: IntArray, donors: IntArray) -> None:
         """Rows of these numbers become like others of their unit."""
-        listed, ranked = self._listed(numbers, donors), "rank" in self.beside()
+        listed, ranked = self._listed(numbers, donors), self.codes is not None
+        if self.codes is not None:
+            self.codes[numbers] = self.codes[donors]
         sql = render("write/copied", staged=self.table, listed=listed, ranked=ranked)
         self.engine.execute(sql, step=_STEP)
         self._drop(listed)
@@ -307,37 +412,9 @@ class _Staged:
     def _drop(self, table: Fragment) -> None:
         self.engine.execute(render("sample/drop", table=table), step=_STEP)
 
-
-@dataclass(frozen=True)
-class _StagedTable(_Staged):
-    """Staged rows of a table of a tree, with their ``codes`` (rows, drawn)."""
-
-    codes: Codes = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
-    root: bool = False
-
-    def beside(self) -> tuple[str, ...]:
-        """The columns of staged rows after the codes."""
-        return ("parent", "rank", *beside_codes(self.shape))
-
-    def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
-        """Stage rows, and keep their codes."""
-        self.codes[numbers] = rows.codes
-        _Staged.load(self, rows, numbers, draws)
-
-    def numbered(self, numbers: IntArray) -> dict[str, IntArray]:
-        """The parent of each row, and its place in the family."""
-        parent, rank = self.people.owners(numbers)
-        return {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
-
-    def copy(self, numbers: IntArray, donors: IntArray) -> None:
-        """Rows become like others, and so do their codes."""
-        self.codes[numbers] = self.codes[donors]
-        _Staged.copy(self, numbers, donors)
-
-    def renumber(self, left: NDArray[np.bool_]) -> None:
-        """Number the rows that are ``left`` from 0, without holes."""
-        numbers = np.flatnonzero(left)
-        moved = numbers != np.arange(numbers.size)
-        listed = self._listed(numbers[moved], np.flatnonzero(moved))
+    def renumber(self, left: IntArray) -> None:
+        """Number the rows that are ``left``, ascending, from 0 without holes."""
+        moved = np.flatnonzero(left != np.arange(left.size))
+        listed = self._listed(left[moved], moved)
         self.engine.execute(render("write/renumbered", staged=self.table, listed=listed), step=_STEP)
         self._drop(listed)

@@ -25,6 +25,7 @@ from dpsyn_sql.sqltext.render import render
 _WORK = ".dpsyn-work-"
 _NONE = Fragment("")
 _WRITING = "writing the synthetic table"
+_SAYING = "commenting the synthetic table"
 _FILE = "writing the synthetic database file"
 CONFLICTS = ("DependencyException", "TransactionException")
 """What DuckDB calls it when another transaction changed the same things."""
@@ -42,7 +43,8 @@ class NewTable:
     statements that comment it.
 
     ``replace``: a table that is there may be overwritten; ``only_same``: it is kept, and must have these
-    rows.
+    rows. ``part``: those of its rows that the query gives (to put after FROM), where a table that is kept
+    has others too: they are added if there are none, and must be these if there are some.
     ``definitions``: of its columns and constraints; empty if the query says all.
     """
 
@@ -53,6 +55,7 @@ class NewTable:
     replace: bool = False
     only_same: bool = False
     definitions: tuple[Fragment, ...] = ()
+    part: Fragment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,11 @@ def write_tables(
         PublishError: a table has appeared, has other rows, or rows do not meet a constraint.
         EngineFailure: the database failed otherwise.
     """
-    what = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
+    shown = f"table {tables[0].name}" if schema is None else f"tables of schema {schema}"
 
     def write() -> None:
         for table in tables:
-            if table.only_same and not holds(engine, table.name, table.query):
+            if table.only_same and table.part is None and not holds(engine, table.name, table.query):
                 raise PublishError(changed(f"table {table.name}"))
         if schema is not None:
             engine.execute(render("write/create_schema", schema=schema), step=_WRITING)
@@ -108,22 +111,27 @@ def write_tables(
     failure = committed(engine, write)
     if failure is None:
         return
+    adds = any(table.part is not None for table in tables)
     if failure.kind in CONFLICTS:
-        raise PublishError(crossed(f"The {what} cannot be created"))
+        raise PublishError(crossed(f"The {shown} cannot be {'written' if adds else 'created'}"))
+    if failure.kind == "CatalogException" and adds:
+        raise PublishError(
+            f"The {shown} cannot be written: it was made, changed or removed meanwhile. Nothing was written."
+        )
     if failure.kind == "CatalogException":
         new = [table.name for table in tables if not (table.replace or table.only_same)]
-        if taken := [name for name in new if _is_there(engine, name)]:
+        if appeared := [name for name in new if _is_there(engine, name)]:
             raise PublishError(
-                f"The {what} cannot be created: something of the name {taken[0]} has appeared. Nothing was "
-                "written. Choose another into=, or add replace=True for a table."
+                f"The {shown} cannot be created: something of the name {appeared[0]} has appeared. Nothing "
+                "was written. Choose another into=, or add replace=True for a table."
             )
         raise PublishError(
-            f"The {what} cannot be created: its schema was removed meanwhile, something that is no table has "
-            "this name, or another table refers to it. Nothing was written. Choose another into=."
+            f"The {shown} cannot be created: its schema was removed meanwhile, something that is no table "
+            "has this name, or another table refers to it. Nothing was written. Choose another into=."
         )
     if failure.kind == "ConstraintException" and any(table.definitions for table in tables):
         raise PublishError(
-            f"The rows of the {what} do not meet the constraints of their keys: a public table has one key "
+            f"The rows of the {shown} do not meet the constraints of their keys: a public table has one key "
             "twice, or a key without a value. Nothing was written. Take away constraints=True, or repair the "
             "public table."
         )
@@ -167,19 +175,42 @@ def _is_there(engine: Engine, table: Fragment) -> bool:
 
 def _write_table(engine: Engine, table: NewTable) -> None:
     if table.only_same:
+        if table.part is not None:
+            _add_rows(engine, table, table.part)
         return
     if table.definitions:
-        made = render("write/define_table", table=table.name, definitions=list(table.definitions))
-        engine.execute(made, step=_WRITING)
+        statement = render("write/define_table", table=table.name, definitions=list(table.definitions))
+        engine.execute(statement, step=_WRITING)
         engine.execute(render("write/insert", table=table.name, query=table.query), step=_WRITING)
     else:
         replace = int(table.replace)
-        made = render("write/create_table", target=table.name, replace=replace, query=table.query)
-        engine.execute(made, step=_WRITING)
+        statement = render("write/create_table", target=table.name, replace=replace, query=table.query)
+        engine.execute(statement, step=_WRITING)
         for name in table.not_null:
             engine.execute(render("write/not_null", table=table.name, column=ident(name)), step=_WRITING)
     for comment in table.comments:
-        engine.execute(comment, step="commenting the synthetic table")
+        engine.execute(comment, step=_SAYING)
+
+
+def _add_rows(engine: Engine, table: NewTable, part: Fragment) -> None:
+    """Write rows of a table that is there; its comment is that of the last ones."""
+    if digest(engine, part)[0] == 0:
+        engine.execute(render("write/insert", table=table.name, query=table.query), step=_WRITING)
+        for comment in table.comments[:1]:
+            engine.execute(comment, step=_SAYING)
+    elif not holds(engine, part, table.query):
+        raise PublishError(
+            f"The rows of this period in {table.name} differ from what this call writes: they were changed, "
+            "or made by another version of the package or on another machine. Nothing was changed."
+        )
+
+
+def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:
+    """How many rows there are, and what they are in short; ``rows`` stands after FROM."""
+    fetched = engine.fetch(
+        render("write/panel_digest", rows=rows), step="reading the rows of earlier periods"
+    )
+    return int(fetched["rows"][0]), str(fetched["digest"][0])
 
 
 def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
@@ -192,10 +223,10 @@ def holds(engine: Engine, table: Fragment, query: Fragment) -> bool:
     return int(differing["rows"][0]) == 0
 
 
-def changed(what: str) -> str:
+def changed(output: str) -> str:
     """What is said of an output that is there and differs."""
     return (
-        f"The {what} exists and differs from what this call writes: it was changed, or it was made with "
+        f"The {output} exists and differs from what this call writes: it was changed, or it was made with "
         "another seed=, rows= or package version, on another machine, or under a time_limit= (which can "
         "change how rows are drawn). It was not changed. Add replace=True to overwrite it."
     )
@@ -246,15 +277,15 @@ def write_files(
             problem = _meanwhile(beside)
         else:
             there = [file.path for file in files if only_same and file.path.exists()]
-            rest = [file.path for file in files if file.path not in there]
+            missing = [file.path for file in files if file.path not in there]
             differ = [path for path in there if not filecmp.cmp(made / path.name, path, shallow=False)]
             if differ:
                 problem = changed(f"file {str(differ[0])!r}")
             else:
-                problem = _move_folder(made, home) if new else _move_all(made, rest, replace=replace)
+                problem = _move_folder(made, home) if new else _move_all(made, missing, replace=replace)
             # Files that are all there keep their model, if it is there too.
-            if models and not problem and (rest or not os.path.lexists(beside)):
-                problem = _move(model, beside, replace=bool(rest))
+            if models and not problem and (missing or not os.path.lexists(beside)):
+                problem = _move(model, beside, replace=bool(missing))
     if problem:
         raise PublishError(problem)
 
@@ -282,13 +313,13 @@ def write_database(
         return
     problem = f"The file {str(path)!r} cannot be written in its folder."
     with contextlib.suppress(OSError), locked_folder(path.parent, _WORK) as work:
-        made = work / path.name
-        attach = render("write/attach_new", path=string_literal(str(made)), name=ident(_ASIDE))
+        unfinished = work / path.name
+        attach = render("write/attach_new", path=string_literal(str(unfinished)), name=ident(_ASIDE))
         with _attached(engine, attach) as home:
             act(home)
             # Said aloud, because a file that is closed without room for all of it is no error.
             engine.execute(render("macros/checkpoint", name=ident(home[0])), step=_FILE)
-        problem = _move(made, path, replace=replace)
+        problem = _move(unfinished, path, replace=replace)
     if problem:
         raise PublishError(problem)
 
@@ -301,20 +332,20 @@ def _attached(engine: Engine, attach: Fragment) -> Iterator[tuple[str, str]]:
         yield _ASIDE, "main"
 
 
-def _move_folder(made: Path, home: Path) -> str:
+def _move_folder(complete: Path, home: Path) -> str:
     """Put a complete folder in its place; what went wrong, or empty text."""
     try:
-        made.rename(home)  # over an empty folder at most
+        complete.rename(home)  # over an empty folder at most
     except OSError:
         return f"The folder {str(home)!r} has appeared, or cannot be made. Nothing was written."
     return ""
 
 
-def _move_all(made: Path, paths: Sequence[Path], *, replace: bool) -> str:
+def _move_all(complete: Path, paths: Sequence[Path], *, replace: bool) -> str:
     """Put complete files in their places; what went wrong, or empty text."""
     moved = list[Path]()
     for path in paths:
-        problem = _move(made / path.name, path, replace=replace)
+        problem = _move(complete / path.name, path, replace=replace)
         if problem:
             if not replace:  # then each of them is new
                 for done in moved:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from dpsyn_sql.domain.shape import Constant, Shape, UnitId
-from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.rows.decode.output import (
     Kept,
@@ -23,17 +23,12 @@ from dpsyn_sql.rows.decode.output import (
     surrogate,
     units_of,
 )
-from dpsyn_sql.rows.write.outputs import CONFLICTS, committed, crossed, holds
-from dpsyn_sql.rows.write.persist import StoredRelease, persist
-from dpsyn_sql.rows.write.publish import Destination
-from dpsyn_sql.rows.write.words import comment_statements
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
 _MOST = 10**9  # ids of so many persons, in text, have the same number of digits
-_SAYING = "commenting the synthetic table"
 _READING, _WRITING = "reading the rows of earlier periods", "writing the rows of a period"
 
 
@@ -80,9 +75,9 @@ class PanelOutput:
     @property
     def so_far(self) -> Fragment:
         """The rows of all periods up to this one, to put after FROM."""
-        own = self.constant
-        value = constant_expression(own)
-        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(own.name)} <= {value})")
+        constant = self.constant
+        value = constant_expression(constant)
+        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} <= {value})")
 
     @property
     def constant(self) -> Constant:
@@ -95,19 +90,19 @@ class PanelOutput:
         return DUCKDB.text_bytes(f"CAST({value} AS VARCHAR)")
 
     def persons(self, engine: Engine, coded: Fragment, attributes: int) -> Persons:
-        """The persons of a period; ``coded`` is the query of its rows: unit, p0, p1, ...
+        """The persons of a period; ``coded`` is the query of its rows: parent, p0, p1, ...
 
         Raises:
             EngineFailure: the output is not what was written.
         """
         counted = render("write/panel_count", rows=self.so_far, id=self._bytes(ident(self.unit.name)))
         so_far = int(engine.fetch(counted, step=_READING)["persons"][0])
-        names = [Fragment(f"p{place}") for place in range(attributes)]
+        names = [Fragment(f"p{position}") for position in range(attributes)]
         own = self._bytes(self.id("number"))
         query = render("write/panel_persons", coded=coded, codes=names, id=own, persons=so_far)
-        found = engine.fetch(query, step=_READING)
-        columns = [np.asarray(found[name]).astype(np.int64) for name in names]
-        return Persons(found["number"].astype(np.int64), np.stack(columns, axis=1), so_far)
+        fetched = engine.fetch(query, step=_READING)
+        columns = [np.asarray(fetched[name]).astype(np.int64) for name in names]
+        return Persons(fetched["number"].astype(np.int64), np.stack(columns, axis=1), so_far)
 
     def check_room(self, persons: int) -> None:
         """Refuse a type that cannot hold as many ids.
@@ -158,7 +153,7 @@ class PanelOutput:
         columns, table = self._columns(shared), qualified("temp", "main", f"dpsyn_kept_{uuid4().hex}")
         if not columns:
             return None
-        made = render(
+        statement = render(
             "write/panel_kept",
             table=table,
             numbered=numbered,
@@ -167,30 +162,24 @@ class PanelOutput:
             id=self._bytes(f"earlier.{ident(self.unit.name)}"),
             kept=_earlier(columns),
         )
-        engine.execute(made, step=_READING)
+        engine.execute(statement, step=_READING)
         names = list(_places(columns).values())
         return Kept(render("write/panel_looked", staged=staged, table=table, kept=names), _places(columns))
 
     def _columns(self, shared: Collection[str]) -> list[str]:
         """The columns that attributes are written to."""
-        own = [one for one in self.shape.domain.attributes if one.name in shared]
-        return [column.name for one in own for column in one.columns]
+        attributes = [attribute for attribute in self.shape.domain.attributes if attribute.name in shared]
+        return [column.name for attribute in attributes for column in attribute.columns]
 
 
 def _earlier(kept: list[str]) -> list[Fragment]:
     """Columns of the period before, under the names of ``_places``."""
-    return [Fragment(f"earlier.{ident(name)} AS kept{place}") for place, name in enumerate(kept)]
+    return [Fragment(f"earlier.{ident(name)} AS kept{position}") for position, name in enumerate(kept)]
 
 
 def _places(kept: list[str]) -> dict[str, Fragment]:
     """The column of staged rows that holds what is kept of each column."""
-    return {name: Fragment(f"kept{place}") for place, name in enumerate(kept)}
-
-
-def digest(engine: Engine, rows: Fragment) -> tuple[int, str]:
-    """How many rows there are, and what they are in short; ``rows`` stands after FROM."""
-    found = engine.fetch(render("write/panel_digest", rows=rows), step=_READING)
-    return int(found["rows"][0]), str(found["digest"][0])
+    return {name: Fragment(f"kept{position}") for position, name in enumerate(kept)}
 
 
 def number_rows(engine: Engine, table: Fragment, rows: IntArray, persons: IntArray) -> None:
@@ -201,69 +190,5 @@ def number_rows(engine: Engine, table: Fragment, rows: IntArray, persons: IntArr
 
 def staged_numbers(engine: Engine, staged: Fragment) -> IntArray:
     """The numbers of staged rows, ascending."""
-    found = engine.fetch(render("write/panel_rows", staged=staged), step=_WRITING)
-    return np.asarray(found["row"].astype(np.int64))
-
-
-def append_period(
-    engine: Engine,
-    target: Destination,
-    output: PanelOutput,
-    query: Fragment,
-    kept: StoredRelease,
-    *,
-    exists: bool,
-) -> None:
-    """Write the rows of a period after those of earlier ones, in one transaction with the stored model.
-
-    Rows that are there stay as they are.
-
-    Raises:
-        PublishError: rows of the period are there, and are others; or the table cannot be written.
-        EngineFailure: the database failed otherwise.
-    """
-    if target.database is None:
-        raise InternalError("the output of a panel is no table")
-    there, database = output.rows(output.constant), target.database
-
-    def write() -> None:
-        if not exists:
-            create = render("write/create_table", target=output.table, replace=0, query=query)
-            engine.execute(create, step=_WRITING)
-            _describe(engine, output, kept)
-        elif digest(engine, there)[0] == 0:
-            insert = render("write/insert", table=output.table, query=query)
-            engine.execute(insert, step=_WRITING)
-            _say(engine, output, kept)
-        elif not holds(engine, there, query):
-            raise PublishError(
-                f"The rows of this period in {output.table} differ from what this call writes: they were "
-                "changed, or made by another version of the package or on another machine. Nothing was "
-                "changed."
-            )
-        persist(engine, database, kept)
-
-    failure = committed(engine, write)
-    if failure is None:
-        return
-    if failure.kind in CONFLICTS:
-        raise PublishError(crossed(f"The table {output.table} cannot be written"))
-    if failure.kind == "CatalogException":
-        raise PublishError(
-            f"The table {output.table} cannot be written: it was made, changed or removed meanwhile. Nothing "
-            "was written."
-        )
-    raise EngineFailure(failure.step, failure.kind, failure.statement)
-
-
-def _describe(engine: Engine, output: PanelOutput, kept: StoredRelease) -> None:
-    for name in output.shape.not_null:
-        constraint = render("write/not_null", table=output.table, column=ident(name))
-        engine.execute(constraint, step=_WRITING)
-    for comment in comment_statements(output.table, output.shape, kept):
-        engine.execute(comment, step=_SAYING)
-
-
-def _say(engine: Engine, output: PanelOutput, kept: StoredRelease) -> None:
-    """The comment of the table is that of its latest period."""
-    engine.execute(next(comment_statements(output.table, output.shape, kept)), step=_SAYING)
+    fetched = engine.fetch(render("write/panel_rows", staged=staged), step=_WRITING)
+    return np.asarray(fetched["row"].astype(np.int64))

@@ -50,8 +50,8 @@ def public_rows(engine: Engine, table: PublicTable) -> PublicRows:
     """
     names = [column.name for column in table.relation.columns]
     sql = render("write/public_text", rows=table.relation.sql, columns=list(map(ident, names)))
-    found = engine.fetch(sql, step="reading a public table")
-    return PublicRows(table, {name: _texts(found[f"c{place}"]) for place, name in enumerate(names)})
+    fetched = engine.fetch(sql, step="reading a public table")
+    return PublicRows(table, {name: _texts(fetched[f"c{position}"]) for position, name in enumerate(names)})
 
 
 def _texts(values: NDArray[Any]) -> NDArray[Any]:

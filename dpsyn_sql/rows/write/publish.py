@@ -1,65 +1,54 @@
-"""Codes become a table or a file, all of it or nothing (public side of the door).
+"""Codes become tables or files, all of it or nothing (public side of the door).
 
-``publish`` decodes staged codes (see ``staging``) in SQL and writes them (see ``outputs``).
-``publish_in_tasks`` lets tasks on other machines draw and decode rows part by part.
+``publish`` decodes the staged codes of all tables (see ``staging``) in SQL, with keys of rows that name each
+other, and writes them (see ``outputs``). Tasks on other machines write what they draw themselves (``tasks``).
 """
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsyn_sql.common.folders import locked_folder
-from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
 from dpsyn_sql.errors import InternalError, PublishError
-from dpsyn_sql.fit.network import Network
-from dpsyn_sql.rows.decode.output import (
-    Units,
-    beside_codes,
-    capacity,
-    output_statement,
-    units_of,
+from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.planning.tree import Tree
+from dpsyn_sql.rows.decode.keys import Lookup, Ties, fits
+from dpsyn_sql.rows.decode.output import capacity, output_statement, units_of, written_type
+from dpsyn_sql.rows.write.outputs import (
+    NewFile,
+    NewTable,
+    changed,
+    holds,
+    write_database,
+    write_files,
+    write_tables,
 )
-from dpsyn_sql.rows.sample.sql_sampler import check_statement
-from dpsyn_sql.rows.sample.sql_text import Script, Tables
-from dpsyn_sql.rows.write.outputs import NewFile, NewTable, write_files, write_tables
-from dpsyn_sql.rows.write.parts import PartRows, PartStatements, RowPublisher
-from dpsyn_sql.rows.write.persist import StoredRelease, persist_beside
-from dpsyn_sql.rows.write.redrawing import possible_statements
-from dpsyn_sql.rows.write.staging import room_statement, rows_in_place
-from dpsyn_sql.rows.write.words import column_comments, comment_statements, readable_literal, statement_of
+from dpsyn_sql.rows.write.persist import StoredRelease, comment_statements, readable_literal, statement_of
+from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows, copied_rows, load_lookup, load_texts
+from dpsyn_sql.rows.write.staging import rows_in_place, staged_rows
+from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import file_beside
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
 
 class Destination(Protocol):
-    """Where the synthetic rows go; resolved and checked before anything was charged."""
+    """Where synthetic rows go; resolved and checked before anything was charged. What else it may say is in
+    ``AnyTarget``."""
 
     @property
     def kind(self) -> str:
-        """``"table"`` or ``"file"``."""
-
-    @property
-    def sql(self) -> Fragment | None:
-        """Qualified quoted name of the table; None for a file."""
+        """``"table"`` or ``"file"`` of one table; ``"schema"``, ``"database"`` (a file) or ``"folder"``
+        (of Parquet files) of several; ``"spark"``."""
 
     @property
     def path(self) -> Path | None:
-        """The file; None for a table."""
-
-    @property
-    def format(self) -> str | None:
-        """``"parquet"`` or ``"csv"``; None for a table."""
-
-    @property
-    def database(self) -> str | None:
-        """The attached database of the table; None for a file."""
+        """The file or folder; None for a table or schema."""
 
     @property
     def replace(self) -> bool:
@@ -70,167 +59,431 @@ class Destination(Protocol):
         """Whether an existing output is kept if it equals what would be written, and refused if not."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnyTarget:
+    """One form of every destination, as of ``Destination``.
+
+    Args:
+        sql: qualified quoted name of one table, ``database`` the attached database that has it.
+        home: the attached database and the schema of several tables.
+        names: what each table of the release and each public table is called there, without folder or ending.
+        existing: those of ``names`` that are there already.
+        dropped: names of tables of the schema that are written anew, one that refers to others before them.
+        format: ``"parquet"`` or ``"csv"`` of a file.
+        publisher: who writes the rows of tasks elsewhere.
+    """
+
+    kind: str
+    path: Path | None
+    replace: bool
+    only_same: bool
+    sql: Fragment | None = None
+    database: str | None = None
+    home: tuple[str, str] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    existing: frozenset[str] = frozenset()
+    dropped: tuple[str, ...] = ()
+    format: str | None = None
+    publisher: RowPublisher | None = None
+
+    @classmethod
+    def of(cls, target: Destination) -> AnyTarget:
+        """What a destination says; it need not say what its kind has not."""
+        return cls(
+            **{
+                attribute.name: getattr(target, attribute.name)
+                for attribute in fields(cls)
+                if hasattr(target, attribute.name)
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Rows of a period of a panel: their ``query``, and the rows ``there`` of the output that are of this
+    period, to put after FROM."""
+
+    query: Fragment
+    there: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table whose rows are drawn.
+
+    Args:
+        name: of the table in the tree.
+        shape: complete; its expressions were checked (``expressions.check_expressions``), and of a tree
+            ``planning.tree.roles_of`` says the roles of its keys.
+        staged: quoted name of the table of codes: row, a0, a1, ..., and ``decode.output.beside_codes``. Of a
+            tree rows are numbered without gaps and have parent (row of the table above) and rank (within the
+            parent, from 0). Empty where tasks elsewhere draw the ``parts``.
+        seed: of positions inside bins, keys and unit ids; public. Conditions were met by the same seed.
+        kept: what stays with the output: in its database, in the same transaction, or in a database file
+            beside an output file. None: nothing.
+        lookups: by attribute, the public rows that a reference to a public table names.
+        units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together they
+            have the staged rows. None: every row has a unit of its own.
+        parts: rows that tasks elsewhere make.
+        period: the rows of a period, which follow those of earlier ones in the same table.
+    """
+
+    name: str
+    shape: Shape
+    staged: Fragment
+    seed: int
+    kept: StoredRelease | None = None
+    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
+    units: IntArray | None = None
+    parts: PartRows | None = None
+    period: Period | None = None
+
+
 def publish(
     engine: Engine,
     target: Destination,
-    shape: Shape,
-    staged: Fragment,
-    seed: int,
-    units: NDArray[np.int64] | None = None,
-    kept: StoredRelease | None = None,
+    tables: Sequence[WrittenTable],
+    tree: Tree | None = None,
+    public: Sequence[PublicRows] = (),
+    *,
+    constraints: bool = False,
 ) -> None:
-    """Write the staged rows as values; on any failure the target is as it was before.
+    """Write the rows of all tables as values.
+
+    On any failure a database is as it was before, and so is a file. Files of a folder that is new appear
+    together; in a folder that is there they appear one after another.
 
     Args:
-        engine: the session that holds the staged table and writes.
-        target: a table or a file.
-        shape: complete; its expressions were checked (``expressions.check_expressions``).
-        staged: quoted name of the table of codes.
-        seed: of positions inside bins, keys and unit ids; public.
-        units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together
-            they have the staged rows. None: every row has a unit of its own.
-        kept: what stays with the output: in its database, in the same transaction, or in a database file
-            beside an output file. None: nothing.
+        engine: the session that holds the staged tables and writes.
+        target: where to.
+        tables: each of the tree once; without a tree one.
+        tree: how the tables are tied; None: one table by itself.
+        public: the public tables that are copied into the output.
+        constraints: keys are stated as PRIMARY KEY and FOREIGN KEY; of no meaning for files.
 
     Raises:
         PublishError: the output has appeared since the check, is not what this release wrote, cannot be
             written, or a key's type cannot hold so many values.
-        EngineFailure: the database failed otherwise.
+        EngineFailure: the database or the tasks failed otherwise.
     """
-    rows, in_place = rows_in_place(engine, staged)
+    names = [table.name for table in tables]
+    if len(names) != 1 if tree is None else [table.name for table in tree] != names:
+        raise InternalError("other tables are published than those of the tree")
+    output = AnyTarget.of(target)
+    if output.publisher is not None:
+        _publish_in_tasks(engine, output.publisher, tables[0])
+        return
+    queries = {rows.table.name: _copy(engine, rows) for rows in public} | _decoded(engine, tree, tables)
+    if output.kind in ("file", "folder"):
+        _write_files(engine, output, tables, queries)
+        return
+
+    def new_tables(home: tuple[str, str]) -> list[NewTable]:
+        return _new_tables(output, home, tree, tables, queries, constraints)
+
+    models = [table.kept for table in tables if table.kept is not None]
+
+    def write(home: tuple[str, str]) -> None:
+        dropped = [] if output.only_same else [qualified(*home, name) for name in output.dropped]
+        write_tables(engine, home[0], new_tables(home), models, schema=qualified(*home), dropped=dropped)
+
+    def compare(home: tuple[str, str]) -> None:
+        for table in new_tables(home):
+            if not holds(engine, table.name, table.query):
+                raise PublishError(changed(f"database file {str(output.path)!r}"))
+
+    if output.kind == "table" and output.database is not None:
+        write_tables(engine, output.database, new_tables((output.database, "")), models)
+    elif output.home is not None:
+        write(output.home)
+    elif output.path is not None and output.kind == "database":
+        act = compare if output.only_same else write
+        write_database(engine, output.path, act, replace=output.replace, there=output.only_same)
+    else:
+        raise InternalError("a target has no name")
+
+
+def _publish_in_tasks(engine: Engine, publisher: RowPublisher, table: WrittenTable) -> None:
+    if table.parts is None or table.kept is None:
+        raise InternalError(
+            "tasks elsewhere write a table without their rows or without what stays with them"
+        )
+    units = units_of(table.units, table.parts.kept)
+    check_capacity(table.shape, table.parts.kept, units.count)
+    write_in_tasks(engine, publisher, table.shape, table.parts, units, table.kept)
+
+
+# -- the rows as values -----------------------------------------------------------------------------
+
+
+def _decoded(engine: Engine, tree: Tree | None, tables: Sequence[WrittenTable]) -> dict[str, Fragment]:
+    """The query of each table's rows, by name; keys that other rows name are made on the way."""
+    if tree is None:
+        return {table.name: _decoded_alone(engine, table) for table in tables}
+    rows = {table.name: staged_rows(engine, table.staged) for table in tables}
+    decoding = _Decoding(engine, tree, {table.name: table for table in tables}, rows)
+    for table in tables:
+        _check_keys(table, rows, decoding)
+    return {table.name: decoding.query(table.name) for table in tables}
+
+
+def _decoded_alone(engine: Engine, table: WrittenTable) -> Fragment:
+    if table.period is not None:
+        return table.period.query
+    shape, (rows, in_place) = table.shape, rows_in_place(engine, table.staged)
     # Rows of conditions and of units are staged in pieces of any size. Row groups of a file would follow the
     # pieces, which DuckDB puts together as time will have it.
     in_place = in_place and not shape.never and not shape.together
-    shared = units_of(units, rows)
-    check_capacity(shape, rows, shared.count)
-    query = output_statement(shape, staged, rows, shared, seed, in_place=in_place)
-    if target.kind == "table":
-        _publish_table(engine, target, shape, query, kept)
-    else:
-        _publish_file(engine, target, query, kept)
+    units = units_of(table.units, rows)
+    check_capacity(shape, rows, units.count)
+    return output_statement(shape, table.staged, rows, units, table.seed, in_place=in_place)
 
 
 def check_capacity(shape: Shape, rows: int, units: int) -> None:
     """Refuse types that cannot hold as many different values as keys or units are needed."""
     for role in shape.roles:
         if isinstance(role, Key | UnitId):
-            needed, what = (rows, "rows") if isinstance(role, Key) else (units, "units")
+            needed, things = (rows, "rows") if isinstance(role, Key) else (units, "units")
             most = capacity(role.type)
             if most is not None and needed > most:
                 raise PublishError(
-                    f"Column {role.name!r} needs a fresh value for each of {needed} {what}, but its type has "
-                    f"only {most} values. Nothing was written. The same call with rows={most} or less costs "
-                    "nothing more."
+                    f"Column {role.name!r} needs a fresh value for each of {needed} {things}, but its type "
+                    f"has only {most} values. Nothing was written. The same call with rows={most} or less "
+                    "costs nothing more."
                 )
 
 
-def _publish_table(
-    engine: Engine, target: Destination, shape: Shape, query: Fragment, kept: StoredRelease | None
+def _check_keys(table: WrittenTable, rows: Mapping[str, int], decoding: _Decoding) -> None:
+    """Refuse types that cannot hold the keys."""
+    check_capacity(table.shape, rows[table.name], 0)
+    for role in table.shape.roles:
+        if isinstance(role, PartOfKey):
+            most, needed = capacity(role.type), decoding.most(table.name)
+            if most is not None and needed > most:
+                raise PublishError(
+                    f"Column {role.name!r} of table {table.name!r} numbers up to {needed} rows of one row "
+                    f"above, but its type has only {most} values. Nothing was written. A release with "
+                    f"most={{{table.name!r}: {most}}} has fewer."
+                )
+        if isinstance(role, ForeignKey | RandomKey):
+            key = decoding.tables[role.table].shape.types[role.key]
+            if not fits(role.type, key, rows[role.table]):
+                raise PublishError(
+                    f"Column {role.name!r} of table {table.name!r} has a type that cannot hold the "
+                    f"{rows[role.table]} keys of {role.table!r}. Nothing was written. The same call with "
+                    "fewer units= costs nothing more."
+                )
+
+
+@dataclass
+class _Decoding:
+    """Makes the tables of keys, each once, before the tables that name its rows."""
+
+    engine: Engine
+    tree: Tree
+    tables: Mapping[str, WrittenTable]
+    rows: Mapping[str, int]
+    keys: dict[str, Fragment] = field(default_factory=dict)
+    lookups: dict[tuple[str, str], Lookup] = field(default_factory=dict)
+
+    def query(self, name: str) -> Fragment:
+        """The rows of a table as values."""
+        return self._statement(name, self.tables[name].shape, numbered=False)
+
+    def most(self, name: str) -> int:
+        """How many rows the largest family of a table has."""
+        sql = render("write/largest_family", staged=self.tables[name].staged)
+        return int(self.engine.fetch(sql, step="counting sampled rows")["most"][0])
+
+    def _statement(self, name: str, shape: Shape, *, numbered: bool) -> Fragment:
+        table = self.tables[name]
+        referenced = {role.table for role in shape.roles if isinstance(role, ForeignKey | RandomKey)}
+        parts = any(isinstance(role, PartOfKey) for role in shape.roles)
+        ties = Ties(
+            keys={other: self._keys_of(other) for other in sorted(referenced)},
+            rows=self.rows,
+            most=max(1, self.most(name)) if parts else 1,
+            lookups={
+                role.attribute: self._lookup(name, role.attribute)
+                for role in shape.roles
+                if isinstance(role, PublicKey)
+            },
+        )
+        rows = self.rows[name]
+        units = units_of(None, rows)
+        return output_statement(shape, table.staged, rows, units, table.seed, ties=ties, numbered=numbered)
+
+    def _keys_of(self, name: str) -> Fragment:
+        """The temporary table of a table's keys."""
+        if name not in self.keys:
+            keys = _temporary("keys")
+            shape, key = self.tables[name].shape, self.tree[name].key
+            roles = tuple(role for role in shape.roles if role.name in key)
+            query = self._statement(name, replace(shape, roles=roles, order=key), numbered=True)
+            self.engine.execute(render("write/keys", table=keys, query=query), step="making keys")
+            self.keys[name] = keys
+        return self.keys[name]
+
+    def _lookup(self, name: str, attribute: str) -> Lookup:
+        key = (name, attribute)
+        if key not in self.lookups:
+            rows = self.tables[name].lookups[attribute]
+            self.lookups[key] = load_lookup(self.engine, rows, _temporary("lookup"))
+        return self.lookups[key]
+
+
+def _copy(engine: Engine, rows: PublicRows) -> Fragment:
+    """The query of a public table's rows, in the session that writes."""
+    table = _temporary("public")
+    load_texts(engine, rows.values, table)
+    return copied_rows(table, rows.table)
+
+
+def _temporary(purpose: str) -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{purpose}_{uuid4().hex}")
+
+
+# -- where they go ----------------------------------------------------------------------------------
+
+
+def _write_files(
+    engine: Engine, output: AnyTarget, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
 ) -> None:
-    if target.sql is None or target.database is None:
-        raise InternalError("a table target has no name")
-    comments = () if kept is None else tuple(comment_statements(target.sql, shape, kept))
-    table = NewTable(target.sql, query, shape.not_null, comments, target.replace, target.only_same)
-    write_tables(engine, target.database, [table], [] if kept is None else [kept])
-
-
-def _publish_file(engine: Engine, target: Destination, query: Fragment, kept: StoredRelease | None) -> None:
-    if target.path is None or target.format not in ("parquet", "csv"):
-        raise InternalError("a file target needs a path and one of the formats parquet and csv")
-    statement = Fragment("") if kept is None else readable_literal(statement_of(kept.facts, kept.name))
-    files = [NewFile(target.path, target.format, query, statement)]
-    models, beside = [] if kept is None else [kept], file_beside(target.path)
-    write_files(engine, files, models, beside, replace=target.replace, only_same=target.only_same)
-
-
-# -- in tasks on other machines --------------------------------------------------------------------
-# What differs between parts is a variable of the task's session. Names of tables are those of the task.
-
-SLOTS = Fragment("dpsyn_slots")
-"""The alias tables of the network (``sample.sql_sampler.load_slots``)."""
-
-_STAGED = Fragment("dpsyn_staged")
-_MODELS = "dpsyn-model-"
-
-
-def _variable(name: str, kind: str) -> Fragment:
-    return Fragment(f"CAST(getvariable('dpsyn_{name}') AS {kind})")
-
-
-_FIRST, _ROWS, _SEED = (
-    _variable("first", "BIGINT"),
-    _variable("rows", "BIGINT"),
-    _variable("seed", "UBIGINT"),
-)
-
-
-def part_rows(
-    shape: Shape,
-    rows: int,
-    seed: int,
-    network: Network | None = None,
-    slots: Fragment | None = None,
-    staged: Fragment | None = None,
-) -> PartRows:
-    """Rows that tasks draw from a network (with its ``slots``), or that are ``staged`` already.
-
-    Args:
-        shape: complete, with checked expressions.
-        rows: wanted; of staged ones how many they are.
-        seed: public.
-        network: what is drawn from.
-        slots: table of its alias tables (``sample.sql_sampler.load_slots``).
-        staged: table of codes, which no condition excludes.
-    """
-    gaps = network is not None and bool(shape.never)
-    return PartRows(_statements(shape, network, seed), rows, seed, gaps, slots, staged)
-
-
-def _statements(shape: Shape, network: Network | None, seed: int) -> PartStatements:
-    draw = reject = Fragment("")
-    if network is not None:
-        query = Script(network, _SEED).iid(_ROWS, Tables(SLOTS, slots=SLOTS), _FIRST)
-        draw = render("sample/insert", staged=_STAGED, query=query)
-        if shape.never:
-            reject = Fragment(";\n".join(one for one, _ in possible_statements(shape, _STAGED, _FIRST, seed)))
-    return PartStatements(
-        room=room_statement(shape.domain, _STAGED, beside_codes(shape)),
-        staged=_STAGED,
-        draw=draw,
-        check=check_statement(_STAGED, len(shape.domain.attributes), _FIRST),
-        reject=reject,
-        count=render("write/count_staged", staged=_STAGED, first=_FIRST),
-        slots=SLOTS,
-        trim=render("write/trim", staged=_STAGED, first=_FIRST, rows=_ROWS),
+    """A file, or a folder of Parquet files, with the models in a database file beside it."""
+    one_file = output.kind == "file"
+    if output.path is None or (one_file and output.format not in ("parquet", "csv")):
+        raise InternalError("files need a path, and a file one of the formats parquet and csv")
+    models = {table.name: table.kept for table in tables if table.kept is not None}
+    files = list[NewFile]()
+    for name, query in queries.items():
+        release, path = models.get(name), output.path
+        words = (
+            Fragment("") if release is None else readable_literal(statement_of(release.facts, release.name))
+        )
+        if not one_file:
+            path = path / f"{output.names[name]}.parquet"
+        kind = output.format if one_file and output.format is not None else "parquet"
+        files.append(NewFile(path, kind, query, words))
+    write_files(
+        engine,
+        files,
+        list(models.values()),
+        file_beside(output.path),
+        replace=output.replace,
+        only_same=output.only_same,
+        makes_folder=not one_file,
     )
 
 
-def part_query(shape: Shape, rows: int, units: Units, seed: int) -> Fragment:
-    """The rows of a part as values (``decode.output``); ``before`` is the number of rows of earlier parts."""
-    return output_statement(shape, _STAGED, rows, units, seed, _variable("before", "BIGINT"))
+def _new_tables(
+    output: AnyTarget,
+    home: tuple[str, str],
+    tree: Tree | None,
+    tables: Sequence[WrittenTable],
+    queries: Mapping[str, Fragment],
+    constraints: bool,
+) -> list[NewTable]:
+    """What is written into a database, tables before those that refer to them."""
+    written = {table.name: table for table in tables}
+    shapes = {name: table.shape for name, table in written.items()}
+    stated = Constraints(tree, shapes, output.names) if constraints and tree is not None else None
+    order = list(queries) if tree is None else written_order(tree, queries)
+    single = output.sql if output.kind == "table" else None
+    new = list[NewTable]()
+    for name in order:
+        full = qualified(*home, output.names[name]) if single is None else single
+        own = written.get(name)
+        comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
+        new.append(
+            NewTable(
+                full,
+                queries[name],
+                () if own is None else not_null(own.shape),
+                tuple(comments),
+                output.replace,
+                output.only_same and (single is not None or name in output.existing),
+                () if stated is None else stated.definitions(name, order[: order.index(name)]),
+                None if own is None or own.period is None else own.period.there,
+            )
+        )
+    return new
 
 
-def publish_in_tasks(
-    engine: Engine,
-    publisher: RowPublisher,
-    shape: Shape,
-    rows: PartRows,
-    units: NDArray[np.int64] | None,
-    kept: StoredRelease,
-) -> None:
-    """Let tasks decode and write rows, and keep what stays with them beside; arguments as of
-    ``write.publish.publish``.
+def written_order(tree: Tree, names: Collection[str]) -> list[str]:
+    """Tables after those that they refer to: where two refer to each other, a parent stands first."""
+    order = [name for name in names if name not in {table.name for table in tree}]
+    left = [table.name for table in tree]
+    while left:
+        for owned in (False, True):
+            ready = [
+                name
+                for name in left
+                if all(
+                    link.table in order or link.table == name or (owned and link.table != tree[name].parent)
+                    for link in tree.links(name)
+                    if link.table in names
+                )
+            ]
+            if ready:
+                break
+        order.append(ready[0])
+        left.remove(ready[0])
+    return order
 
-    Raises:
-        PublishError: the output has appeared, is not what this release wrote, or a key's type cannot hold so
-            many values.
-        EngineFailure: the database or the tasks failed.
+
+def not_null(shape: Shape) -> tuple[str, ...]:
+    """Columns without NULL: one that names other rows has NULL where there are none."""
+    references = {role.name for role in shape.roles if isinstance(role, RandomKey | PublicKey)}
+    return tuple(name for name in shape.not_null if name not in references)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """The definitions of tables with the constraints of their keys.
+
+    A self-reference has none: DuckDB looks for the rows that one INSERT names before it has written any. Nor
+    has a key that is not of the type of what it names, or that a table of the output does not hold.
     """
-    shared = units_of(units, rows.kept)
-    check_capacity(shape, rows.kept, shared.count)
-    query = part_query(shape, rows.kept, shared, rows.seed)
-    words = statement_of(kept.facts, kept.name).replace("\x00", "\\0")
-    with locked_folder(Path(tempfile.gettempdir()), _MODELS) as folder:
-        model = folder / "model.duckdb"
-        persist_beside(engine, model, [kept])
-        publisher.publish(engine, rows, query, shape, column_comments(shape), words, kept.release_id, model)
+
+    tree: Tree
+    shapes: Mapping[str, Shape]
+    names: Mapping[str, str]
+
+    def definitions(self, name: str, before: Sequence[str]) -> tuple[Fragment, ...]:
+        """Columns and constraints of a table; ``before``: the tables that are there by then."""
+        return tuple(self._definitions(name, before))
+
+    def _definitions(self, name: str, before: Sequence[str]) -> Iterator[Fragment]:
+        shape, kinds = self.shapes.get(name), self._types(name)
+        never_null = {*self._key(name), *(not_null(shape) if shape else ())}
+        for column, kind in kinds.items():
+            yield Fragment(f"{ident(column)} {kind}{' NOT NULL' if column in never_null else ''}")
+        if key := self._key(name):
+            yield Fragment(f"PRIMARY KEY ({_listed(key)})")
+        for link in () if shape is None else self.tree.links(name):
+            if link.table in before and link.key == self._key(link.table):
+                other_types = self._types(link.table)
+                if all(
+                    kinds[own] == other_types[key] for own, key in zip(link.columns, link.key, strict=True)
+                ):
+                    # The name alone: DuckDB 1.5 takes no other database's here, whatever it is called.
+                    referenced = ident(self.names[link.table])
+                    yield Fragment(
+                        f"FOREIGN KEY ({_listed(link.columns)}) REFERENCES {referenced} ({_listed(link.key)})"
+                    )
+
+    def _key(self, name: str) -> tuple[str, ...]:
+        """The columns of the key; none if nothing promises that it holds."""
+        if name in self.shapes:
+            return self.tree.stated_key(name, self.shapes[name])
+        return self.tree.public_table(name).key
+
+    def _types(self, name: str) -> dict[str, Fragment]:
+        if name in self.shapes:
+            shape = self.shapes[name]
+            return {column: written_type(shape.types[column]) for column in shape.order}
+        return {one.name: Fragment(one.sql_type) for one in self.tree.public_table(name).relation.columns}
+
+
+def _listed(columns: Sequence[str]) -> Fragment:
+    return Fragment(", ".join(map(ident, columns)))

@@ -1,22 +1,40 @@
-"""Sampled codes in a temporary table, loaded with bounded memory (public side of the door)."""
+"""Sampled codes in a temporary table, loaded with bounded memory (public side of the door): rows that meet no
+condition, and rows read back for a comparison with the noisy answers, a million at most.
+
+Rows that meet a condition of ``shape.never`` are changed no more than they must be. Whole other rows in their
+place would have more of what never meets a condition, such as NULL. So such a row first gets other values
+within the same codes. If its codes allow none, one of its columns that the conditions name gets the code of a
+possible row, NULL where it has NULL: of one that has the same codes in all other columns, else in the others
+that the conditions name. Then all of these columns do, of any row. A row that is impossible even then is
+removed, and another one is drawn. Random bits of a row come from its number. So other values are another
+number: ``STEP`` is added each time.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.domain.shape import Derived, Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.sample.rounds import parts, rows_left
-from dpsyn_sql.rows.write.redrawing import possible_statements
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.planning.families import Families
+from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
+from dpsyn_sql.rows.sample.quotas import generator_of
+from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
+from dpsyn_sql.rows.sample.tree import TableRows, with_hidden
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.dialect import DUCKDB
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.render import render
 
 Batches = Iterator[NDArray[np.integer[Any]]]
@@ -59,9 +77,9 @@ def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, fi
         EngineFailure: the database failed.
     """
     rows = 0
-    for held in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
-        start, count = first + rows, sum(map(len, held))
-        load_codes(engine, domain, held, table, np.arange(start, start + count, dtype=np.int64))
+    for group in _row_groups(batches, [attribute.size for attribute in domain.attributes]):
+        start, count = first + rows, sum(map(len, group))
+        load_codes(engine, domain, group, table, np.arange(start, start + count, dtype=np.int64))
         rows += count
     return rows
 
@@ -69,7 +87,7 @@ def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, fi
 def load_codes(
     engine: Engine,
     domain: Domain,
-    held: Sequence[NDArray[np.integer[Any]]],
+    batches: Sequence[NDArray[np.integer[Any]]],
     table: Fragment,
     numbers: NDArray[np.int64],
     beside: Mapping[str, NDArray[np.int64]] | None = None,
@@ -77,26 +95,26 @@ def load_codes(
     """Load checked batches of codes as the rows of these numbers (n,); ``beside``: their further columns."""
     loaded: dict[str, NDArray[Any]] = {"row": numbers}
     for position, attribute in enumerate(domain.attributes):
-        column = np.concatenate([batch[:, position] for batch in held])
+        column = np.concatenate([batch[:, position] for batch in batches])
         loaded[f"a{position}"] = column.astype(_DTYPES[DUCKDB.code_type(attribute.size)], copy=False)
     engine.load(table, {**loaded, **(beside or {})}, step="loading sampled rows")
 
 
 def _row_groups(batches: Batches, sizes: list[int]) -> Iterator[list[NDArray[np.integer[Any]]]]:
     """Checked batches, cut so that together they are whole row groups; only the last ones are other rows."""
-    held, rows = list[NDArray[np.integer[Any]]](), 0
+    group, rows = list[NDArray[np.integer[Any]]](), 0
     for batch in batches:
         check_codes(batch, sizes)
         rows += len(batch)
-        rest = rows % ROW_GROUP
+        beyond = rows % ROW_GROUP
         if rows < ROW_GROUP:
-            held.append(batch)
+            group.append(batch)
             continue
-        cut = len(batch) - rest
-        yield [*held, batch[:cut]]
-        held, rows = [batch[cut:]], rest
+        cut = len(batch) - beyond
+        yield [*group, batch[:cut]]
+        group, rows = [batch[cut:]], beyond
     if rows:
-        yield held
+        yield group
 
 
 def stage_rows(
@@ -111,7 +129,7 @@ def stage_rows(
 ) -> int:
     """Load ``rows`` sampled rows of which none meets a condition of ``shape.never``.
 
-    Rows that do are changed as little as possible (``write.redrawing``). Those that are impossible all the
+    Rows that do are changed as little as possible (``write.staging``). Those that are impossible all the
     same are deleted, and others are sampled in their place, until enough are left (``sample.rounds``). If too
     few are left, a warning says so.
 
@@ -131,11 +149,11 @@ def stage_rows(
     make_room(engine, shape.domain, table)
     if not shape.never:
         return draw(rows, seed, 0)
-    kept = 0
+    total = 0
     for first, wanted in parts(rows, gaps=True) if in_parts else [(0, rows)]:
-        kept += _stage_possible(engine, shape, draw, wanted, table, seed, first)
-    warn_of_few_rows(kept, rows)
-    return kept
+        total += _stage_possible(engine, shape, draw, wanted, table, seed, first)
+    warn_of_few_rows(total, rows)
+    return total
 
 
 def _stage_possible(
@@ -155,11 +173,11 @@ def _stage_possible(
     return rows_left(rows, seed, first, draw, reject, trim)
 
 
-def warn_of_few_rows(kept: int, rows: int) -> None:
+def warn_of_few_rows(written: int, rows: int) -> None:
     """Warn if conditions leave fewer rows than are wanted."""
-    if kept < rows:
+    if written < rows:
         warnings.warn(
-            f"The conditions of never: and CHECK exclude too many rows: only {kept} of {rows} rows were "
+            f"The conditions of never: and CHECK exclude too many rows: only {written} of {rows} rows were "
             "written.",
             stacklevel=2,
         )
@@ -176,9 +194,9 @@ def rows_in_place(engine: Engine, table: Fragment) -> tuple[int, bool]:
 
     That is measured, and not concluded from how rows were staged: each lies where its number says.
     """
-    found = engine.fetch(render("write/in_place", staged=table), step="counting sampled rows")
-    rows = int(found["staged_rows"][0])
-    return rows, bool(found["kept"][0]) and int(found["in_place"][0]) == rows
+    counted = engine.fetch(render("write/in_place", staged=table), step="counting sampled rows")
+    rows = int(counted["staged_rows"][0])
+    return rows, bool(counted["kept"][0]) and int(counted["in_place"][0]) == rows
 
 
 def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
@@ -187,3 +205,246 @@ def check_codes(batch: NDArray[np.integer[Any]], sizes: list[int]) -> None:
         raise InternalError(f"a batch of codes has shape {batch.shape}, expected (rows, {len(sizes)})")
     if batch.size and not (batch.min() >= 0 and np.all(batch.max(axis=0) < np.array(sizes))):
         raise InternalError("a sampled code lies outside its attribute's domain")
+
+
+STEP = 2**34
+"""Larger than the numbers of rows that are drawn for a part."""
+
+WITHIN = 12
+"""Times that values are drawn within the same codes: a row of which one in three is possible is found with
+probability .992."""
+
+AFTER = 3
+"""The same for codes of another row, whose own values are possible."""
+
+_WORD = re.compile(r"""'(?:[^']|'')*'|"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^\W\d][\w$]*)""")
+# A text, which names nothing, or an identifier.
+
+_MOST_ALONE = 4
+# Columns that are changed alone: ``STEP`` is added fewer than 64 times, and parts stay apart.
+
+
+def again_statement(
+    shape: Shape, staged: Fragment, first: int | Fragment, seed: int, kept: Kept | None = None
+) -> Fragment:
+    """Give the staged rows that meet a condition other values within their codes; ``first`` and ``kept`` as
+    of ``impossible_rows``."""
+    _, impossible = impossible_rows(shape, staged, first, seed, kept)
+    number = number_column(shape)
+    return render("write/again", staged=staged, number=number, step=STEP, impossible=impossible)
+
+
+def possible_statements(
+    shape: Shape, staged: Fragment, first: int | Fragment, seed: int
+) -> Iterator[tuple[Fragment, int]]:
+    """Change, then remove, the staged rows, from row number ``first`` on, that meet a condition; of rows that
+    are each by themselves.
+
+    One statement after the other, each with what is added to ``first`` in the numbers of the rows that
+    met a condition before it: without such rows the others change nothing.
+    """
+    turn = 0
+
+    def looked() -> Fragment:
+        return Fragment(f"{first} + {turn * STEP}")
+
+    for turn in range(WITHIN):
+        yield again_statement(shape, staged, looked(), seed), turn * STEP
+    turn = WITHIN
+    for alike, positions in _donors(shape):
+        number, impossible = impossible_rows(shape, staged, looked(), seed)
+        statement = render(
+            "write/instead",
+            staged=staged,
+            first=first,
+            number=ident(number),
+            impossible=impossible,
+            alike=Fragment(f"hash({', '.join(['0', *alike])})"),
+            codes=[Fragment(f"a{position}") for position in positions],
+            step=STEP,
+        )
+        yield statement, turn * STEP
+        turn += 1
+        for _ in range(AFTER):
+            yield again_statement(shape, staged, looked(), seed), turn * STEP
+            turn += 1
+    _, impossible = impossible_rows(shape, staged, looked(), seed)
+    yield render("write/reject", staged=staged, impossible=impossible), turn * STEP
+
+
+def _donors(shape: Shape) -> Iterator[tuple[list[str], list[int]]]:
+    """What rows have to agree in, as expressions, and the attributes whose codes one takes over from another:
+    one column of the conditions alone, the last ones first, and only where no row is found for that, all."""
+    attributes = shape.domain.attributes
+    positions = [position for position, attribute in enumerate(attributes) if _named(shape, attribute)]
+    other_codes = [f"a{position}" for position in range(len(attributes)) if position not in positions]
+    nulls = [
+        f"a{position} = {attributes[position].size - 1}"
+        for position in positions
+        if attributes[position].nullable
+    ]
+    for rest in (other_codes, []):
+        for position in reversed(positions[:_MOST_ALONE]):
+            yield [*rest, *nulls, *(f"a{other}" for other in positions if other != position)], [position]
+    if len(positions) > 1:
+        yield nulls, positions
+
+
+def _named(shape: Shape, attribute: Attribute) -> bool:
+    """Whether a condition names a column of an attribute, or a computed column that is made of one."""
+    texts = list[str](shape.never)
+    for role in shape.roles:
+        if isinstance(role, Derived) and any(_names(text, role.name) for text in texts):
+            texts.append(role.expression)
+    return any(_names(text, column.name) for text in texts for column in attribute.columns)
+
+
+def _names(text: str, column: str) -> bool:
+    """Whether an identifier of the text, as it was printed, is that of a column; a function or a type that is
+    called so is no harm."""
+    return any(
+        (match["plain"] or (match["quoted"] or "").replace('""', '"')).lower() == column.lower()
+        for match in _WORD.finditer(text)
+    )
+
+
+def replaced_rows(engine: Engine, staged: Fragment, rows: int, part: int) -> int:
+    """How many staged rows conditions gave other codes; ``rows`` were drawn first, a ``part`` at a time."""
+    sql = render(
+        "write/replaced",
+        staged=staged,
+        apart=APART,
+        step=STEP,
+        within=WITHIN,
+        drawn=min(rows, part),
+    )
+    return int(engine.fetch(sql, step="counting sampled rows")["replaced"][0])
+
+
+MOST_ROWS, _MOST_CODES = 1_000_000, 60_000_000
+"""Rows that are compared at most; of wide tables so many codes."""
+
+_CHOSEN = 2**42
+# The stream of random numbers that chooses rows; those of rows are below.
+
+_STEP = "comparing sampled rows with the answers"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRows:
+    """``columns``: codes (n,) by attribute. ``weights`` (float64, n): of each row, in units. ``row``: the
+    units of one row, for the variance of the weight in a cell. ``evenly``: rows are laid out with low
+    variance, not drawn one by one."""
+
+    columns: Mapping[str, Codes]
+    weights: FloatArray
+    row: float = 1.0
+    evenly: bool = False
+
+
+def staged_codes(
+    engine: Engine, staged: Fragment, names: Sequence[str], rows: int, seed: int, *, laid_out: bool
+) -> DrawnRows:
+    """Rows of a staged table whose rows are independent of each other.
+
+    Args:
+        engine: the session that writes.
+        staged: quoted name of the table with the columns row, a0, a1, ...
+        names: of the attributes, in their order.
+        rows: how many are staged.
+        seed: not negative; chooses rows of a table of more than are compared.
+        laid_out: the rows have low variance, and are not independent.
+    """
+    part = min(1.0, _most(names) / max(rows, 1))
+    columns = _fetched(engine, staged, names, condition=None if part == 1 else _chosen(part, seed))
+    number = len(next(iter(columns.values()))) if columns else 0
+    return DrawnRows(columns, np.ones(number), evenly=laid_out and part == 1)
+
+
+def _chosen(part: float, seed: int) -> Fragment:
+    """Whether a row is one of those that are compared. Its number alone does not tell: conditions give rows
+    that they change other numbers, and parts of a large table begin anew."""
+    bits = f"hash(xor(CAST(s.{ident('row')} AS UBIGINT), hash({string_literal(f'compared|{seed}')}))) >> 32"
+    return Fragment(f"{bits} < {math.ceil(part * 2**32)}")
+
+
+def staged_families(
+    engine: Engine, staged: Fragment, families: Families, sizes: IntArray, seed: int
+) -> DrawnRows | None:
+    """Rows of units that are staged unit by unit, ascending by their rows; None if nobody can tell which rows
+    are of one unit, because conditions left out units of a large table.
+
+    ``sizes``: entry i is the number of units with i+1 rows.
+    """
+    names = families.domain.names[: families.written]
+    rows = np.repeat(np.arange(1, sizes.size + 1), sizes)
+    starts, chosen = np.cumsum(rows) - rows, None
+    part = int(rows.sum()) > _most(names)
+    if part:
+        order = generator_of(seed, _CHOSEN).permutation(rows.size)
+        units = np.sort(order[np.cumsum(rows[order]) <= _most(names)])
+        rows = rows[units]
+        chosen = np.repeat(starts[units] - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
+        beyond = Fragment(f"s.{ident('row')} >= {int(sizes @ np.arange(1, sizes.size + 1))}")
+        if any(codes.size for codes in _fetched(engine, staged, names[:1], condition=beyond).values()):
+            return None
+    columns = _fetched(engine, staged, names, chosen, ordered=True)
+    owners = np.repeat(np.arange(rows.size), rows)
+    found, weights = with_hidden(families, columns, owners)
+    return DrawnRows(found, weights, 1.0 if part else _row(weights), evenly=not part)
+
+
+def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = None) -> DrawnRows:
+    """Rows of a table of a tree, with the attributes of the rows above them; ``above``: these, by their
+    names, where the rows above have them not. What rows keep of those above is their own: a row that has none
+    above has its code too."""
+    families = rows.families
+    names = families.domain.names[: families.drawn]
+    own_codes = {name: np.asarray(rows.codes[:, position]) for position, name in enumerate(names)}
+    owners = np.arange(rows.total) if rows.above is None else rows.parent
+    found, _ = with_hidden(families, own_codes, owners)
+    if above is not None:
+        found = {name: codes[rows.parent] for name, codes in above.items()} | found
+    elif rows.above is not None:
+        found |= {one.name: rows.column(one.name) for one in families.above}
+    drawn = DrawnRows(found, rows.weights, _row(rows.weights), evenly=True)
+    most = _most(tuple(found))
+    if rows.total <= most:
+        return drawn
+    chosen = np.sort(generator_of(seed, _CHOSEN).choice(rows.total, most, replace=False))
+    part = {name: codes[chosen] for name, codes in found.items()}
+    return DrawnRows(part, rows.weights[chosen], float(rows.weights.max()))
+
+
+def _most(names: Sequence[str]) -> int:
+    return min(MOST_ROWS, max(_MOST_CODES // max(len(names), 1), 1))
+
+
+def _row(weights: FloatArray) -> float:
+    return float(weights @ weights) / max(float(weights.sum()), 1e-9)
+
+
+def _fetched(
+    engine: Engine,
+    staged: Fragment,
+    names: Sequence[str],
+    chosen: IntArray | None = None,
+    condition: Fragment | None = None,
+    *,
+    ordered: bool = False,
+) -> dict[str, Codes]:
+    """Codes of all rows, of those of the chosen numbers, or of those that meet a condition, by attribute."""
+    if not names:
+        return {}
+    columns, listed = [Fragment(f"a{position}") for position in range(len(names))], None
+    if chosen is not None:
+        listed = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+        engine.execute(render("write/listed", table=listed), step=_STEP)
+        engine.load(listed, {"row": chosen, "donor": chosen}, step=_STEP)
+    query = render(
+        "write/drawn", staged=staged, listed=listed, condition=condition, columns=columns, ordered=ordered
+    )
+    fetched = engine.fetch(query, step=_STEP)
+    if listed is not None:
+        engine.execute(render("sample/drop", table=listed), step=_STEP)
+    return {name: np.asarray(fetched[column]) for name, column in zip(names, columns, strict=True)}

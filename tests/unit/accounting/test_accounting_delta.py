@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.methods.independent import Independent
-from dpsyn_sql.private.measure.questions.keys import keys_event
+from dpsyn_sql.private.measure.questions.columns import keys_event
 from dpsyn_sql.report.certificate import claim
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.evaluation import learning
-from dpsyn_sql.evaluation.result import PRIVATE
+from dpsyn_sql.evaluation.page import PRIVATE
 
 
 @pytest.fixture(autouse=True)
@@ -112,9 +112,11 @@ def test_rows_of_a_unit_are_compared(folder):
     done = run("real.parquet", "made.parquet", "--unit", "word", "--order", "lat", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["tables"]
-    assert [line["figure"] for line in found["families"]] == ["units", "rows of a unit", "time between rows"]
-    assert [line["column"] for line in found["siblings"]] == ["n, m", "lat"]
-    assert len(found["steps"]) == 2
+    (link,) = found["links"]
+    assert (link["of"], link["rows_above_real"], link["children_real"]) == ("word", 4, 25)
+    assert link["wait_real"] is not None
+    assert [line["column"] for line in found["relative_columns"]] == ["n, m", "lat"]
+    assert len(found["sequences"]) == 2
 
 
 def test_without_scikit_learn_the_command_is_named(folder, monkeypatch):
@@ -137,7 +139,7 @@ def test_a_database_is_compared_with_another(folder):
             one.execute("CREATE TABLE a AS SELECT range AS a, range % 3 AS x FROM range(30)")
             one.execute("CREATE TABLE b AS SELECT range % 30 AS a, range % 5 AS y FROM range(60)")
     (folder / "shop.yml").write_text("tables: {a: {key: a}, b: {parent: a, foreign_key: a}}")
-    done = run("shop.duckdb", "made.duckdb", "--domain", "shop.yml", "--into", "out/x", "--json")
+    done = run("made.duckdb", "-d", "shop.duckdb", "--domain", "shop.yml", "--into", "out/x", "--json")
     assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["tables"]["joined"][0] == {
@@ -148,7 +150,11 @@ def test_a_database_is_compared_with_another(folder):
         "tv_mean": 0,
     }
     assert (folder / "out" / "x.private.html").is_file()
-    done = run("shop.duckdb", "made.duckdb", "--tables", "a,b")
+    named = run("a", "b", "made.duckdb", "-d", "shop.duckdb", "--domain", "shop.yml", "--json")
+    assert json.loads(named.stdout)["tables"] == said["tables"]
+    done = run("a", "b", "made.duckdb", "-d", "shop.duckdb")
     assert done.exit_code != 0 and "One table has no parent" in done.stderr
-    done = run("shop.duckdb", "made.duckdb", "--domain", "shop.yml", "--unit", "a")
-    assert done.exit_code != 0 and "a whole database is compared" in done.stderr
+    done = run("a", "b", "made.duckdb", "-d", "shop.duckdb", "--domain", "shop.yml", "--unit", "c.x")
+    assert done.exit_code != 0 and "--unit 'c.x' names no table" in done.stderr
+    done = run("made.duckdb", "-d", "shop.duckdb")
+    assert done.exit_code != 0 and "Say which tables" in done.stderr

@@ -13,9 +13,9 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import counter as counting
-from dpsyn_sql.private.count import statements
+from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.counter import SqlCounter
+from dpsyn_sql.private.encode import kept
 from dpsyn_sql.sqltext.fragments import Fragment
 
 DOMAIN = Domain(
@@ -144,8 +144,8 @@ def test_a_failure_withholds_the_engines_text(con, engine):
 
 @pytest.mark.parametrize("queries", [[A], [AB]])
 def test_a_missing_code_is_a_broken_promise_not_a_lost_row(engine, queries, monkeypatch):
-    monkeypatch.setattr(statements, "encode_expression", lambda *_, **__: Fragment("NULL"))
-    monkeypatch.setattr(counting, "encode_query", lambda *_: Fragment("SELECT NULL AS p0, 1 AS p1"))
+    monkeypatch.setattr(passes, "encode_expression", lambda *_, **__: Fragment("NULL"))
+    monkeypatch.setattr(kept, "encode_query", lambda *_: Fragment("SELECT NULL AS p0, 1 AS p1"))
     counter = SqlCounter(engine, Fragment("source"), DOMAIN, queries)
     with pytest.raises(InternalError, match="missing code"):
         counter.count(queries)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.private.count.marginalise import marginals, scatter
+from dpsyn_sql.private.count.sums import marginals, scatter
 
 
 @st.composite

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import counting_engine
+from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import private_instance
-from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import products
+from dpsyn_sql.private.count import sums as products
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.count.products import PairSums, byte_packs
+from dpsyn_sql.private.count.sums import PairSums, byte_packs
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -80,6 +81,45 @@ def test_equals_brute_force_however_rows_are_divided(table, exact, data):
         assert found[query].dtype == np.int64
 
 
+@settings(max_examples=40, deadline=None)
+@given(tables, st.data())
+def test_weights_equal_brute_force_however_rows_are_divided(table, data):
+    sizes, rows, seed = table
+    domain, rng = domain_of(*sizes), np.random.default_rng(seed)
+    codes = [rng.integers(0, size, rows) for size in sizes]
+    weights = rng.integers(0, 2**20 + 1, rows)
+    packs = byte_packs(range(len(sizes)), domain)
+    exact = data.draw(st.sampled_from([None, 2**26]))
+    sums = PairSums(domain, packs, weighted=True, exact=exact)
+    cuts = sorted(data.draw(st.lists(st.integers(0, rows), max_size=3)))
+    for start, stop in zip([0, *cuts], [*cuts, rows], strict=True):
+        sums.add(packed(domain, packs, [column[start:stop] for column in codes]), weights[start:stop])
+    found = sums.tables(asked(domain), domain)
+    for query in asked(domain):
+        places = [domain.index(name) for name in query.attrs]
+        expected = np.zeros(query.shape(domain), dtype=np.int64)
+        np.add.at(expected, tuple(codes[place] for place in places), weights if places else weights.sum())
+        np.testing.assert_array_equal(found[query], expected)
+
+
+def test_weights_leave_float64_before_it_rounds():
+    """2^53 is the last integer that every smaller one reaches exactly."""
+    domain = domain_of(2)
+    sums = PairSums(domain, [(0,)], weighted=True)
+    sums._single[...] = sums._held = sums.total = products.EXACT_WEIGHT - 1
+    for weight in (1, 1, 2**20):
+        sums.add([np.ones(1, dtype=np.uint8)], np.array([weight]))
+    (table,) = sums.tables([MarginalQuery(("a0",))], domain).values()
+    np.testing.assert_array_equal(table, [0, products.EXACT_WEIGHT + 1 + 2**20])
+
+
+@pytest.mark.parametrize("bad", [None, [-1], [0.5], np.ma.masked_array([0], mask=[True])])
+def test_weights_that_cannot_be_are_refused(bad):
+    with pytest.raises(InternalError):
+        weights = bad if bad is None or np.ma.is_masked(bad) else np.array(bad)
+        PairSums(domain_of(2), [(0,)], weighted=True).add([np.zeros(1, dtype=np.uint8)], weights)
+
+
 def test_packs_hold_every_attribute_once_and_fit_a_byte():
     domain = domain_of(2, 2, 2, 2, 2, 2, 2, 2, 2, 300, 5, 5, 5, 5)
     packs = byte_packs(range(14), domain)
@@ -91,7 +131,7 @@ def test_sums_leave_float32_before_it_rounds():
     domain = domain_of(2)
     sums = PairSums(domain, [(0,)])
     sums._single[...] = products.EXACT_ROWS - 1
-    sums._held = sums.rows = products.EXACT_ROWS - 1
+    sums._held = sums.total = products.EXACT_ROWS - 1
     for _ in range(3):
         sums.add([np.ones(1, dtype=np.uint8)])
     (table,) = sums.tables([MarginalQuery(("a0",))], domain).values()
@@ -116,7 +156,9 @@ def test_codes_that_cannot_be_are_refused(bad):
 def everywhere(monkeypatch):
     """Products count all pairs, in chunks of 16 rows."""
     monkeypatch.setattr(
-        products, "cheaper", lambda queries, domain: all(len(query.attrs) < 3 for query in queries)
+        products,
+        "cheaper",
+        lambda queries, domain, *, weighted=False: all(len(query.attrs) < 3 for query in queries),
     )
     monkeypatch.setattr(counting_engine, "ROW_GROUP", 16)
 
@@ -147,6 +189,21 @@ def test_equals_group_by(everywhere, rows, unit):
     assert multiplied.plan.strategy == "products" and not multiplied.plan.groups
     grouped = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
     # The same packs: the rows of a unit that are kept depend on their codes in these.
+    grouped._plan = replace(multiplied.plan, strategy="packed")
+    for one, other in zip(multiplied.count(queries), grouped.count(queries), strict=True):
+        np.testing.assert_array_equal(one, other)
+    engine.close()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 17, 100])
+def test_weights_of_families_equal_group_by(everywhere, rows):
+    engine, unit = engine_with(rows), PrivacyUnit("who", 3, True)
+    families = families_of(domain_of(*SIZES), unit, ["a1"])
+    domain = families.domain
+    queries = asked(domain)
+    multiplied = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7, families=families)
+    assert multiplied.plan.strategy == "products" and multiplied.plan.weighted
+    grouped = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7, families=families)
     grouped._plan = replace(multiplied.plan, strategy="packed")
     for one, other in zip(multiplied.count(queries), grouped.count(queries), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -211,6 +268,12 @@ def test_public_sizes_choose():
     assert plan_counting([*pairs, MarginalQuery(small.names[:3])], small).strategy == "packed"
     assert plan_counting(pairs, large).strategy != "products"
     assert plan_counting(pairs[:900], small).strategy == "packed"
+    assert plan_counting(pairs, small, bounded=True, weighted=True).strategy == "packed"
+    many = domain_of(*[2] * 160)
+    all_pairs = [MarginalQuery(pair) for pair in combinations(many.names, 2)]
+    weighted = plan_counting(all_pairs, many, bounded=True, weighted=True)
+    assert weighted.strategy == "products"
+    assert weighted.seconds_per_million_rows > plan_counting(all_pairs, many).seconds_per_million_rows
     bounded = plan_counting(pairs, small, bounded=True)
     text = "\n".join(bounded.describe())
     assert "Counting    products (1,770 marginals of one or two small attributes)" in text

@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.count.sibling_sums import SiblingSums
+from dpsyn_sql.private.count.sums import SiblingSums
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

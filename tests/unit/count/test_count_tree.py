@@ -25,15 +25,16 @@ from support.tied_tables import (
 )
 
 from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.spilled_tables import FiledTables
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import KeyQuery, MarginalQuery
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.tree import TreeCodes, discovery_relation
+from dpsyn_sql.private.encode.kept import KeptRows
+from dpsyn_sql.private.encode.relations import discovery_relation
 from dpsyn_sql.source.relation import WEIGHT, Column, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -258,7 +259,7 @@ def test_further_marginals_and_bins_are_weighed(con):
         [MarginalQuery((name,)) for name in families.domain.names],
         further=LaterMarginals(3, 2**20, 2**24),
         families=families,
-        encoder=codes,
+        rows=codes,
     )
     wanted = ("b", "customers.a", "b before")
     (table,) = counter.count([MarginalQuery(wanted)])
@@ -275,7 +276,7 @@ def test_all_that_was_kept_is_dropped(con):
     before = con.execute("SELECT count(*) FROM duckdb_tables()").fetchone()
     codes = codes_of(DuckDBEngine(con))
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == before  # nothing was asked yet
-    codes.query(codes.families("items"), [(0,)])
+    codes.encoding("items", codes.families("items").domain, [(0,)])
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone() > before
     codes.close()
     codes.close()
@@ -308,7 +309,7 @@ def test_attributes_of_another_time_are_refused(con):
     early = codes.families("customers")
     codes.attach("cards", dict(GROUPS)["cards"])
     with pytest.raises(InternalError, match="other attributes"):
-        codes.query(early, [(0,)])
+        codes.encoding("customers", early.domain, [(0,)])
     codes.close()
 
 
@@ -318,7 +319,7 @@ def test_a_tree_whose_rows_would_weigh_nothing_is_refused(con):
         (*tables[:3], Table("items", tables[3].relation, ("oid", "line"), "orders", ("oid",), WEIGHT))
     )
     with pytest.raises(InternalError, match="weighs something"):
-        TreeCodes(DuckDBEngine(con), wide, DOMAINS, {})
+        KeptRows(DuckDBEngine(con), wide, DOMAINS, {})
 
 
 @QUICK

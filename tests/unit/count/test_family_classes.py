@@ -17,7 +17,7 @@ from dpsyn_sql.planning.family_classes import (
     gumbel_costs,
 )
 from dpsyn_sql.planning.row_labels import NearestLabel
-from dpsyn_sql.private.encode.family_classes import class_expression
+from dpsyn_sql.private.encode.hidden import class_expression
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 

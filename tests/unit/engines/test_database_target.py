@@ -6,8 +6,8 @@ import duckdb
 import pytest
 from support.staged_databases import relation_of
 
-from dpsyn_sql.engines.database_target import open_database_target
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -39,7 +39,7 @@ def shop(tmp_path):
 
 def target_of(con, into, public=(), **options):
     with open_source(con, "customers") as session:
-        return open_database_target(con, into, session, TABLES, public, **options)
+        return open_target(con, into, session, TABLES, public, **options)
 
 
 def refused(con, into, word, **options):
@@ -114,7 +114,7 @@ def test_the_same_release_may_write_its_tables_again(con):
 
 def test_two_tables_of_one_name(con):
     with open_source(con, "customers") as session, pytest.raises(TargetError, match="each name"):
-        open_database_target(con, "copy", session, ("customers", "s.Customers"))
+        open_target(con, "copy", session, ("customers", "s.Customers"))
 
 
 def test_a_schema_of_a_database_file(shop):
@@ -122,7 +122,7 @@ def test_a_schema_of_a_database_file(shop):
     refused(shop, "s", "tables of these names")
     refused(shop, shop, "open database")
     with open_source(shop, "customers") as session:
-        target = open_database_target(shop, "copy", session, TABLES)
+        target = open_target(shop, "copy", session, TABLES)
         with pytest.raises(InternalError, match="released"):
             target.open()
         session.release_source()
@@ -145,8 +145,8 @@ def test_files_without_a_database(tmp_path):
             (tmp_path, "has the source"),
         ):
             with pytest.raises(TargetError, match=word):
-                open_database_target(None, into, session, TABLES)
-        assert open_database_target(None, tmp_path / "new", session, TABLES).kind == "folder"
+                open_target(None, into, session, TABLES)
+        assert open_target(None, tmp_path / "new", session, TABLES).kind == "folder"
 
 
 def test_what_stands_at_a_path(con, tmp_path):

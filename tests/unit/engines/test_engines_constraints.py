@@ -12,7 +12,7 @@ from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.domain.shape import Key, Undiscovered, UnitId
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.expression_check import check_domains
 from dpsyn_sql.source.relation import CheckDomain, PrivacyUnit

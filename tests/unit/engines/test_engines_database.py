@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from dpsyn_sql.engines.database_session import open_database, open_schema
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.planning.tree import Link
 from dpsyn_sql.source.ledger_names import LedgerNames
@@ -25,17 +25,17 @@ def con():
 
 
 def test_keys_and_links_are_those_of_the_constraints(con):
-    with open_database(con, ["main.Customers", "orders", "items"], ["products"]) as session:
+    with open_source(con, ["main.Customers", "orders", "items"], public_tables=["products"]) as session:
         assert list(session.relations) == ["customers", "orders", "items"] and list(session.public) == [
             "products"
         ]
-        assert session.keys == {
+        assert {name: facts.primary for name, facts in session.facts.items()} == {
             "customers": ("id",),
             "orders": ("oid", "part"),
             "items": (),
             "products": ("pid",),
         }
-        assert session.links == {
+        assert {name: facts.links for name, facts in session.facts.items()} == {
             "customers": (Link(("boss",), "customers", ("id",)),),
             "orders": (Link(("cid",), "customers", ("id",)),),
             "items": (Link(("pid",), "products", ("pid",)), Link(("o", "p"), "orders", ("oid", "part"))),
@@ -45,14 +45,14 @@ def test_keys_and_links_are_those_of_the_constraints(con):
 
 
 def test_names_mean_what_was_given(con):
-    with open_database(con, ["main.customers", "orders"]) as session:
+    with open_source(con, ["main.customers", "orders"]) as session:
         for text in ("customers", "CUSTOMERS", "main.customers", "Main.Customers"):
             assert session.named(text) == "customers"
         assert session.named("items") is None and session.named("main.orders") is None
 
 
 def test_everything_of_a_source_covers_all_private_tables(con):
-    with open_database(con, ["customers", "late"], ["products"]) as session:
+    with open_source(con, ["customers", "late"], public_tables=["products"]) as session:
         home = LedgerNames()
         assert session.private_sources(home) == (":memory:main.customers", ":memory:main.orders")
         assert session.resolved_name(home) == ":memory:main.customers, :memory:main.late"
@@ -71,25 +71,25 @@ def test_everything_of_a_source_covers_all_private_tables(con):
 
 
 def test_a_definition_is_that_of_the_views(con):
-    with open_database(con, ["customers", "orders"]) as session:
+    with open_source(con, ["customers", "orders"]) as session:
         assert session.definition(LedgerNames()) is None
-    with open_database(con, ["customers", "late"], ["products"]) as session:
+    with open_source(con, ["customers", "late"], public_tables=["products"]) as session:
         first = session.definition(LedgerNames())
     con.execute(
         "CREATE OR REPLACE VIEW late AS SELECT oid + 1 AS oid, kind FROM orders JOIN products ON oid = pid"
     )
-    with open_database(con, ["customers", "late"], ["products"]) as session:
+    with open_source(con, ["customers", "late"], public_tables=["products"]) as session:
         assert session.definition(LedgerNames()) != first
 
 
 def test_a_whole_schema(con):
     con.execute("CREATE SCHEMA other; CREATE TABLE other.more (a INT); CREATE TEMPORARY TABLE mine (a INT)")
-    with open_schema(con, ["main.products"]) as session:
+    with open_source(con, None, public_tables=["main.products"]) as session:
         assert set(session.relations) == {"customers", "orders", "items"} and set(session.public) == {
             "products"
         }
     con.execute("USE memory.other")
-    with open_schema(con) as session:
+    with open_source(con, None) as session:
         assert set(session.relations) == {"more"}
 
 
@@ -97,7 +97,7 @@ def test_a_database_file_is_opened_for_reading_and_let_go(tmp_path):
     path = tmp_path / "s.duckdb"
     with duckdb.connect(path) as made:
         made.execute(SQL.split("CREATE TABLE items")[0])
-    with open_database(path, ["customers", "orders"], memory_limit="1GB") as session:
+    with open_source(path, ["customers", "orders"], memory_limit="1GB") as session:
         assert session.database == path and session.memory_limit == "1GB"
         assert session.probe_writing()
         assert session.private_sources(LedgerNames.of(tmp_path / "l")) == (
@@ -112,9 +112,9 @@ def test_a_database_file_is_opened_for_reading_and_let_go(tmp_path):
 def test_tables_of_two_databases_are_refused(tmp_path, con):
     con.execute(f"ATTACH '{tmp_path / 's.duckdb'}' AS s; CREATE TABLE s.a (x INT)")
     with pytest.raises(InputError, match="several databases"):
-        open_database(con, ["customers", "s.a"])
+        open_source(con, ["customers", "s.a"])
     with pytest.raises(InputError, match="several databases"):
-        open_database(con, ["customers", "orders"], ["s.a"])
+        open_source(con, ["customers", "orders"], public_tables=["s.a"])
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_each_wrong_call_is_one_error(con, tables, public, limit, words):
         "CREATE TEMPORARY TABLE mine (a INT); CREATE VIEW sums AS SELECT cid, count(*) AS n FROM orders GROUP BY 1"
     )
     with pytest.raises((InputError, SourceError), match=words.replace("(", "\\(")):
-        open_database(con, tables, public, memory_limit=limit)
+        open_source(con, tables, public_tables=public, memory_limit=limit)

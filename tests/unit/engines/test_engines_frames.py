@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsyn_sql
-from dpsyn_sql.engines import frame_columns
-from dpsyn_sql.engines.frame_columns import text_of
-from dpsyn_sql.engines.frames import NAME, open_any_source
+from dpsyn_sql.engines import frames
+from dpsyn_sql.engines.frames import NAME, text_of
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.release import opened_counter
@@ -122,7 +122,7 @@ def test_a_pandas_column_counts_as_the_same_values_in_a_table(tmp_path, case):
 
 
 def types_of(frame):
-    with open_any_source(None, Frame(frame, "people")) as session:
+    with open_source(None, Frame(frame, "people")) as session:
         return [column.sql_type for column in session.relation.columns]
 
 
@@ -411,10 +411,8 @@ def test_a_named_index_is_left_out_with_a_warning(tmp_path):
 
 
 def test_no_row_is_looked_at_before_the_first_question(tmp_path, monkeypatch):
-    seen, own = [], frame_columns.pandas_columns
-    monkeypatch.setattr(
-        frame_columns, "pandas_columns", lambda frame: (seen.append(len(frame)), own(frame))[1]
-    )
+    seen, own = [], frames.pandas_columns
+    monkeypatch.setattr(frames, "pandas_columns", lambda frame: (seen.append(len(frame)), own(frame))[1])
     frame = pd.DataFrame({"x": pd.Categorical(["a", "b"] * 5), "o": pd.Series([1, "a"] * 5, dtype=object)})
     options = dict(ledger=tmp_path / "l", epsilon=1)
     dpsyn_sql.plan(frame, "p", **options)
@@ -435,7 +433,7 @@ def test_no_row_is_looked_at_before_the_first_question(tmp_path, monkeypatch):
 
 def test_after_the_last_question_nothing_can_read_the_rows():
     frame = pd.DataFrame({"x": [1, 2]})
-    with open_any_source(None, Frame(frame, "p")) as session:
+    with open_source(None, Frame(frame, "p")) as session:
         sql = f"SELECT count(*) AS n FROM {session.relation.sql}"
         assert session.engine.fetch(sql, step="test")["n"][0] == 2
         session.release_source()

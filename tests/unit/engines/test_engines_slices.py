@@ -17,8 +17,7 @@ import dpsyn_sql
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines import code_slices, counting_engine
 from dpsyn_sql.engines.catalog import DuckDBCatalog
-from dpsyn_sql.engines.database_session import open_database
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, ReleaseUnfinished, SourceError
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -356,7 +355,7 @@ def test_the_files_of_all_views_are_watched(tmp_path):
     with duckdb.connect(tmp_path / "v.duckdb") as con:
         con.execute(f"CREATE VIEW v AS SELECT * FROM '{first}'; CREATE VIEW w AS SELECT * FROM '{second}'")
     for names in (["v", "w"], ["w", "v"]):
-        with open_database(tmp_path / "v.duckdb", names) as session:
+        with open_source(tmp_path / "v.duckdb", names) as session:
             session.engine.unchanged()
             os.utime(first)
             with pytest.raises(SourceError, match="part-0"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
 from dpsyn_sql.source.ledger_names import LedgerNames
 from dpsyn_sql.source.names import display_name

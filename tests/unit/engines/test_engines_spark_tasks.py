@@ -9,6 +9,7 @@ import traceback
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -17,14 +18,15 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
+from dpsyn_sql.domain.attributes import Attribute, Domain  # noqa: E402
 from dpsyn_sql.engines.spark import failures, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
-from dpsyn_sql.private.encode.codes import Bound, Carried, unit_bytes  # noqa: E402
+from dpsyn_sql.private.encode.codes import unit_bytes  # noqa: E402
+from dpsyn_sql.private.encode.kept import Bound, KeptRows  # noqa: E402
 from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
 from dpsyn_sql.sqltext.dialect import DUCKDB  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402
-from dpsyn_sql.sqltext.render import render  # noqa: E402
 
 F = Fragment
 SOURCE = ident("the rows")
@@ -170,21 +172,12 @@ def test_kept_codes_are_those_of_one_database(rows, places, deep, whole):
 
 
 def bounded(key, most):
-    unit = unit_bytes("unit", DUCKDB)
-    return render(
-        "encode/encode",
-        dialect=DUCKDB,
-        relation=SOURCE,
-        named=[F('"a""" AS c0')],
-        keys=[],
-        coded=[F("coalesce(c0, 9) AS k0")],
-        lookups=[],
-        packed=[F("CAST(k0 AS UTINYINT) AS p0")],
-        codes=[F("p0")],
-        bound=Bound("unit", most, key),
-        carried=[Carried(unit, F("unit"))],
-        families=False,
+    attribute = Attribute(
+        "a", "INTEGER", "categorical", labels=tuple(range(9)), other=True, source=F('"a"""')
     )
+    driver = SimpleNamespace(dialect=DUCKDB, part_of=lambda *_: None)
+    rows = KeptRows.of_table(driver, SOURCE, Domain((attribute,)), bound=Bound("unit", most, key))
+    return rows.encoding("", Domain((attribute,)), [(0,)]).query
 
 
 @FEW

@@ -5,8 +5,8 @@ import os
 import duckdb
 import pytest
 
-from dpsyn_sql.engines.source_session import open_source
-from dpsyn_sql.engines.target_session import open_target
+from dpsyn_sql.engines.open_source import open_source
+from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.source.names import display_name
 from dpsyn_sql.sqltext.fragments import Fragment, ident

@@ -14,13 +14,13 @@ from support.parts import PartedEngine
 
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
-from dpsyn_sql.engines import reader
+from dpsyn_sql.engines import connections
 from dpsyn_sql.engines.counting_engine import CountingEngine
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
-RELEASE = import_module("dpsyn_sql.front.release")
+MEASURE = import_module("dpsyn_sql.front.measure")
 
 
 def cases(pairs, looked_at):
@@ -94,7 +94,7 @@ def con():
 def released(con, noise, **options):
     recorder = RecordingNoise(noise)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RELEASE, "ExactNoise", lambda: recorder)
+        patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
         made = dpsyn_sql.release(
             con, "t", domain=SPEC, ledger=RecordingLedger(), replace=True, seed=1, epsilon=20.0, **options
         )
@@ -114,13 +114,13 @@ OPTIONS = pytest.mark.parametrize(
 @OPTIONS
 def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made = reader.cursor_of, []
+    opened, made = connections.cursor_of, []
 
     def second(connection):
         made.append(Second(opened(connection)))
         return made[-1]
 
-    monkeypatch.setattr(reader, "cursor_of", second)
+    monkeypatch.setattr(connections, "cursor_of", second)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table
@@ -134,16 +134,16 @@ def test_counts_of_a_second_engine_are_the_same_and_so_is_the_release(con, monke
 @OPTIONS
 def test_counts_of_rows_in_parts_are_the_same_and_so_is_the_release(con, monkeypatch, options):
     first, table = released(con, ExactNoise(), **options)
-    opened, made, beside = reader.cursor_of, [], []
+    opened, made, beside = connections.cursor_of, [], []
     relation = Fragment('"memory"."main"."t"')
 
     def parted(connection):
-        unit, driver = options.get("unit="), opened(connection)._connection
+        unit, driver = options.get("unit"), opened(connection)._connection
         made.append(PartedEngine(connection, relation, 3, unit, driver=driver))
         made[-1].trace = beside.append
         return made[-1]
 
-    monkeypatch.setattr(reader, "cursor_of", parted)
+    monkeypatch.setattr(connections, "cursor_of", parted)
     again, other = released(con, ReplayedNoise(first), **options)
     assert [call.exact.tolist() for call in again] == [call.exact.tolist() for call in first]
     assert other == table

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from support.one_compared import opened_one
 
 from dpsyn_sql.evaluation import codes as coding
 from dpsyn_sql.evaluation import marginals as ways
 from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.evaluating import evaluate
-from dpsyn_sql.evaluation.matching import QUERIES
-from dpsyn_sql.evaluation.matching import drawn as drawn_ranges
-from dpsyn_sql.evaluation.session import opened
+from dpsyn_sql.evaluation.queries import QUERIES, drawn_ranges
 
 TYPES = {"few": "INTEGER", "many": "DOUBLE", "word": "VARCHAR", "flag": "BOOLEAN", "day": "DATE"}
 TEXT = ("word", "flag")
@@ -303,7 +302,7 @@ def test_pairs_are_those_of_the_rows(found):
 
 
 def test_ranges_are_those_of_the_rows(con, found):
-    with opened(con, "real", "synthetic") as session:
+    with opened_one(con, "real", "synthetic") as session:
         codes = encode(session)
         queries = {number_of: drawn_ranges(codes, number_of, 1) for number_of in (1, 2)}
     frame = found["ranges"].set_index(["ways", "compared"])

@@ -3,11 +3,11 @@
 import duckdb
 import numpy as np
 import pytest
+from support.one_compared import opened_one
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.evaluation.clusters import CENTRES, centres_of, clusters, mean_cost
-from dpsyn_sql.evaluation.drawing import drawn
-from dpsyn_sql.evaluation.session import opened
+from dpsyn_sql.evaluation.codes import drawn
+from dpsyn_sql.evaluation.queries import CENTRES, centres_of, clusters, mean_cost
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ PLACES = ("lat", 'lon "e')
 
 
 def test_costs_are_those_of_numpy_over_all_real_places(con):
-    with opened(con, "real", "synthetic") as session:
+    with opened_one(con, "real", "synthetic") as session:
         table, notes = clusters(session, PLACES)
         columns = session.columns[:2]
         points = {
@@ -67,14 +67,14 @@ def test_one_centre_is_the_mean_and_clear_groups_are_found():
 
 def test_equal_places_have_equal_centres(con):
     con.execute("CREATE TABLE twin AS FROM real")
-    with opened(con, "real", "twin") as session:
+    with opened_one(con, "real", "twin") as session:
         table, _ = clusters(session, PLACES)
     assert (table["ratio"] == 1).all()
 
 
 def test_few_places_have_few_centres_and_no_cost_has_no_ratio(con):
     con.execute("CREATE TABLE few AS SELECT i % 2 AS lat FROM range(10) r(i); CREATE TABLE other AS FROM few")
-    with opened(con, "few", "other") as session:
+    with opened_one(con, "few", "other") as session:
         table, _ = clusters(session, ["lat"])
     assert list(table["centres"]) == [1, 2]
     assert table["real_centres"].iloc[1] == 0
@@ -83,7 +83,7 @@ def test_few_places_have_few_centres_and_no_cost_has_no_ratio(con):
 
 def test_no_place_at_all_is_said(con):
     con.execute("CREATE TABLE gone AS SELECT NULL::DOUBLE AS lat, word FROM real")
-    with opened(con, "SELECT lat, word FROM real", "gone") as session:
+    with opened_one(con, "SELECT lat, word FROM real", "gone") as session:
         table, notes = clusters(session, ["lat"])
     assert table.empty
     assert "No synthetic row has all of 'lat'" in notes[0]
@@ -91,5 +91,5 @@ def test_no_place_at_all_is_said(con):
 
 @pytest.mark.parametrize("places", ["lat", (), ("lat", "LAT"), ("word",), ("no",), (1,)])
 def test_what_are_no_places(con, places):
-    with opened(con, "real", "synthetic") as session, pytest.raises(InputError, match="places"):
+    with opened_one(con, "real", "synthetic") as session, pytest.raises(InputError, match="places"):
         clusters(session, places)

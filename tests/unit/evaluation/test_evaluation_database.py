@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpsyn_sql
+from dpsyn_sql import evaluate
 from dpsyn_sql.errors import InputError, SourceError
-from dpsyn_sql.evaluation.database import evaluate_database
 
 TABLES = ["people", "visits", "tests", "calls"]
 COLUMNS = {"people": ["town"], "visits": ["ward", "day"], "tests": ["kind", "high"], "calls": ["kind"]}
@@ -114,7 +115,7 @@ def compared(seed):
     with duckdb.connect() as con:
         for schema, rows in data.items():
             write(con, schema, rows)
-        found = evaluate_database(con, "made", tables=TABLES, domain=FILE)
+        found = evaluate(con, TABLES, "made", domain=FILE)
     return found, nested(data["main"]), nested(data["made"])
 
 
@@ -270,9 +271,7 @@ SHOP = {
 
 
 def test_a_copy_has_no_distance_and_a_shuffled_level_loses_its_own_link_alone(shop):
-    same, loose, lone = (
-        evaluate_database(shop, name, domain=SHOP).tables for name in ("copy", "loose", "lone")
-    )
+    same, loose, lone = (evaluate(shop, None, name, domain=SHOP).tables for name in ("copy", "loose", "lone"))
     assert same["joined_pairs"]["tv"].max() == 0 and same["links"][["tv", "columns_tv"]].max().max() == 0
     relatives = same["relatives"]
     assert relatives["excess_real"].tolist() == pytest.approx(relatives["excess_synthetic"].tolist())
@@ -297,11 +296,109 @@ def test_a_copy_has_no_distance_and_a_shuffled_level_loses_its_own_link_alone(sh
 def test_the_floor_is_of_two_halves_of_the_units(shop):
     """Halves of 1,500 customers differ as two samples do; of another seed they are others."""
     first, again, other = (
-        evaluate_database(shop, "loose", domain=SHOP, seed=seed).tables["joined"]["tv_halves_mean"]
+        evaluate(shop, None, "loose", domain=SHOP, seed=seed).tables["joined"]["tv_halves_mean"]
         for seed in (1, 1, 2)
     )
     assert first.equals(again) and not np.allclose(first, other)
     assert 0.01 < first[1] < 0.06  # 16 cells of customers x orders
+
+
+# -- the same figures of one table and of several ----------------------------------------------------
+
+
+def test_rows_of_units_are_rows_below_a_table_of_keys_alone():
+    """What ``unit=`` says is what a table of persons without columns says, to the halves."""
+    file = {"tables": {"people": {"key": "person"}, "visits": {"parent": "people", "foreign_key": "person"}}}
+    with duckdb.connect() as con:
+        for schema, seed in (("main", 4), ("made", 5)):
+            write(con, schema, {"visits": [row for row in drawn(seed)["visits"] if row[0] != 999]})
+            con.execute(f"DELETE FROM {schema}.people; ALTER TABLE {schema}.people DROP town")
+            con.execute(
+                f"INSERT INTO {schema}.people SELECT DISTINCT person FROM {schema}.visits WHERE person IS NOT NULL"
+            )
+        several = evaluate(con, ["people", "visits"], "made", domain=file, order="visits.day").tables
+        one = evaluate(con, "visits", "made.visits", unit="person", order="day").tables
+    for name in ("links", "relatives", "relative_columns", "sequences", "joined"):
+        wanted = several[name].replace("people", "person")
+        pd.testing.assert_frame_equal(one[name].reset_index(drop=True), wanted.reset_index(drop=True))
+    (line,) = one["keys"].to_dict("records")
+    assert (line["key"], line["names"], line["missing_real"], line["broken_real"]) == (
+        "person",
+        "person",
+        1,
+        0,
+    )
+
+
+def test_each_table_has_the_figures_of_one():
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        write(con, "held", drawn(3))
+        several = evaluate(
+            con, TABLES, "made", "held", domain=FILE, places=["visits.ward", "visits.day"],
+            never={"TESTS": ["high AND kind = 'k0'"], "calls": ["kind = 'c1'"]},
+        )  # fmt: skip
+        keys = {"people": "person", "visits": "person, visit", "tests": "person, visit", "calls": "who"}
+        for table in TABLES:
+            sides = [
+                f"SELECT * EXCLUDE ({keys[table]}) FROM {side}.{table}" for side in ("main", "made", "held")
+            ]
+            never = {"tests": ["high AND kind = 'k0'"], "calls": ["kind = 'c1'"]}.get(table, [])
+            places = ["ward", "day"] if table == "visits" else None
+            alone = evaluate(con, *sides, never=never, places=places).tables
+            for name, frame in alone.items():
+                own = several.tables[name].query("table == @table").drop(columns="table")
+                pd.testing.assert_frame_equal(
+                    own[[*frame]].reset_index(drop=True), frame, check_dtype=False, obj=f"{table} {name}"
+                )
+    assert {"visits"} == {*several.tables["clusters"]["table"]}
+    assert "No membership test: it is of one table, and a list of them is compared." in several.notes
+
+
+def test_a_column_of_a_table_is_learnt():
+    pytest.importorskip("sklearn")
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        found = evaluate(con, TABLES, "made", domain=FILE, target="tests.high")
+    frame = found.tables["efficacy"]
+    assert {*frame["table"]} == {"tests"} and {*frame["target"]} == {"high"}
+    assert any(note.startswith("tests: Efficacy is judged on a seeded fifth") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"target": "high"}, "target='high': of several tables give a table and its column, such as 'people.person'"),
+        ({"target": "tests.none"}, "target='none' is no column"),
+        ({"places": ["visits.ward", "tests.high"]}, "give columns of one table"),
+        ({"places": "visits.ward"}, "places='visits.ward': give the names of columns"),
+        ({"places": ["visits.none"]}, "'none' is no column of numbers"),
+        ({"never": ["high"]}, "of several tables give a mapping"),
+        ({"never": {"nothing": ["high"]}}, "never= names 'nothing', which is no table"),
+        ({"never": {"tests": ["highest"]}}, "'highest'"),
+        ({"order": "day"}, "order='day': of several tables"),
+        ({"order": "people.town"}, "order='town' is no column of numbers"),
+        ({"unit": "nobody.person"}, "unit='nobody.person' names no table"),
+        ({"holdout": 3}, "holdout=3: give a schema"),
+    ],
+)  # fmt: skip
+def test_options_of_several_tables_name_a_table(given, said):
+    with duckdb.connect() as con:
+        write(con, "main", drawn(1))
+        write(con, "made", drawn(2))
+        with pytest.raises(InputError, match=said):
+            evaluate(con, TABLES, "made", domain=FILE, **given)
+
+
+def test_a_holdout_that_is_a_database_file_is_refused(tmp_path):
+    file, made = tmp_path / "real.duckdb", tmp_path / "made.duckdb"
+    for path in (file, made):
+        with duckdb.connect(str(path)) as con:
+            write(con, "main", drawn(1))
+    with pytest.raises(InputError, match="holdout=.* is a database file: give a folder"):
+        evaluate(file, TABLES, made, made, domain=FILE)
 
 
 # -- where tables and links come from ----------------------------------------------------------------
@@ -331,7 +428,7 @@ def test_what_a_release_of_a_database_excluded_is_left_out_and_named(tmp_path):
             con, unit="people.person", source=["people", "orders"], into="made", ledger=tmp_path / "ledger",
             exclude=["orders.payer", "orders.before", "orders.good"], most={"orders": 5}, epsilon=20,
         )  # fmt: skip
-        found = evaluate_database(con, "made", tables=["people", "orders"])
+        found = evaluate(con, ["people", "orders"], "made")
         assert (
             "orders: Not compared, because the synthetic table lacks them: 'before', 'payer', 'good'."
             in found.notes
@@ -341,7 +438,7 @@ def test_what_a_release_of_a_database_excluded_is_left_out_and_named(tmp_path):
             "CREATE SCHEMA cut; CREATE TABLE cut.people AS FROM made.people; CREATE TABLE cut.orders AS SELECT id FROM made.orders"
         )
         with pytest.raises(InputError, match="lacks 'person', which says whose row it is"):
-            evaluate_database(con, "cut", tables=["people", "orders"])
+            evaluate(con, ["people", "orders"], "cut")
 
 
 def test_links_come_from_the_catalog_and_references_are_compared_by_what_they_name():
@@ -352,7 +449,7 @@ def test_links_come_from_the_catalog_and_references_are_compared_by_what_they_na
         con.execute("UPDATE made.orders SET before = 0 WHERE id > 30")
         columns = {"payer": {"references": "people"}, "good": {"references": "goods", "by": ["sort"]}}
         domain = {"tables": {"people": {}, "orders": {"parent": "people", "columns": columns}}}
-        found = evaluate_database(con, "made", tables=["people", "orders"], domain=domain)
+        found = evaluate(con, ["people", "orders"], "made", domain=domain)
     keys = found.tables["keys"].set_index(["table", "key"])
     assert keys.loc[("orders", "good"), ["missing_real", "broken_real", "broken_synthetic"]].tolist() == [
         20,
@@ -378,7 +475,7 @@ def test_a_file_with_its_tables_in_a_schema_has_public_tables_that_foreign_keys_
         constrained(con, "own")
         constrained(con, "made")
         con.execute("UPDATE made.orders SET good = 'z'")
-    found = evaluate_database(file, "made", tables=["own.people", "own.orders"])
+    found = evaluate(file, ["own.people", "own.orders"], "made")
     pairs = found.tables["joined_pairs"].set_index(["first", "second"])["tv"]
     assert pairs["town", "good: good"] == pytest.approx(2 / 3) and found.real == "own.people, own.orders"
     keys = found.tables["keys"].set_index(["table", "key"])
@@ -396,7 +493,7 @@ def test_tables_whose_rows_could_be_too_many_for_a_release_are_compared():
                     f"up INTEGER {f'REFERENCES {schema}.{above}' if above else ''})"
                 )
                 con.execute(f"INSERT INTO {schema}.{name} SELECT range, range % 2, range // 2 FROM range(8)")
-        found = evaluate_database(con, "made", tables=names)
+        found = evaluate(con, names, "made")
     assert len(found.tables["links"]) == 6 and found.tables["joined_pairs"]["tv"].max() == 0
 
 
@@ -408,7 +505,7 @@ def test_a_table_below_one_that_is_left_out_is_none_of_the_tree():
         con.execute("UPDATE made.orders SET good = 'z' WHERE good = 'x'")
         stated = {"goods": {"key": "good"}, "people": {"key": "person"}, "orders": {"parent": "people"}}
         domain = {"unit": "people.person", "tables": stated}
-        found = evaluate_database(con, "made", tables=["people", "orders"], domain=domain)
+        found = evaluate(con, ["people", "orders"], "made", domain=domain)
     pairs = found.tables["joined_pairs"].set_index(["first", "second"])["tv"]
     assert pairs["town", "good: good"] == pytest.approx(1 / 3)
 
@@ -426,9 +523,9 @@ def test_two_owners_need_a_word():
             con.execute(f"INSERT INTO {schema}.a VALUES (1, 1), (2, 2); INSERT INTO {schema}.b VALUES (1, 1)")
             con.execute(f"INSERT INTO {schema}.c VALUES (1, 1, 3), (2, NULL, 4)")
         with pytest.raises(InputError, match="c belongs to units in several ways: 'a -> a', 'b -> b'. Say"):
-            evaluate_database(con, "made", tables=["a", "b", "c"])
+            evaluate(con, ["a", "b", "c"], "made")
         domain = {"tables": {"a": {}, "b": {}, "c": {"parent": "a"}}}
-        found = evaluate_database(con, "made", domain=domain)
+        found = evaluate(con, None, "made", domain=domain)
     frame = found.tables["joined_pairs"]
     assert set(zip(frame["first"], frame["second"], strict=True)) == {
         ("x", "y"),
@@ -444,7 +541,7 @@ def test_an_empty_child_table_and_a_table_of_keys_alone():
         write(con, "made", rows)
         for schema in ("main", "made"):
             con.execute(f"ALTER TABLE {schema}.calls DROP kind")
-        found = evaluate_database(con, "made", tables=TABLES, domain=FILE)
+        found = evaluate(con, TABLES, "made", domain=FILE)
     links = found.tables["links"].set_index("table")
     assert links.loc["tests", ["childless_real", "tv"]].tolist() == [1, 0]
     assert math.isnan(
@@ -463,17 +560,14 @@ def test_a_file_and_a_folder_are_read_as_a_schema_is(tmp_path):
         write(con, "main", drawn(2))
         for name in TABLES:
             con.execute(f"COPY {name} TO '{folder / name}.parquet'")
-    found = [
-        dpsyn_sql.evaluate_database(file, where, tables=TABLES, domain=FILE)
-        for where in ("made", made, folder)
-    ]
+    found = [evaluate(file, TABLES, where, domain=FILE) for where in ("made", made, folder)]
     for name, frame in found[0].tables.items():
         assert all(frame.equals(other.tables[name]) for other in found[1:])
     with duckdb.connect(str(file)) as con:
         with pytest.raises(InputError, match="con is a connection.*ATTACH"):
-            evaluate_database(con, made, tables=TABLES, domain=FILE)
+            evaluate(con, TABLES, made, domain=FILE)
         con.execute(f"ATTACH '{made}' AS other (READ_ONLY)")
-        attached = evaluate_database(con, "other.main", tables=TABLES, domain=FILE)
+        attached = evaluate(con, TABLES, "other.main", domain=FILE)
     assert attached.tables["joined"].equals(found[0].tables["joined"])
 
 
@@ -482,7 +576,7 @@ def test_a_page_has_every_table(tmp_path):
     page = found.report(tmp_path / "a.private.html").read_text()
     headings = (
         "Keys",
-        "Numbers of children",
+        "How many rows",
         "Columns of joined rows",
         "How alike rows of one row above are",
     )
@@ -492,14 +586,14 @@ def test_a_page_has_every_table(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"tables": []}, "Say which tables"),
-        ({"tables": ["people", "PEOPLE"]}, "twice"),
-        ({"tables": "people"}, "give a list"),
-        ({"tables": ["people", "visits"], "domain": None}, "One table has no parent"),
+        ({"real": []}, "Say which tables"),
+        ({"real": ["people", "PEOPLE"]}, "twice"),
+        ({"real": ["people", 5]}, "give a list"),
+        ({"real": ["people", "visits"], "domain": None}, "One table has no parent"),
         ({"domain": {"columns": {}}}, "must be a mapping with the key tables:"),
-        ({"tables": ["visits", "tests"]}, "parent: 'people', which is no private table"),
+        ({"real": ["visits", "tests"]}, "parent: 'people', which is no private table"),
         ({"seed": -1}, "whole number"),
-        ({"tables": [*TABLES, "nothing"]}, "no table, view or file 'nothing'"),
+        ({"real": [*TABLES, "nothing"]}, "no table, view or file 'nothing'"),
         ({"synthetic": 3}, "give a schema"),
         ({"synthetic": "none"}, "no table, view or file"),
         ({"con": None}, "con=None"),
@@ -509,6 +603,6 @@ def test_bad_input_is_said(given, said):
     with duckdb.connect() as con:
         write(con, "main", drawn(1))
         write(con, "made", drawn(2))
-        arguments = {"con": con, "synthetic": "made", "tables": TABLES, "domain": FILE, **given}
+        arguments = {"con": con, "real": TABLES, "synthetic": "made", "domain": FILE, **given}
         with pytest.raises((InputError, SourceError), match=said):
-            evaluate_database(**arguments)
+            evaluate(**arguments)

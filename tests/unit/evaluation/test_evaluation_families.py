@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.evaluation.codes import encode
 from dpsyn_sql.evaluation.evaluating import evaluate
-from dpsyn_sql.evaluation.families import families, order_column
-from dpsyn_sql.evaluation.parts import SIDES
-from dpsyn_sql.evaluation.session import opened
+from dpsyn_sql.evaluation.linked import PARTS, coded, linked, notes_on_keys
+from dpsyn_sql.evaluation.relatives import between
+from dpsyn_sql.evaluation.tables import opened
 
 NAMES = ("town", "item", "day")
 
@@ -39,9 +38,12 @@ def write(con, name, found):
 
 
 def compared(con, order=None):
-    with opened(con, "real", "synthetic", unit="WHO") as session:
-        ordering = None if order is None else order_column(session, order)
-        return families(encode(session), ordering)
+    with opened(con, "real", "synthetic", unit="WHO", order=order) as tables:
+        (table,) = tables.tree
+        codes = {table.name: coded(table, tables.sessions[table.name])}
+        linked_rows, keys = linked(tables.tree, codes, 1)
+        frames, notes = between(linked_rows)
+    return frames, [*notes_on_keys(tables.tree, keys), *notes]
 
 
 def by_unit(found):
@@ -68,6 +70,10 @@ def apart(first, second):
     return sum(abs(first[k] / totals[0] - second[k] / totals[1]) for k in {*first, *second}) / 2
 
 
+def number_bin(number):
+    return number if number <= 16 else 16 + math.ceil(math.log2(number / 16))
+
+
 def table_of_rows(units, place):
     found = Counter()
     for unit in units:
@@ -92,11 +98,14 @@ def test_figures_are_those_of_all_pairs_of_rows(seed):
             write(con, name, found)
         tables, notes = compared(con, "day")
     units = {name: by_unit(found) for name, found in data.items()}
-    figures, siblings, steps = (tables[name] for name in ("families", "siblings", "steps"))
-    sizes = {name: Counter(int(math.log2(len(unit))) for unit in own) for name, own in units.items()}
-    assert figures["tv"][1] == pytest.approx(apart(sizes["real"], sizes["synthetic"]))
+    siblings, steps = (tables[name] for name in ("relative_columns", "sequences"))
+    (link,) = tables["links"].to_dict("records")
+    sizes = {name: Counter(number_bin(len(unit)) for unit in own) for name, own in units.items()}
+    assert link["tv"] == pytest.approx(apart(sizes["real"], sizes["synthetic"]))
+    assert (link["childless_real"], link["childless_synthetic"]) == (0, 0)
     for name, own in units.items():
-        assert figures[name][:2].tolist() == pytest.approx([len(own), sum(map(len, own)) / len(own)])
+        assert link[f"rows_above_{name}"] == len(own)
+        assert link[f"children_{name}"] == pytest.approx(sum(map(len, own)) / len(own))
         several = [unit for unit in own if len(unit) > 1]
         for place, column in enumerate(NAMES):
             line = siblings.iloc[place]
@@ -110,8 +119,8 @@ def test_figures_are_those_of_all_pairs_of_rows(seed):
         for name, own in ordered.items()
     }
     octaves = {n: Counter(int(math.log2(w)) if w else None for w in own) for n, own in waits.items()}
-    assert figures["tv"][2] == pytest.approx(apart(octaves["real"], octaves["synthetic"]))
-    assert [figures[name][2] for name in waits] == pytest.approx([np.mean(own) for own in waits.values()])
+    assert link["wait_tv"] == pytest.approx(apart(octaves["real"], octaves["synthetic"]))
+    assert [link[f"wait_{name}"] for name in waits] == pytest.approx([np.mean(own) for own in waits.values()])
     for place in range(len(NAMES)):
         line = siblings.iloc[place]
         assert line["rows_tv"] == pytest.approx(apart(*(table_of_rows(own, place) for own in units.values())))
@@ -153,13 +162,13 @@ def test_siblings_that_agree_and_siblings_that_do_not():
         write(con, "synthetic", mixed)
         tables, notes = compared(con)
     assert not notes
-    assert {*tables} == {"families", "siblings"}
-    town, item = tables["siblings"].iloc[0], tables["siblings"].iloc[1]
+    assert {*tables} == {"links", "relatives", "relative_columns", "joined", "joined_pairs"}
+    town, item = tables["relative_columns"].iloc[0], tables["relative_columns"].iloc[1]
     assert (town["constant_real"], town["excess_real"]) == (1, pytest.approx(0.5, abs=0.02))
     assert item["excess_real"] == pytest.approx(0.32, abs=0.04)  # .9^2 + .1^2 less a half
     assert max(abs(town["excess_synthetic"]), abs(item["excess_synthetic"])) < 0.03
     assert item["excess_halves"] < 0.1
-    assert tables["families"]["tv"][1] == 0
+    assert tables["links"]["tv"][0] == 0
 
 
 def test_the_order_of_rows_in_the_table_does_not_matter(tmp_path):
@@ -179,11 +188,11 @@ def test_units_of_one_row_have_no_siblings():
         write(con, "real", [(unit, "t", unit % 2, 1) for unit in range(20)])
         write(con, "synthetic", rows(1))
         tables, notes = compared(con, "day")
-    assert tables["siblings"][["constant_real", "excess_real", "excess_halves"]].isna().all(axis=None)
-    assert tables["siblings"]["excess_synthetic"].notna().all()
-    assert tables["steps"]["steps_tv"].isna().all()
-    assert tables["steps"]["first_tv"].notna().all()
-    assert "No unit of the real table has several rows" in notes[0]
+    assert tables["relative_columns"][["constant_real", "excess_real", "excess_halves"]].isna().all(axis=None)
+    assert tables["relative_columns"]["excess_synthetic"].notna().all()
+    assert tables["sequences"]["steps_tv"].isna().all()
+    assert tables["sequences"]["first_tv"].notna().all()
+    assert any("No unit of the real table has several rows" in note for note in notes)
 
 
 @pytest.mark.parametrize("side", ["real", "synthetic"])
@@ -193,8 +202,8 @@ def test_a_table_without_units_says_so(side):
         write(con, "synthetic", rows(2))
         con.execute(f"UPDATE {side} SET who = NULL")
         found = evaluate(con, "real", "synthetic", unit="who", order="day")
-    assert found.tables["families"].empty
-    assert "siblings" not in found.tables
+    assert found.tables["links"].empty
+    assert "relatives" not in found.tables
     assert any("no row with a unit" in note for note in found.notes)
 
 
@@ -207,11 +216,11 @@ def test_units_of_other_types_are_compared_and_are_no_column(tmp_path):
         write(con, "synthetic_too", rows(2))
         plain = evaluate(con, "real", "synthetic_too", unit="who", order="day")
         without = evaluate(con, "real", "synthetic_too")
-    pd.testing.assert_frame_equal(whole.tables["siblings"], plain.tables["siblings"])
+    pd.testing.assert_frame_equal(whole.tables["relative_columns"], plain.tables["relative_columns"])
     assert whole.tables["columns"]["column"].tolist() == [*NAMES]
-    assert not {"families", "siblings", "steps"} & {*without.tables}
+    assert not {"links", "relatives", "sequences", "keys"} & {*without.tables}
     page = whole.report(tmp_path / "e.private.html").read_text(encoding="utf-8")
-    assert "How alike the rows of a person are" in page
+    assert "How alike rows of one row above are" in page
     assert "From a row to the next" in page
 
 
@@ -235,4 +244,4 @@ def test_wrong_units_and_orders_are_refused(given, told):
 
 
 def test_the_sides_are_parts_of_units():
-    assert SIDES["real"] == (*SIDES["first half"], *SIDES["second half"])
+    assert PARTS["real"] == (*PARTS["first half"], *PARTS["second half"])

@@ -16,8 +16,8 @@ from unit.report.test_report_html import check_harmless
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.evaluating import evaluate
-from dpsyn_sql.evaluation.files import private_name
-from dpsyn_sql.evaluation.result import PRIVATE, SHOWN, Evaluation
+from dpsyn_sql.evaluation.page import PRIVATE, SHOWN
+from dpsyn_sql.evaluation.result import Evaluation, private_name
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[31m\u202e"
 

@@ -8,25 +8,28 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.one_compared import opened_one
 from threadpoolctl import threadpool_limits
 
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation import learning
-from dpsyn_sql.evaluation.drawing import drawn
-from dpsyn_sql.evaluation.efficacy import COLUMNS, MOST_CLASSES, efficacy, target_column
+from dpsyn_sql.evaluation.codes import drawn
 from dpsyn_sql.evaluation.evaluating import evaluate
 from dpsyn_sql.evaluation.learning import (
+    COLUMNS,
+    MOST_CLASSES,
     Examples,
     area,
     class_baselines,
     class_scores,
     classifiers,
+    efficacy,
     number_baselines,
     number_scores,
     positive_classes,
     regressions,
+    target_column,
 )
-from dpsyn_sql.evaluation.session import opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -171,7 +174,7 @@ def con():
 
 
 def found(con, target, holdout="holdout", synthetic="synthetic"):
-    with opened(con, "real", synthetic, holdout) as session:
+    with opened_one(con, "real", synthetic, holdout) as session:
         return efficacy(session, target)
 
 
@@ -201,7 +204,7 @@ def test_a_target_of_numbers(con):
 
 
 def test_without_a_holdout_no_real_row_is_on_both_sides(con):
-    with opened(con, "real", "synthetic") as session:
+    with opened_one(con, "real", "synthetic") as session:
         sides = [drawn(session, "real", session.columns, 1, held=held) for held in (True, False)]
         keys = [set(side["key"]) for side in sides]
         again = drawn(session, "real", session.columns, 1, held=True)
@@ -216,7 +219,7 @@ def test_without_a_holdout_no_real_row_is_on_both_sides(con):
 def test_rows_are_drawn_evenly_and_as_many_as_asked(con):
     con.execute("CREATE TABLE many AS SELECT i AS key FROM range(50000) r(i)")
     con.execute("CREATE TABLE other AS FROM many WHERE key > 5")
-    with opened(con, "many", "other") as session:
+    with opened_one(con, "many", "other") as session:
         rows = drawn(session, "real", session.columns, 3, most=5000)["key"].to_numpy()
     assert len(set(rows)) == len(rows) == 5000
     assert np.histogram(rows, 10, (0, 50000))[0] == pytest.approx(np.full(10, 500), abs=120)
@@ -228,7 +231,7 @@ def test_values_that_no_learner_takes_become_missing(con):
         "INSERT INTO a VALUES ('nan', 'infinity', '01:00:00', true, 'l'), ('-inf', '1970-01-02', NULL, NULL, NULL)"
     )
     con.execute("CREATE TABLE b AS FROM a LIMIT 1")
-    with opened(con, "a", "b") as session:
+    with opened_one(con, "a", "b") as session:
         rows = drawn(session, "real", session.columns, 1).sort_values("b")
     assert rows["x"].isna().all()
     assert rows["d"].dropna().tolist() == [86400.0]
@@ -255,17 +258,17 @@ def test_a_target_without_values_or_of_too_many_classes_is_said_and_not_computed
     assert any("None of the synthetic rows has a value" in note for note in notes)
     for name in ("real", "synthetic"):
         con.execute(f"CREATE TABLE {name}_t AS SELECT key, 't' || key AS name FROM {name}")
-    with opened(con, "real_t", "synthetic_t") as session:
+    with opened_one(con, "real_t", "synthetic_t") as session:
         table, notes = efficacy(session, "name")
     assert table.empty
     assert any(f"more than {MOST_CLASSES} classes" in note for note in notes)
 
 
 def test_of_many_classes_fewer_rows_are_learnt_from(con, monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.evaluation.efficacy.MOST_EXAMPLES", 180)
+    monkeypatch.setattr("dpsyn_sql.evaluation.learning.MOST_EXAMPLES", 180)
     for name in ("real", "synthetic"):
         con.execute(f"CREATE TABLE {name}_three AS SELECT age, 't' || key % 3 AS kind FROM {name}")
-    with opened(con, "real_three", "synthetic_three") as session:
+    with opened_one(con, "real_three", "synthetic_three") as session:
         table, notes = efficacy(session, "kind")
         two, plain = efficacy(session, "age")  # of numbers: as many rows as there are
     assert (table.rows_learnt == 60).all()
@@ -278,13 +281,13 @@ def test_of_many_classes_fewer_rows_are_learnt_from(con, monkeypatch):
     [("nobody", "is no column"), ("seen", "TIMESTAMP"), (3, "name of one column"), ("", "is no")],
 )
 def test_what_is_no_target(con, target, told):
-    with opened(con, "real", "synthetic") as session, pytest.raises(InputError, match=told):
+    with opened_one(con, "real", "synthetic") as session, pytest.raises(InputError, match=told):
         target_column(session, target)
 
 
 def test_an_only_column_is_no_target(con):
     with (
-        opened(con, "SELECT age FROM real", "SELECT age FROM synthetic") as session,
+        opened_one(con, "SELECT age FROM real", "SELECT age FROM synthetic") as session,
         pytest.raises(InputError, match="only column"),
     ):
         target_column(session, "age")

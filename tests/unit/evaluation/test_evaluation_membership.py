@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from support.one_compared import opened_one
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.evaluation.evaluating import evaluate
-from dpsyn_sql.evaluation.likelihood import likelihood_of
 from dpsyn_sql.evaluation.membership import (
     MEANING,
     _model,
     advantage,
     area_with_interval,
     auc_bound,
+    likelihood_of,
     membership,
 )
-from dpsyn_sql.evaluation.session import opened
 from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
 
@@ -221,7 +221,7 @@ def con(made, tmp_path):
 
 
 def figures(con, synthetic, holdout="h", real="p"):
-    with opened(con, real, synthetic, holdout) as session:
+    with opened_one(con, real, synthetic, holdout) as session:
         return membership(session, con, synthetic)
 
 
@@ -236,7 +236,7 @@ def test_members_beside_a_random_holdout_are_hard_to_tell(con):
 
 
 def test_likelihoods_of_a_stored_release_are_the_shares_of_its_rows(con):
-    with opened(con, "p", "s", "h") as session:
+    with opened_one(con, "p", "s", "h") as session:
         model, why = _model(session, con, "s")
     assert why == ""
     shape = model.domain.shape()

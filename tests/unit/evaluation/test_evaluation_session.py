@@ -5,10 +5,10 @@ import re
 
 import duckdb
 import pytest
+from support.one_compared import opened_one
 
 import dpsyn_sql
 from dpsyn_sql.errors import DpsynError, InputError, SourceError
-from dpsyn_sql.evaluation.session import opened
 
 CANARY = "canary4711"
 SETUP = f"""
@@ -26,7 +26,7 @@ def con():
 
 
 def columns_of(con, *tables, **more):
-    with opened(con, *tables, **more) as session:
+    with opened_one(con, *tables, **more) as session:
         return [(column.name, column.sql_type, column.kind) for column in session.columns]
 
 
@@ -83,7 +83,7 @@ def test_ids_are_no_subject_of_comparison(con, tmp_path):
     }
     for into in ("people2", tmp_path / "p.parquet"):
         dpsyn_sql.release(con, "people", into=into, version=str(into), **asked)
-        with opened(con, "people", str(into)) as session:
+        with opened_one(con, "people", str(into)) as session:
             assert [column.name for column in session.columns] == ["a"]
             assert session.notes == (
                 "Not compared, because they are ids with fresh values: 'who', 'line', 'ref'.",
@@ -117,7 +117,7 @@ def test_what_a_release_excluded_is_left_out_and_named(con, tmp_path):
     for into in ("real2", tmp_path / "r.csv"):
         dpsyn_sql.release(con, "real", into=into, version=str(into), **asked)
         for held in (None, "SELECT a, b FROM made", "SELECT b, d, a FROM made"):
-            with opened(con, "real", str(into), held) as session:
+            with opened_one(con, "real", str(into), held) as session:
                 assert [column.name for column in session.columns] == ["a", "b"]
                 assert session.notes == ("Not compared, because the synthetic table lacks them: 'd'.",)
     found = dpsyn_sql.evaluate(con, "real", "real2")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsyn_sql.evaluation import distances
+from dpsyn_sql.evaluation import marginals as distances
 from dpsyn_sql.evaluation.evaluating import evaluate
 
 pytestmark = pytest.mark.slow

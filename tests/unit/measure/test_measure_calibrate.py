@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.private.measure.calibrate import gaussian_event, mean_error, standard_deviation
 from dpsyn_sql.private.measure.noise import gaussian_mechanism, laplace_mechanism, whole_rows
-from dpsyn_sql.private.measure.questions.marginals import marginals_event
+from dpsyn_sql.private.measure.questions.tables import marginals_event
 
 
 @settings(max_examples=60)

@@ -28,9 +28,13 @@ from dpsyn_sql.planning.queries import (
 from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise, steps_with_noise
-from dpsyn_sql.private.measure.questions.contributions import contributions_event
-from dpsyn_sql.private.measure.questions.grid import grid_event
-from dpsyn_sql.private.measure.questions.keys import keys_event, least_units, shown_from
+from dpsyn_sql.private.measure.questions.columns import (
+    contributions_event,
+    grid_event,
+    keys_event,
+    least_units,
+    shown_from,
+)
 
 WHOLE = Budget.from_epsilon(1, 1e-9)
 SHARE = WHOLE.split([1] * 5)[0]
@@ -134,7 +138,7 @@ def test_a_key_one_sixteenth_below_the_threshold_is_not_rounded_up_to_it(log, mo
     def one_step_less(noise, counts, event):
         return counts * event.lattice - 1
 
-    monkeypatch.setattr("dpsyn_sql.private.measure.questions.keys.steps_with_noise", one_step_less)
+    monkeypatch.setattr("dpsyn_sql.private.measure.questions.columns.steps_with_noise", one_step_less)
     event = keys_event(2, SHARE)
     keys = [(["above", "just below"], [shown_from(event) + 1, shown_from(event)])]
     curator, entry = curator_of(log, rows=4, keys=keys)

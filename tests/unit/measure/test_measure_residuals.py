@@ -14,7 +14,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, DpsynError, InternalError
 from dpsyn_sql.planning.queries import MarginalQuery, Residuals, holds_residuals
 from dpsyn_sql.private.measure.curator import LocalCurator
-from dpsyn_sql.private.measure.questions.residuals import residuals_event, whole_residuals
+from dpsyn_sql.private.measure.questions.tables import residuals_event, whole_residuals
 from dpsyn_sql.source.relation import WEIGHT
 
 SIZES = {"a": 4, "b": 3, "c": 2, "one": 1}

@@ -18,7 +18,7 @@ from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise, selection_mechanism
-from dpsyn_sql.private.measure.questions.choice import selection_event
+from dpsyn_sql.private.measure.questions.choices import selection_event
 
 SCORES = np.array([0, 1, 3])
 SCALE = 2.0

@@ -19,7 +19,7 @@ from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.private.measure.questions.tree import tree_events
+from dpsyn_sql.private.measure.questions.trees import tree_events
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

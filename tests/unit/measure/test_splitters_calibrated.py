@@ -12,7 +12,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, event_from_dict, event_to_dict
 from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.planning.queries import TreeQuery
-from dpsyn_sql.private.measure.splitter_prices import splitter_of
+from dpsyn_sql.private.measure.splitters import splitter_of
 
 SHARES = [Budget.from_epsilon(1, 1e-9), Budget.from_epsilon(1, 0)]
 

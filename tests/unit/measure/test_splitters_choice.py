@@ -14,8 +14,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent
 from dpsyn_sql.accounting.gdp import choice_cost
 from dpsyn_sql.private.measure.noise import ExactNoise
-from dpsyn_sql.private.measure.questions.choice import selection_event
-from dpsyn_sql.private.measure.questions.tree import chosen_parts
+from dpsyn_sql.private.measure.questions.choices import selection_event
+from dpsyn_sql.private.measure.questions.trees import chosen_parts
 
 NODES, PARTS, SIDES = 3, 2, 3
 """Nodes of a level, attributes, and children of a node by each of them."""

@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import cost_units
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.private.measure.counting import PrivateSide
-from dpsyn_sql.private.measure.questions.tree import question_parts
+from dpsyn_sql.private.measure.questions.trees import tree_question_parts
 
 SIDES = (Halves("x", 2), Halves("y", 1))
 ROWS = list(itertools.product(range(4), range(2)))
@@ -78,7 +78,7 @@ def law(rows, splitter, budget, depth, most, rows_per_unit=1):
     question = TreeQuery(SIDES, splitter, depth, most=most)
 
     def asked(noise):
-        return question_parts(question, budget, PrivateSide(rows_per_unit, noise, None, Rows(rows)))
+        return tree_question_parts(question, budget, PrivateSide(rows_per_unit, noise, None, Rows(rows)))
 
     found = outcomes(lambda choose: tuple(array.tobytes() for array in asked(Law(choose, least)).noisy()))
     return asked(None), found

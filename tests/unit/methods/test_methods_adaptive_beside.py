@@ -18,6 +18,7 @@ from dpsyn_sql.methods.adaptive.budget import NoiseLaw
 from dpsyn_sql.methods.adaptive.measure import components
 from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
 from dpsyn_sql.methods.adaptive.select import selected
+from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Terms
 
 SETTINGS = Adaptive.constants
@@ -40,17 +41,22 @@ def test_only_the_cap_sends_a_pair_beside_the_tree_and_only_if_it_is_worth_more(
     assert len(none) == 3
 
 
-def released(monkeypatch, kind, beside):
-    """A release of five attributes that all depend on each other, with a tree that has room for few pairs."""
+def released(monkeypatch, kind, beside, *, root=False):
+    """A release of five attributes that all depend on each other, with a tree that has room for few pairs; of
+    the ``root`` of a tree of tables with the number of rows below, which depends on the first of them."""
     rng = np.random.default_rng(2)
     hidden = rng.integers(0, 8, 20_000)
     codes = [np.where(rng.random(20_000) < 0.6, hidden, rng.integers(0, 8, 20_000)) for _ in SIZES]
-    domain = domain_of(SIZES)
+    domain, terms = domain_of(SIZES), Terms()
+    if root:
+        families = families_of_table("persons", domain, None, [("visits", 3)], groups={})
+        domain, terms = families.domain, Terms(families=families)
+        codes.append(np.where(rng.random(20_000) < 0.8, codes[0] % 4, rng.integers(0, 4, 20_000)))
     constants = replace(SETTINGS, cap=300.0, cap_most=300.0, beside=beside, full_noise=0.0)
     monkeypatch.setattr(Adaptive, "constants", constants)
-    plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16))
+    plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16), terms)
     door = FakeCurator(domain, partial(table_of, domain, codes))
-    model = Adaptive().run(plan, door)
+    model = Adaptive().run(plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return model, codes
 
@@ -65,15 +71,15 @@ def missed(model, columns, codes):
     return far / 10
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
-def test_pairs_beside_the_tree_bring_rows_closer_and_marginals_agree(monkeypatch, kind):
-    plain, codes = released(monkeypatch, kind, 0.0)
+@pytest.mark.parametrize(("kind", "root"), [("gdp", False), ("pure", False), ("gdp", True)])
+def test_pairs_beside_the_tree_bring_rows_closer_and_marginals_agree(monkeypatch, kind, root):
+    plain, codes = released(monkeypatch, kind, 0.0, root=root)
     assert not plain.beside
-    model, _ = released(monkeypatch, kind, SETTINGS.beside)
+    model, _ = released(monkeypatch, kind, SETTINGS.beside, root=root)
     assert model.beside
     for first, second in model.beside:
         assert model.beliefs.tree.home((first, second)) is None
-        names = [f"x{first}", f"x{second}"]
+        names = [model.domain.names[first], model.domain.names[second]]
         table = model.project(names)
         np.testing.assert_allclose(table.sum(axis=1), model.project(names[:1]), rtol=1e-3)
         np.testing.assert_allclose(table.sum(axis=0), model.project(names[1:]), rtol=1e-3)
@@ -81,10 +87,15 @@ def test_pairs_beside_the_tree_bring_rows_closer_and_marginals_agree(monkeypatch
         np.concatenate(list(one.sampler().batches(20_000, 3))).astype(np.int64).T for one in (plain, model)
     )
     assert missed(model, found, codes) < 0.7 * missed(plain, without, codes)
+    sizes = model.domain.shape()
     for pair in model.beside:
-        wanted = model.project([f"x{v}" for v in pair]).ravel() / model.total
+        wanted = model.project([model.domain.names[v] for v in pair]).ravel() / model.total
         near, far = (
-            np.abs(np.bincount(rows[pair[0]] * 8 + rows[pair[1]], minlength=64) / 20_000 - wanted).sum() / 2
+            np.abs(
+                np.bincount(rows[pair[0]] * sizes[pair[1]] + rows[pair[1]], minlength=wanted.size) / 20_000
+                - wanted
+            ).sum()
+            / 2
             for rows in (found, without)
         )
         assert near < 0.04 and near < 0.2 * far

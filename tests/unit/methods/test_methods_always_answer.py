@@ -21,7 +21,7 @@ from dpsyn_sql.methods.privbayes.network import Encoded
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.private.measure.calibrate import standard_deviation
-from dpsyn_sql.private.measure.questions.marginals import marginals_event
+from dpsyn_sql.private.measure.questions.tables import marginals_event
 
 
 def domain(*sizes, ordered=False):

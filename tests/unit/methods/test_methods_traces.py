@@ -214,7 +214,7 @@ def test_more_places_than_cells_are_taken_in_runs_of_about_as_many_rows(monkeypa
 def test_what_has_no_order_or_no_place_is_refused():
     unordered = families_of(TABLE, PrivacyUnit("person", MOST, together=True), ())
     for terms in (Terms(), Terms(families=unordered)):
-        with pytest.raises(InputError, match="give together=True and order="):
+        with pytest.raises(InputError, match="give unit= and order=, the column that orders them"):
             Traces().plan(SOURCE, TABLE, ONE, terms)
     for place in ("station", "day", "born"):
         with pytest.raises(InputError, match=f"no column of rows is called '{place}'"):

@@ -17,7 +17,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.methods.models.graphical import GraphicalModel
 from dpsyn_sql.methods.models.network import NetworkModel
-from dpsyn_sql.rows.sample.network import NetworkSampler
+from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
 
 @st.composite

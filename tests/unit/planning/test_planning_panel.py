@@ -28,8 +28,9 @@ DOMAIN = Domain(
 )
 
 
-def made(window=WINDOW, labels=EDGES[:-1], version=EDGES[1], whole=WHOLE):
-    return panel_of(labels, window, version, whole)
+def made(window=WINDOW, labels=(), version=EDGES[1], whole=WHOLE):
+    """``labels``: of all windows, if they are not their edges."""
+    return panel_of(replace(window, labels=labels) if labels else window, version, whole)
 
 
 def test_periods_have_equal_parts_of_the_budget():
@@ -46,9 +47,17 @@ def test_the_key_of_a_period_holds_all_that_divides_the_budget():
     own = made()
     assert own.identity == own.at(3).identity
     longer = Window("day", "months", (*EDGES, "2025-05-01"), 1)
-    assert made(longer, (*EDGES,)).identity != own.identity
+    assert made(longer).identity != own.identity
     assert made(labels=("a", "b", "c"), version="b").identity != own.identity
     assert replace(own, whole=Budget.of_release(2, "1e-9")).identity != own.identity
+
+
+def test_a_period_is_called_as_its_window_is():
+    for labels, label in (((), EDGES[1]), (("a", "b", "c"), "b")):
+        for version in (None, label):
+            own = made(labels=labels, version=version)
+            assert (own.label, own.period, own.periods, own.follows) == (label, 2, 3, True)
+            assert own.labels == (labels or EDGES[:-1])
 
 
 def test_attributes_of_a_period_are_followed_by_those_of_the_period_before():
@@ -77,7 +86,9 @@ def test_attributes_of_a_period_are_followed_by_those_of_the_period_before():
         ({"labels": ["a", "b", "c"]}, "tuple"),
         ({"labels": ("a", "a", "b")}, "same label"),
         ({"labels": EDGES}, "4 labels"),
-        ({"version": None}, "version=None"),
+        ({"version": "2025-05"}, "version='2025-05' must be the label of the window, '2025-02-01'"),
+        ({"labels": ("a", "b", "c"), "version": EDGES[1]}, "version='2025-02-01' must be the label"),
+        ({"window": replace(WINDOW, most=2), "version": "x"}, "most= must be left out.*; version='x'"),
         ({"whole": Budget("gdp", 2)}, "buys no answer"),
     ],
 )

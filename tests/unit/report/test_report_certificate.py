@@ -11,7 +11,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.report.certificate import Claim, attribute_facts, claim_of, measured_facts
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.report.stored import attribute_of_facts
+from dpsyn_sql.report.stored_facts import attribute_of_facts
 
 DELTA = Fraction(1, 10**9)
 

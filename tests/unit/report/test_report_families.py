@@ -9,7 +9,7 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.report.public import page
-from dpsyn_sql.report.public.families import hidden_names, persons_rows
+from dpsyn_sql.report.public.ties import hidden_names, persons_rows
 from dpsyn_sql.source.relation import PrivacyUnit
 
 AGE = Attribute("age", "INTEGER", "numeric", edges=(0, 40, 90))
@@ -75,18 +75,18 @@ def test_how_alike_rows_are_is_a_lower_bound_of_the_model():
         shares[age, code, size] ** 2 / shares[age, :, size].sum()
         for age, code, size in product(range(2), range(3), range(6))
     )
-    assert (ward.name, ward.own, ward.strangers) == (
+    assert (ward.name, ward.related, ward.strangers) == (
         "ward",
         pytest.approx(max(by_one)),
         pytest.approx(strangers),
     )
-    assert strangers < ward.own < own
+    assert strangers < ward.related < own
 
 
 def test_independent_rows_agree_as_strangers_do():
     table = np.einsum("a,w,s->aws", [0.3, 0.7], [0.2, 0.3, 0.5], np.full(6, 100.0))
     (ward,) = persons_rows(Known(table), facts()).alike
-    assert ward.own == pytest.approx(ward.strangers) == pytest.approx(0.38)
+    assert ward.related == pytest.approx(ward.strangers) == pytest.approx(0.38)
 
 
 @pytest.mark.parametrize("families", [None, {**FAMILIES.facts, "size": "gone"}])

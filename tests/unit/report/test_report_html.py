@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.report.html import templates
-from dpsyn_sql.report.html.charts import Bar, Cell
-from dpsyn_sql.report.html.templates import named, pixels, template
+from dpsyn_sql.report.html.templates import Bar, Cell, named, pixels, template
 
 HTML = Path(templates.__file__).parent
 CHARTS, PARTS = template(HTML / "charts.html"), template(HTML / "parts.html")

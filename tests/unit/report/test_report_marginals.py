@@ -13,8 +13,8 @@ from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.methods.models.copula import CopulaModel
 from dpsyn_sql.methods.models.product import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.marginals import marginal_table, total_error
-from dpsyn_sql.report.public.pairs import pairs_of
+from dpsyn_sql.report.fitted import marginal_table, total_error
+from dpsyn_sql.report.public.accuracy import pairs_of
 
 DOMAIN = Domain(
     (

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpsyn_sql.report.pace import Pace, duration
+from dpsyn_sql.report.progress_bar import Pace, duration
 
 
 def after(durations, total, amount=1):

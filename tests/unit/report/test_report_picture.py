@@ -10,8 +10,7 @@ from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods.models.product import CountedModel
-from dpsyn_sql.report.picture import picture, write_picture
-from dpsyn_sql.report.spread import spread_over
+from dpsyn_sql.report.picture import picture, spread_over, write_picture
 
 
 def point(name, columns, depth, types=None):

@@ -13,21 +13,30 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, event_to_dict
 from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.labels import code_words
-from dpsyn_sql.report.losses import joined_columns
-from dpsyn_sql.report.public.accuracy import accuracy_lines, measured_tables, smallest_group
-from dpsyn_sql.report.public.exactness import Exactness, count_to_report, of_all_counts, of_estimates
-from dpsyn_sql.report.public.figures import ColumnFigures, histogram, largest, position, special
-from dpsyn_sql.report.public.page import Report, _parts
-from dpsyn_sql.report.public.pairs import Pair, Pairs, cramers_v
-from dpsyn_sql.report.public.promise import Promise, chance_in_words, of_hundred, promise_of, spending_of
-from dpsyn_sql.report.public.words import (
+from dpsyn_sql.report.labels import (
+    code_words,
     percent,
     public_name,
     release_name,
     rounded_up,
     type_words,
 )
+from dpsyn_sql.report.losses import joined_columns
+from dpsyn_sql.report.public.accuracy import (
+    Exactness,
+    Pair,
+    Pairs,
+    accuracy_lines,
+    count_to_report,
+    cramers_v,
+    measured_tables,
+    of_all_counts,
+    of_estimates,
+    smallest_group,
+)
+from dpsyn_sql.report.public.columns import ColumnFigures, histogram, largest, position, special
+from dpsyn_sql.report.public.page import TableReport, _parts
+from dpsyn_sql.report.public.promise import Promise, chance_in_words, of_hundred, promise_of, spending_of
 
 
 def certificate(epsilon, delta, threshold=0.0):
@@ -114,8 +123,8 @@ def test_a_tiny_chance_in_words(delta, words):
 
 def part(name, **shown):
     """A part of the page with what it shows."""
-    values = dict.fromkeys(Report.__dataclass_fields__) | {"facts": {}} | shown
-    return " ".join(str(getattr(_parts(), name)(Report(**values))).split())
+    values = dict.fromkeys(TableReport.__dataclass_fields__) | {"facts": {}} | shown
+    return " ".join(str(getattr(_parts(), name)(TableReport(**values))).split())
 
 
 # -- figures ----------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpsyn_sql.rows.sample import chain as chains
-from dpsyn_sql.rows.sample.chain import Chain, Succession, Units, fitted, succession
+from dpsyn_sql.rows.sample import moments as chains
+from dpsyn_sql.rows.sample.moments import Chain, Succession, Units, fitted, succession
 
 BINS = 4
 FOLLOW = np.triu(np.random.default_rng(3).uniform(0.2, 3, (BINS, BINS)))

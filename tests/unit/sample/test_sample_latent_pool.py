@@ -6,9 +6,18 @@ from scipy.stats import chi2, kstest
 
 from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import Block, FittedCopula, calibrated_offsets
-from dpsyn_sql.rows.sample import copula, latent_pool
-from dpsyn_sql.rows.sample.copula import FIRST_LOOK, CopulaSampler, _meet, _scores, _winners
-from dpsyn_sql.rows.sample.latent_pool import BALANCED_ROWS, PASSES, STAGES, LatentPool
+from dpsyn_sql.rows.sample import copula
+from dpsyn_sql.rows.sample.copula import (
+    BALANCED_ROWS,
+    FIRST_LOOK,
+    PASSES,
+    STAGES,
+    CopulaSampler,
+    LatentPool,
+    _meet,
+    _scores,
+    _winners,
+)
 from dpsyn_sql.rows.sample.quotas import listed, rounded_counts
 
 SIZES = (4, 2, 6, 1, 3)
@@ -125,7 +134,7 @@ def test_passes_together_vary_no_more_than_rows_with_normals_of_their_own(monkey
     after = (deviation[:, 1:] * deviation[:, :-1]).mean() / (deviation**2).mean()
     assert abs(after) < 0.06
     # Without balance the error of the first pass stays, and all but one pass say nothing new.
-    monkeypatch.setattr(latent_pool, "BALANCED_ROWS", 10**6)
+    monkeypatch.setattr(copula, "BALANCED_ROWS", 10**6)
     assert variances(pair_counts(1024, 80, 32)) > 3
 
 

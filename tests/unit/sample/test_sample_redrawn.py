@@ -6,8 +6,7 @@ import pytest
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.conditional import Cells, Conditional
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.rows.sample.graphical import GraphicalSampler
-from dpsyn_sql.rows.sample.redrawn import RedrawnSampler, drawn_evenly, raked
+from dpsyn_sql.rows.sample.graphical import GraphicalSampler, RedrawnSampler, drawn_evenly, raked
 
 
 def test_raked_probabilities_have_the_wanted_means():

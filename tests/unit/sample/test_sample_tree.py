@@ -1,5 +1,7 @@
 """Rows of the tables of a tree: given rows above them, never evened out within a unit, deterministic."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -9,6 +11,7 @@ from support.shop import drawn, numeric, shop
 
 from dpsyn_sql.domain.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.rows.sample import families as sampled_families
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
@@ -234,3 +237,17 @@ def test_batches_hold_whole_families(monkeypatch):
     lengths = [len(batch.codes) for batch in sampler.rows(people, 1)]
     assert sum(lengths) == given.rows.sum() and max(lengths) <= 4
     assert set(np.cumsum([0, *lengths])) <= set(people.starts.tolist())
+
+
+def test_rows_of_the_root_are_moved_towards_pairs_that_its_junction_tree_does_not_hold():
+    """The number of rows below, too: the rows that are evidence for them are those that are written."""
+    persons, _ = two_tables()
+    model = model_of(persons, {("age",): np.zeros(3), ("number of visits",): np.zeros(4)})
+    table = np.full((3, 4), 1 / 12) + 0.06 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1], [0, 0, 0, 0]])
+    model = replace(model, beside={(0, 1): table})
+    rows = drawn(model, 5000)
+    found = np.zeros((3, 4))
+    np.add.at(found, tuple(rows.codes.T), 1)
+    assert np.abs(found - 5000 * table).sum() / 2 < 0.02 * 5000
+    np.testing.assert_array_equal(rows.codes, drawn(model, 5000).codes)
+    assert model.sampler(Deadline(0.0)).rows_of_root.deadline is NO_DEADLINE

@@ -81,9 +81,13 @@ def test_an_output_stands_if_all_its_tables_do(read, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("epsilon: 2", "epsilon: 2\n    unit: row", 12, "unit: is for one table alone"),
-        ("epsilon: 2", "epsilon: 2\n    method: dpsyn", 12, "method: is for one table alone"),
-        ("tables: [customers, orders]", "table: orders", 9, "unit: is for a database of tables alone"),
+        ("unit: customers.customer_id", "unit: row", 9, "unit: 'row' means single rows, which is for one"),
+        ("epsilon: 2", "epsilon: 2\n    method: dpsyn", 12, "method: is for one table"),
+        ("epsilon: 2", "epsilon: 2\n    weights: false", 12, "weights: is for one table"),
+        ("epsilon: 2", "epsilon: 2\n    order: day", 12, "order: is for one table"),
+        ("epsilon: 2", "epsilon: 2\n    workload: {a: 2}", 12, "workload: is for one table"),
+        ("{orders: 8}", "8", 10, "most: 8 does not say of which table"),
+        ("tables: [customers, orders]", "table: orders", 10, "most: <dict> is for several tables"),
         ("tables: [customers, orders]", "tables: [customers], table: t", 3, "write one of path:"),
         ("tables: [customers, orders]", "tables: [customers], window: at", 3, "window: has no meaning"),
         (

@@ -236,7 +236,7 @@ def test_requests_have_the_options_of_the_file_and_the_label_as_version(read, tm
     assert (request.epsilon, request.unit, request.most) == (0.25, "who", 5)
     assert request.into == tmp_path / "out/monthly-2013-02.parquet"
     edges = ("2013-01-01", "2013-02-01", "2013-03-01")
-    assert request.slice == Window("at", "month from 2013-01-01", edges, 1, 1, 3)
+    assert request.window == Window("at", "month from 2013-01-01", edges, 1, 1, 3)
 
 
 def test_rows_of_a_unit_can_stay_together(read):
@@ -245,7 +245,18 @@ def test_rows_of_a_unit_can_stay_together(read):
     request = schedule.request(schedule.items(datetime(2013, 1, 1))[0])
     assert (request.weights, request.order, request.most) == (True, "at", 16)
     (found,) = faults_of(read, GOOD.replace("cadence: month", "cadence: month\n    order: at"))
-    assert "order: orders the rows of a unit: give together: true too" in found
+    assert "order: orders the rows of a unit, which stay together: name its column" in found
+    one = GOOD.replace("cadence: month", "cadence: month\n    unit: who\n    order: at\n    weights: false")
+    (found,) = faults_of(read, one)
+    assert (
+        found.startswith("12:") and "order: orders the rows of a unit" in found and "weights: false" in found
+    )
+    total = GOOD.replace(
+        "cadence: month",
+        "cadence: month\n    end: 2013-03-01\n    cumulative: true\n    unit: who\n    order: at",
+    )
+    (found,) = faults_of(read, total)
+    assert "order: has no meaning with cumulative:" in found
 
 
 HOSTILE = ["a'b", 'a"b', "a;b--c", "x y", "out.csv", "DROP TABLE t", "ü"]
@@ -264,7 +275,7 @@ releases:
     request = schedule.request(first)
     inside = f"o_{value}_{value}".replace('"', '""')
     assert request.into == f'"{inside}"'
-    assert request.slice == Partition("c", value, 1) and request.version == value
+    assert request.window == Partition("c", value, 1) and request.version == value
 
 
 @pytest.mark.parametrize("value", ["../x", "a\nb", "{period}", "a\\b", "*", "", ".hidden", "-x"])

@@ -47,11 +47,11 @@ def test_each_period_is_a_request_of_the_whole_calendar(read, tmp_path):
         version="2026-02",
         account="people",
         ledger=tmp_path / "l",
-        window=Window("month", "month from 2026-01-01", EDGES, 1),
-        panel=LABELS,
+        window=Window("month", "month from 2026-01-01", EDGES, 1, labels=LABELS),
+        series="panel",
     )
     request.check()
-    panel = request.of_panel()
+    panel = request.panel()
     assert (panel.period, panel.periods, panel.label) == (2, 3, "2026-02")
 
 
@@ -96,11 +96,11 @@ def test_all_periods_are_gone_with_their_table(read, tmp_path):
 def test_listed_windows_without_gaps_and_queries_are_panels(read):
     windows = "windows: [{label: b, from: 2026-02-01, to: 2026-02-15}, {label: a, from: 2026-01-01, to: 2026-02-01}]"
     text = GOOD.replace(
-        "cadence: month\n    start: 2026-01-01\n    end: 2026-04-01\n    privacy", f"{windows}\n    privacy"
+        "cadence: month\n    start: 2026-01-01\n    end: 2026-04-01\n    unit", f"{windows}\n    unit"
     )
     schedule = read(text.replace("table: activity", "query: SELECT * FROM activity"))
     requests = [schedule.request(item) for item in schedule.items(NOW)]
-    assert [(one.panel, one.version, one.of_panel().period) for one in requests] == [
+    assert [(one.window.labels, one.version, one.panel().period) for one in requests] == [
         (("a", "b"), "a", 1),
         (("a", "b"), "b", 2),
     ]
@@ -114,6 +114,7 @@ def test_listed_windows_without_gaps_and_queries_are_panels(read):
         ("epsilon: 3", "epsilon: 3\n    seed: 0", 14, "seed: has no meaning with panel:"),
         ("epsilon: 3", "epsilon: 3\n    replace: true", 14, "replace: has no meaning with panel:"),
         ("epsilon: 3", "epsilon: 3\n    cumulative: true", 14, "cumulative: has no meaning with panel:"),
+        ("epsilon: 3", "epsilon: 3\n    order: at", 14, "order: has no meaning with panel:"),
         ("epsilon: 3", "epsilon: 3\n    new_debit: true", 14, "a schedule never pays twice"),
         ("epsilon: 3", "epsilon: 3\n    windows_per_unit: 2", 14, "windows_per_unit: leave it out"),
         ("epsilon: 3", "epsilon: 3\n    most: 2", 14, "one row in each period"),

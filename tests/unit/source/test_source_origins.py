@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.ledger_names import LedgerNames
 

@@ -46,12 +46,22 @@ def test_a_window_knows_its_own_ends_and_the_edges_before_them() -> None:
         ({"span": 2}, "no multiple"),
         ({"most": 0}, "most=0"),
         ({"most": 1.0}, "most=1.0"),
+        ({"labels": ["a", "b", "c", "d"]}, "labels must be a tuple"),
+        ({"labels": ("a", "b", "c", "")}, "labels must be a tuple"),
+        ({"labels": ("a", "b", "c", 4)}, "labels must be a tuple"),
+        ({"labels": ("a", "b", "b", "c")}, "two windows have the same label"),
+        ({"labels": ("a", "b", "c")}, "there are 3 labels, but the calendar 'month' has 4 windows"),
     ],
 )
 def test_a_window_that_cannot_be_used_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match="The window cannot be used") as caught:
         window(**changes)
     assert said in str(caught.value)
+
+
+def test_a_window_is_called_by_its_label_or_its_edge() -> None:
+    assert window().names == EDGES[:-1]
+    assert window(labels=("a", "b", "c", "d")).names == ("a", "b", "c", "d")
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -68,11 +78,11 @@ def test_a_partition_that_cannot_be_used_is_refused(changes: dict[str, Any]) -> 
         Partition(**{"column": "region", "value": "north", **changes})
 
 
-def test_a_slice_is_for_programs_only() -> None:
-    assert "slice" not in OPTIONS
+def test_a_window_is_for_programs_only() -> None:
+    assert not {"window", "series"} & set(OPTIONS)
     with pytest.raises(InputError, match="unknown key"):
-        Request.from_mapping({"source": "t", "slice": None})
-    assert "slice=" not in (Request.__doc__ or "").split("Args:")[1]
+        Request.from_mapping({"source": "t", "window": None})
+    assert not {"window:", "series:"} & set((Request.__doc__ or "").split("Args:")[1].split())
     with pytest.raises(InputError, match="give a Window, a Partition, or None"):
         Request("t", window="2013").check()  # type: ignore[arg-type]
     Request("t", window=window()).check()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.source_session import open_source
+from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import traces
 from dpsyn_sql.source.query_check import check_query, check_view

@@ -1,4 +1,4 @@
-"""The questions of the door, one file each: claim, event, counting, noise, and reading of a stored answer."""
+"""The questions of the door, by subject: claim, event, counting, noise, and reading of a stored answer."""
 
 from __future__ import annotations
 
@@ -11,36 +11,22 @@ from dpsyn_sql.planning import queries
 from dpsyn_sql.planning.queries import Answer, Question
 from dpsyn_sql.private.measure.counting import PrivateSide
 from dpsyn_sql.private.measure.question_parts import QuestionParts
-from dpsyn_sql.private.measure.questions import (
-    choice,
-    contributions,
-    distances,
-    family_choice,
-    grid,
-    keys,
-    leaves,
-    marginals,
-    residuals,
-    siblings,
-    steps,
-    tree,
-    types,
-)
+from dpsyn_sql.private.measure.questions import choices, columns, tables, trees
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, PrivateSide], QuestionParts[Any]]] = {
-    queries.Marginals: marginals.question_parts,
-    queries.Siblings: siblings.question_parts,
-    queries.Residuals: residuals.question_parts,
-    queries.Distances: distances.question_parts,
-    queries.Choice: choice.question_parts,
-    queries.FamilyChoice: family_choice.question_parts,
-    queries.KeyQuery: keys.question_parts,
-    queries.GridQuery: grid.question_parts,
-    queries.StepQuery: steps.question_parts,
-    queries.TypesQuery: types.question_parts,
-    queries.ContributionQuery: contributions.question_parts,
-    queries.TreeQuery: tree.question_parts,
-    queries.LeafQuery: leaves.question_parts,
+    queries.Marginals: tables.marginals_question_parts,
+    queries.Siblings: tables.siblings_question_parts,
+    queries.Residuals: tables.residuals_question_parts,
+    queries.Distances: tables.distances_question_parts,
+    queries.Choice: choices.choice_question_parts,
+    queries.FamilyChoice: choices.family_choice_question_parts,
+    queries.KeyQuery: columns.keys_question_parts,
+    queries.GridQuery: columns.grid_question_parts,
+    queries.StepQuery: columns.steps_question_parts,
+    queries.TypesQuery: columns.types_question_parts,
+    queries.ContributionQuery: columns.contributions_question_parts,
+    queries.TreeQuery: trees.tree_question_parts,
+    queries.LeafQuery: trees.leaves_question_parts,
 }
 """Every question that can be asked; the door refuses all others."""
 

@@ -1,5 +1,5 @@
 {{ config(
     materialized='dp_release',
-    meta={'dpsyn': {'epsilon': 1.0, 'privacy_unit': 'row', 'domain': 'people.domain.yml'}}
+    meta={'dpsyn': {'epsilon': 1.0, 'unit': 'row', 'domain': 'people.domain.yml'}}
 ) }}
 {{ dpsyn_sql.release(ref('people')) }}

@@ -1,17 +1,17 @@
 (
     SELECT
-        coalesce(present.unit, past.unit) AS unit,
+        coalesce(present.parent, past.parent) AS unit,
         CASE
-            WHEN past.unit IS NULL THEN 2
-            WHEN present.unit IS NULL THEN 1
+            WHEN past.parent IS NULL THEN 2
+            WHEN present.parent IS NULL THEN 1
             ELSE 0
         END AS presence,
         coalesce(past.p0, 3) AS b0
     FROM (
-SELECT unit, p0 FROM present_rows
+SELECT parent, p0 FROM present_rows
     ) AS present
 FULL JOIN (
-SELECT unit, p0 FROM past_rows
+SELECT parent, p0 FROM past_rows
     ) AS past
-        ON present.unit = past.unit
+        ON present.parent = past.parent
 )

@@ -10,6 +10,6 @@ SELECT
                 FROM other AS named
                 WHERE named.r1 = own.r0 AND named.r0 = own.r2
             )
-    ) AS dangling
+    ) AS broken
 FROM coded AS own
 GROUP BY side

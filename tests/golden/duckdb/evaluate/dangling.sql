@@ -11,6 +11,6 @@ SELECT
                 WHERE named.side = own.side
                     AND named.r1 = own.r0 AND named.r0 = own.r2
             )
-    ) AS dangling
+    ) AS broken
 FROM coded AS own
 GROUP BY side

@@ -11,5 +11,5 @@ JOIN (
         number
     FROM range(7) AS numbers(number)
 ) AS known
-    ON found.unit = known.unit
+    ON found.parent = known.unit
 ORDER BY known.number

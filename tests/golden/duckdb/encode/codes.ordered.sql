@@ -1,0 +1,124 @@
+WITH kept AS (
+WITH coded AS (
+WITH named AS (
+    SELECT
+        encode(CAST("Who ""is""" AS VARCHAR)) AS owner,
+        TRY_CAST(trim("a") AS INTEGER) AS c0,
+        "b""" AS c1
+    FROM src
+),
+coded AS (
+    SELECT
+        owner,
+        CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN c0 < 0 THEN 0 WHEN c0 > 2 THEN 2 ELSE c0 END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
+        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS k1,
+        CASE WHEN c0 IS NULL THEN 4611686018427387904 ELSE CAST(LEAST(GREATEST(c0, 0), 2) AS BIGINT) END AS o
+    FROM named
+)
+SELECT
+    owner,
+    CAST(k0 AS UTINYINT) AS p0,
+    CAST(k1 AS UTINYINT) AS p1,
+    o
+FROM coded
+),
+members AS MATERIALIZED (
+    SELECT
+        coded.owner AS parent,
+        coded.p0 AS p0,
+        coded.p1 AS p1,
+        coded.o AS o,
+        1048576 AS parent_weight
+    FROM coded
+    WHERE coded.owner IS NOT NULL
+),
+families AS MATERIALIZED (
+    SELECT
+        parent,
+        count(*) AS met,
+        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+    FROM members
+    GROUP BY
+        parent
+),
+cut AS (
+    SELECT
+        members.*,
+        members.parent AS seed,
+        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1, members.o) AS copy,
+        families.n AS n
+    FROM members
+    JOIN families
+        ON members.parent = families.parent
+        AND families.met > families.n
+),
+drawn AS (
+    SELECT
+        * EXCLUDE (seed, copy),
+        hash(xor(
+            hash(
+                p0,
+                p1,
+                o,
+                copy
+            ),
+            hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
+        )) AS lot
+    FROM cut
+),
+ranked AS (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY
+                parent
+            ORDER BY
+                lot, p0, p1, o
+        ) AS place
+    FROM drawn
+),
+bounded AS (
+    SELECT
+        members.*,
+        families.n AS n
+    FROM members
+    JOIN families
+        ON members.parent = families.parent
+        AND families.met = families.n
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (lot, place)
+    FROM ranked
+    WHERE place <= 3
+)
+SELECT
+    parent,
+    p0,
+    p1,
+    o,
+    n,
+    parent_weight // n AS w
+FROM bounded
+),
+family AS (
+    SELECT
+        CASE WHEN min(p1) OVER family_rows < max(p1) OVER family_rows THEN 1 ELSE 0 END AS d1,
+        lag(o) OVER family_order AS bo,
+        row_number() OVER family_order AS place,
+        *
+    FROM kept
+    WINDOW
+        family_rows AS (PARTITION BY parent),
+        family_order AS (
+            PARTITION BY
+                parent
+            ORDER BY
+                o,
+                p0,
+                p1
+        )
+)
+SELECT
+    CAST(p0 AS UTINYINT) AS p0,
+    CAST(((CAST(d1 AS INTEGER) * 4 + CASE WHEN bo IS NULL OR o = 4611686018427387904 THEN 3 ELSE CASE WHEN (o - bo) IS NULL THEN 3 ELSE CASE WHEN (o - bo) < 1 THEN 0 ELSE CASE WHEN (o - bo) < 2 THEN 1 ELSE 2 END END END END) * 4 + CASE WHEN n = 1 THEN 0 WHEN place = 1 THEN 1 WHEN place = n THEN 3 ELSE 2 END) AS UTINYINT) AS p1,
+    w
+FROM family

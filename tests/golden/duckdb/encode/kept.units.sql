@@ -1,0 +1,94 @@
+WITH coded AS (
+WITH named AS (
+    SELECT
+        encode(CAST("Who ""is""" AS VARCHAR)) AS owner,
+        "a" AS c0,
+        "b""" AS c1
+    FROM src
+),
+coded AS (
+    SELECT
+        owner,
+        CASE WHEN c0 IS NULL THEN 0 ELSE CAST(CAST(CASE WHEN c0 < 0 THEN 0 WHEN c0 > 2 THEN 2 ELSE c0 END AS BIGINT) - CAST(0 AS BIGINT) AS BIGINT) END AS k0,
+        CASE WHEN c1 IS NULL THEN 2 ELSE COALESCE((MAP {'x': 0, 'it''s': 1})[c1], 2) END AS k1
+    FROM named
+)
+SELECT
+    owner,
+    CAST(k0 AS UTINYINT) AS p0,
+    CAST(k1 AS UTINYINT) AS p1
+FROM coded
+),
+members AS MATERIALIZED (
+    SELECT
+        coded.owner AS parent,
+        coded.p0 AS p0,
+        coded.p1 AS p1,
+        1048576 AS parent_weight
+    FROM coded
+    WHERE coded.owner IS NOT NULL
+),
+families AS MATERIALIZED (
+    SELECT
+        parent,
+        count(*) AS met,
+        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+    FROM members
+    GROUP BY
+        parent
+),
+cut AS (
+    SELECT
+        members.*,
+        members.parent AS seed,
+        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1) AS copy,
+        families.n AS n
+    FROM members
+    JOIN families
+        ON members.parent = families.parent
+        AND families.met > families.n
+),
+drawn AS (
+    SELECT
+        * EXCLUDE (seed, copy),
+        hash(xor(
+            hash(
+                p0,
+                p1,
+                copy
+            ),
+            hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
+        )) AS lot
+    FROM cut
+),
+ranked AS (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY
+                parent
+            ORDER BY
+                lot, p0, p1
+        ) AS place
+    FROM drawn
+),
+bounded AS (
+    SELECT
+        members.*,
+        families.n AS n
+    FROM members
+    JOIN families
+        ON members.parent = families.parent
+        AND families.met = families.n
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (lot, place)
+    FROM ranked
+    WHERE place <= 3
+)
+SELECT
+    parent,
+    p0,
+    p1,
+    n,
+    parent_weight // n AS w
+FROM bounded
