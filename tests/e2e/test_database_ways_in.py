@@ -227,9 +227,15 @@ def test_a_query_of_sql_is_charged_for_one_release(con):
     [
         ("dpsyn_release(['customers', 'orders'], 'copy')", "unit"),
         ("dpsyn_release(['customers', 'orders'], unit := 'nothing.id')", "nothing"),
-        ("dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', most := {'orders': 0})", "most"),
+        (
+            "dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', most := {'orders': 0})",
+            "most",
+        ),
         ("dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', most := 'x')", "most := "),
-        ("dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', domain := '{x')", "valid JSON"),
+        (
+            "dpsyn_release(['customers', 'orders'], unit := 'customers.customer_id', domain := '{x')",
+            "valid JSON",
+        ),
     ],
 )
 def test_refusals_of_sql_are_one_line_and_charge_nothing(con, folder, call, words):

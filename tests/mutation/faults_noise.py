@@ -55,7 +55,7 @@ SECOND_OPINION_GAUSSIAN = " and rho <= share.fraction"
 SECOND_OPINION_SELECTION = " and map_cost <= share.fraction"
 CLOSE = "            entry.close_questions()\n"
 COUNT_ROWS = (
-    '            true = int(job.session.engine.fetch('
+    "            true = int(job.session.engine.fetch("
     'f"SELECT count(*) AS n FROM {job.only.plan.source.relation.sql}",'
     ' step="counting rows")["n"][0])\n'
 )
