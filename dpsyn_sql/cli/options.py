@@ -237,8 +237,8 @@ def _check_tables(file: str, tables: tuple[str, ...], domain: object, settings: 
     """
     if not tables and domain is None:
         raise InputError(
-            f"{file} is a DuckDB file, and no table is named: give --table for each table to release, or their "
-            "file as --domain"
+            f"{file} is a DuckDB file, and no table is named: give --table for each table to release, "
+            "or their file as --domain"
         )
     if settings and len(tables) != 1:
         raise InputError("--set is for one table: several tables that keys tie have one method. Leave it out")

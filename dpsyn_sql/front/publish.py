@@ -183,9 +183,8 @@ class _Drawing:
         with phase("trust"):
             compared = staged.compared if staged.total else None
             departures = () if compared is None else departed(table.plan.method, table.fitted, compared)
-            lost, doubts = lost_of(
-                table.plan, table.fitted, departures, staged.replaced / max(staged.total, 1)
-            )
+            replaced = staged.replaced / max(staged.total, 1)
+            lost, doubts = lost_of(table.plan, table.fitted, departures, replaced)
         facts = facts_of(job, self.entry, table, staged.total, self.seed, staged.how) | {"losses": lost}
         if staged.replaced:
             facts["sampling"]["replaced"] = staged.replaced

@@ -499,12 +499,13 @@ class Request(Options):
                 else ""
             )
             raise InputError(
-                f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it out.{where}"
+                f"{given[0]}= is for one table, and this release is of tables that keys tie: leave it "
+                f"out.{where}"
             )
         if self.unit is not None and self.unit.lower() == "row" and self.unit not in self.tables:
             raise InputError(
-                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table whose "
-                "rows are protected, such as 'customers.customer_id'"
+                f"unit={self.unit!r} means single rows, which is for one table: name the key of the table "
+                "whose rows are protected, such as 'customers.customer_id'"
             )
         if isinstance(self.most, int):
             raise InputError(
@@ -528,7 +529,8 @@ class Request(Options):
             )
         if self.order is not None and self.series:
             raise InputError(
-                "order= is for a release by itself: rows of a running total or a panel are not ordered. Leave it out"
+                "order= is for a release by itself: rows of a running total or a panel are not ordered. "
+                "Leave it out"
             )
         if self.order is not None and not self.protected().together:
             raise InputError(

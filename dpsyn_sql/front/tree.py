@@ -76,8 +76,8 @@ def _declared(request: Request) -> Request:
     tables, unit = request.tables or tuple(file.tables), request.unit or file.unit
     if not tables:
         raise InputError(
-            "No table is named: give a list of tables as the source, such as ['customers', 'orders'], or their "
-            "file as domain=."
+            "No table is named: give a list of tables as the source, such as ['customers', 'orders'], or "
+            "their file as domain=."
         )
     if not unit:
         raise InputError(
