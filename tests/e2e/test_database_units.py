@@ -116,7 +116,7 @@ def test_a_view_or_a_query_ties_its_base_table(con, tmp_path):
     with by_id:
         dpsyn_sql.plan(con, "SELECT id, b FROM orders", epsilon=1, into="d", name="q", **alone)
     owned = "SELECT owner AS id, b FROM rows_of_orders"
-    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", most=2, weights=False, **alone)
+    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", weights=False, **{**alone, "most": 2})
     assert len(accounts_of(tmp_path)) == 1
     with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
         ledger.verify()
