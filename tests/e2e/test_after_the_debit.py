@@ -35,7 +35,7 @@ STAYS = "The release 'o' stays charged (epsilon=1 at delta=1e-09); the same call
 UPGRADE = "after an upgrade of dpsyn_sql that mends the fault"
 MEASURE = "dpsyn_sql.front.release.measured"
 FITTED = "dpsyn_sql.front.publish.lost_of"
-WRITE = "dpsyn_sql.front.publish._staged"
+WRITE = "dpsyn_sql.front.publish._Drawing._staged"
 
 
 def failing(error):

@@ -124,7 +124,7 @@ def test_another_output_under_the_same_name_costs_nothing(path, tmp_path):
         {"most": {"orders": 2}},
         {"exclude": ["orders.channel"]},
         {
-            "tables": ["customers", "orders"],
+            "source": ["customers", "orders"],
             "domain": {"tables": {name: TABLES[name] for name in WRITTEN[:2]}},
         },
         {"domain": {"tables": {**TABLES, "items": {"most": 4}}}},

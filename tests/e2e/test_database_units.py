@@ -30,7 +30,7 @@ def con(tmp_path):
 
 
 def released(con, tmp_path, into="made", **options):
-    told = {"unit": "customers.id", "tables": ["customers", "orders"], "domain": FILE, "epsilon": 2.0}
+    told = {"unit": "customers.id", "source": ["customers", "orders"], "domain": FILE, "epsilon": 2.0}
     return dpsyn_sql.release(con, into=into, ledger=tmp_path / "ledger", **{**told, **options})
 
 
@@ -116,7 +116,7 @@ def test_a_view_or_a_query_ties_its_base_table(con, tmp_path):
     with by_id:
         dpsyn_sql.plan(con, "SELECT id, b FROM orders", epsilon=1, into="d", name="q", **alone)
     owned = "SELECT owner AS id, b FROM rows_of_orders"
-    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", most=2, weights=False, **alone)
+    dpsyn_sql.release(con, owned, epsilon=1, into="e", name="q", weights=False, **{**alone, "most": 2})
     assert len(accounts_of(tmp_path)) == 1
     with closing(SqliteLedger(tmp_path / "ledger")) as ledger:
         ledger.verify()
@@ -232,7 +232,7 @@ def test_other_public_rows_are_other_settings(con, tmp_path):
         **FILE["tables"],
         "items": {"columns": {"c": YES_NO, "good": {"references": "goods", "by": ["kind"]}}},
     }}  # fmt: skip
-    call = {"tables": ["customers", "orders", "items"], "public_tables": ["goods"], "domain": file}
+    call = {"source": ["customers", "orders", "items"], "public_tables": ["goods"], "domain": file}
     released(con, tmp_path, **call)
     assert released(con, tmp_path, replace=True, **call).replayed
     con.execute("UPDATE goods SET kind = CASE WHEN kind = 'a' THEN 'b' ELSE 'a' END")
@@ -243,6 +243,6 @@ def test_other_public_rows_are_other_settings(con, tmp_path):
 def test_the_clock_has_no_say_in_questions(con, tmp_path):
     """Rows of customers decide what is asked of orders: a call that ran out of time is completed by any other."""
     file = {"tables": {**FILE["tables"], "items": {"columns": {"c": YES_NO}}}}
-    call = {"tables": ["customers", "orders", "items"], "domain": file, "epsilon": 20}
+    call = {"source": ["customers", "orders", "items"], "domain": file, "epsilon": 20}
     released(con, tmp_path, time_limit=0.001, **call)
     assert released(con, tmp_path, replace=True, **call).replayed

@@ -107,9 +107,18 @@ def test_refusals_charge_nothing(folder):
         done = run("release", "shop.duckdb", *DOMAIN, "--into", "copy", *arguments)
         assert done.exit_code == 2 and words in done.output, done.output
         assert "True" not in done.output and "unit=" not in done.output
-    nothing = run("release", "shop.duckdb", "--into", "copy", "--table", "customers")
+    nothing = run("release", "shop.duckdb", "--into", "copy", "--table", "customers", "--table", "orders")
     assert nothing.exit_code == 2 and "--unit" in nothing.output
     assert not (folder / "shop.duckdb.dpsyn-ledger").exists()
+
+
+def test_one_table_of_a_file_is_released_as_a_table(folder):
+    done = run("release", "shop.duckdb", "--into", "copy", "--table", "customers", "-q")
+    assert done.exit_code == 0, done.output
+    with duckdb.connect("shop.duckdb", read_only=True) as con:
+        described = [con.execute(f"DESCRIBE {name}").fetchall() for name in ("customers", "copy")]
+    assert [row[:2] for row in described[0]] == [row[:2] for row in described[1]]
+    assert charged()[1] == ["row"]
 
 
 SCHEDULE = """accounts: {people: {limit: {epsilon: 3}, per: {year: {epsilon: 1.6}}}}

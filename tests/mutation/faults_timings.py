@@ -10,8 +10,9 @@ FAULTS = (
         WRITTEN,
         (
             "dpsyn_sql/front/publish.py",
-            "facts=dict(kept.facts),",
-            'facts=dict(kept.facts) | {"t": progress.timings()},',
+            "                progress.writing()\n",
+            "                progress.writing()\n"
+            '                drawing_rows.written[0].kept.facts["t"] = progress.timings()\n',
         ),
     ),
     fault(

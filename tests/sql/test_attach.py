@@ -446,13 +446,13 @@ def test_a_file_is_released_where_there_is_no_table(tmp_path):
 
 
 def test_an_interrupt_says_what_was_charged(con, monkeypatch):
-    import dpsyn_sql.front.publish as publishing
+    import dpsyn_sql.front.release as releasing
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "write_rows", interrupted)
+        patched.setattr(releasing, "write_release", interrupted)
         said = refusal(con, f"FROM {RELEASE}")
     assert "stays charged" in said and "at no further cost" in said
     assert rows(con, f"FROM {RELEASE}")[0]["replayed"] and spent(con) == ["synthetic"]
