@@ -227,8 +227,8 @@ def _tied(
 def _tied_table(reader: Reader, text: str, public_tables: Sequence[str], options: _Options) -> OpenedSource:
     if is_query(text) or not text.strip() or "\x00" in text:
         raise InputError(
-            f"The list of tables has {shorten(text)!r}: give names of tables and views. Make a view of a query (CREATE "
-            "VIEW)."
+            f"The list of tables has {shorten(text)!r}: give names of tables and "
+            "views. Make a view of a query (CREATE VIEW)."
         )
     source, problem = None, ""
     try:

@@ -525,7 +525,7 @@ LOOSE = "CREATE TABLE loose (a INT);"
         ("unit= is missing", SHOP, {"unit": None}),
         ("names no table of the release", SHOP, {"unit": "clients.id"}),
         (
-            ["unit='orders.oid' names no table", "tables="],
+            ["unit='orders.oid' names no table", "list of tables"],
             SHOP,
             {"unit": "orders.oid", "tables": ["customers", "items"]},
         ),
@@ -542,7 +542,7 @@ LOOSE = "CREATE TABLE loose (a INT);"
         ),
         (["No table is named", "['customers', 'orders']", "domain="], SHOP, {"tables": []}),
         ("named twice", SHOP, {"tables": [*BOTH, "Orders"]}),
-        ("named twice in tables= and public_tables=", SHOP, {"public": ["orders"]}),
+        ("named twice in the list of tables and public_tables=", SHOP, {"public": ["orders"]}),
         ("give names of tables and views", SHOP, {"tables": [*BOTH, "SELECT 1"]}),
         (["loose reaches no unit", "public_tables="], SHOP + LOOSE, {"tables": [*BOTH, "loose"]}),
         (
@@ -778,7 +778,7 @@ def likes(**reference):
             {"stated": {"products": {}}, "public": ["products"]},
         ),
         (
-            "is named twice in tables= and public_tables=",
+            "is named twice in the list of tables and public_tables=",
             SHOP,
             {"stated": {}, "public": {"orders": None}, "tables": BOTH},
         ),

@@ -14,9 +14,7 @@ from dpsyn_sql.accounting.account import FIGURE
 from dpsyn_sql.cli.option_names import options, with_option_names
 from dpsyn_sql.source.names import listed
 
-ARGUMENTS = sorted(
-    {*inspect.signature(dpsyn_sql.release).parameters} - {"con", "slice", "cumulative", "panel"}
-)
+ARGUMENTS = sorted({*inspect.signature(dpsyn_sql.release).parameters} - {"con", "window", "series"})
 PYTHON = re.compile(
     rf"(?<![\w.-])({'|'.join(ARGUMENTS)}|con)=|\bTrue\b|\bFalse\b|\bNone\b|<\w+>|units of 1e-"
 )

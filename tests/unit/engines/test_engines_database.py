@@ -120,7 +120,7 @@ def test_tables_of_two_databases_are_refused(tmp_path, con):
 @pytest.mark.parametrize(
     ("tables", "public", "limit", "words"),
     [
-        ([], [], None, "tables= is missing"),
+        ([], [], None, "No table is named"),
         (["customers", "nothing"], [], None, "no table, view or file 'nothing'"),
         (["customers", "mine"], [], None, "temporary table"),
         (["customers", "customers"], [], None, "named twice"),
