@@ -40,7 +40,7 @@ from variants import SOURCE, InMemory, SeededNoise
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey

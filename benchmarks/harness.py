@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dpsyn_sql
-from dpsyn_sql.common.progress import without_bar
-from dpsyn_sql.common.stopwatch import stopwatch
+from dpsyn_sql.common.progress import stopwatch, without_bar
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, method_of
 

@@ -37,8 +37,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways
-from dpsyn_sql.private.measure.calibrate import standard_deviation
-from dpsyn_sql.private.measure.noise import ExactNoise, add_noise
+from dpsyn_sql.private.measure.noise import ExactNoise, add_noise, standard_deviation
 from dpsyn_sql.private.measure.questions.tables import marginals_event
 from dpsyn_sql.source.slices import Window
 

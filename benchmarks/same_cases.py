@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.source.slices import Partition, Window
 

@@ -20,7 +20,7 @@ from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter

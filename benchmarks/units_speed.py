@@ -23,7 +23,7 @@ from dpsyn_sql.domain.shape import Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import Families, before, numbers_of_rows
 from dpsyn_sql.rows.decode.output import Units, output_statement
 from dpsyn_sql.rows.sample.families import FamilySampler

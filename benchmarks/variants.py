@@ -31,7 +31,7 @@ from sweep import TABLES, table_of
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import METHODS, Adaptive
 from dpsyn_sql.methods.adaptive import method as recipe
 from dpsyn_sql.methods.adaptive import select

@@ -23,7 +23,7 @@ from variants import SOURCE, InMemory, SeededNoise, domain_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import PrivBayes
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.private.measure.curator import LocalCurator

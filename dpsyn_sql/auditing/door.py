@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.accounting.likelihood import AnsweredQuestion
-from dpsyn_sql.auditing.toy import Toy
+from dpsyn_sql.accounting.pld import AnsweredQuestion
+from dpsyn_sql.auditing.testing import Toy
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,

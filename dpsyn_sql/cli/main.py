@@ -14,9 +14,8 @@ from typer.core import TyperGroup
 
 import dpsyn_sql
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.cli.audit import audit_command
 from dpsyn_sql.cli.domain import check_command, init_command
-from dpsyn_sql.cli.evaluate import evaluate_command
+from dpsyn_sql.cli.evaluate import audit_command, evaluate_command
 from dpsyn_sql.cli.ledger import ledger_app
 from dpsyn_sql.cli.option_names import use_option_names, with_option_names
 from dpsyn_sql.cli.options import (
@@ -37,15 +36,16 @@ from dpsyn_sql.cli.output import (
     Json,
     Output,
     Quiet,
+    Timings,
     check_writable,
     interruptible,
     print_error,
     printing,
+    timed,
     written,
 )
 from dpsyn_sql.cli.schedule import run_command, status_command
 from dpsyn_sql.cli.stored import marginal_command, plot_command, report_command, sample_command
-from dpsyn_sql.cli.timings import Timings, timed
 from dpsyn_sql.errors import DpsynError, InputError, unexpected
 
 _JSON = "--json"

@@ -1,15 +1,4 @@
-"""What commands print: tables on a terminal, plain text elsewhere, one JSON document with ``--json``.
-
-Every command has ``as_json: Json = False`` and ``quiet: Quiet = False`` and does all its work in
-
-    with printing(as_json, quiet) as out:
-        out.say("Wrote o.csv")                  # for people; not with --quiet
-        out.table(["release", "spent"], rows)   # for people; what they asked to see, also with --quiet
-        out.document({"output": "o.csv"})       # for machines; printed once, at the end
-
-Names and values come from ledgers, databases and files. They are never read as markup, and no control
-character of theirs reaches a terminal.
-"""
+"""What commands print, and the time that they took."""
 
 from __future__ import annotations
 
@@ -28,7 +17,7 @@ import typer
 
 from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.common.notices import aligned, printable, widths
-from dpsyn_sql.common.progress import without_bar
+from dpsyn_sql.common.progress import COLUMNS, lines_of, stopwatch, without_bar
 from dpsyn_sql.errors import (
     DomainError,
     DpsynError,
@@ -298,3 +287,33 @@ def _print_table(
     for row in cells:
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+# -- timings -----------------------------------------------------------------------------------------
+
+# ``--timings``: where the time of a command went.
+
+Timings = Annotated[
+    bool,
+    typer.Option(
+        "--timings",
+        help="Also print where the time went, on standard error. For you alone: the rows show in it.",
+    ),
+]
+
+_RIGHT = (False, True, True, True, False)
+
+
+@contextmanager
+def timed(out: Output, wanted: bool) -> Iterator[None]:
+    """Time what is done inside; if it is ``wanted``, print it, also if it fails or is interrupted."""
+    if not wanted:
+        yield
+        return
+    with stopwatch() as watch:
+        try:
+            yield
+        finally:
+            if len(timings := watch.timings()) > 1:  # at least one phase ran
+                title = "Where the time went (for you alone):"
+                out.aside_table(COLUMNS, lines_of(timings), _RIGHT, title)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.cli.output import Json, Output, Quiet, printing
-from dpsyn_sql.cli.timings import Timings, timed
+from dpsyn_sql.cli.output import Json, Output, Quiet, Timings, printing, timed
 from dpsyn_sql.common.notices import printable
 
 if TYPE_CHECKING:

@@ -1,15 +1,150 @@
-"""Phases of a release, for progress bars and stopwatches; importable from anywhere.
-
-What listeners hear (names, durations, amounts) is for the operator, who can read the source anyway. None of
-it is stored or written to a release.
-"""
+"""How far a call has come, and where its time went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+# -- time --------------------------------------------------------------------------------------------
+
+# Where the time of a call goes, phase by phase: PRIVATE, for the operator alone.
+#
+# How long a phase takes that reads the source follows from its rows. Nothing here is stored, written to a
+# release, or computed with.
+
+OTHER = "other"
+"""All that belongs to no phase."""
+
+_STEPS = {"discover": "columns", "fit": "steps", "sample": "rows"}
+"""Phases whose finished steps follow from noisy answers and public facts, and what these are."""
+
+
+class Timing(NamedTuple):
+    """What a phase took by itself: the time of a phase inside it belongs to that one alone.
+
+    ``phase``: its name in words, or "other" for all that belongs to no phase; ``times``: how often it ran;
+    ``seconds``: of the clock; ``processor``: seconds of all cores of this process together; ``done``: what it
+    did, such as "9 columns", or nothing.
+    """
+
+    phase: str
+    times: int
+    seconds: float
+    processor: float
+    done: str = ""
+
+
+@dataclass(slots=True)
+class _Spent:
+    times: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    steps: int = 0
+
+
+class Stopwatch:
+    """A listener that adds up the time of each phase by itself; the sum of all is the time since it began."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        processor: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._clock, self._processor = clock, processor
+        self._spent = {OTHER: _Spent(times=1)}
+        self._running = [OTHER]
+        self._last = clock(), processor()
+
+    def begin(self, name: str, total: int | None) -> None:
+        """The time from here on is of this phase."""
+        self._charge()
+        self._spent.setdefault(name, _Spent()).times += 1
+        self._running.append(name)
+
+    def advance(self, name: str, amount: int) -> None:
+        """``amount`` of the work is done."""
+        self._spent[name].steps += amount
+
+    def end(self, name: str) -> None:
+        """The time from here on is of the phase around this one."""
+        self._charge()
+        for place in range(len(self._running) - 1, 0, -1):
+            if self._running[place] == name:
+                del self._running[place]
+                return
+
+    def seconds(self, name: str) -> float:
+        """What a phase took by itself up to now; another thread may ask."""
+        spent = self._spent.get(name)
+        running = self._clock() - self._last[0] if self._running[-1] == name else 0.0
+        return (0.0 if spent is None else spent.seconds) + running
+
+    def spent(self) -> dict[str, tuple[float, float]]:
+        """Seconds of the clock and of all cores by name, in the order of first runs; "other" is last."""
+        self._charge()
+        names = [*(name for name in self._spent if name != OTHER), OTHER]
+        return {name: (self._spent[name].seconds, self._spent[name].processor) for name in names}
+
+    def timings(self) -> tuple[Timing, ...]:
+        """The same in words."""
+        return tuple(
+            Timing(in_words(name), self._spent[name].times, *both, self._done(name))
+            for name, both in self.spent().items()
+        )
+
+    def _charge(self) -> None:
+        """Give the time since the last call to what is running."""
+        now, spent = (self._clock(), self._processor()), self._spent[self._running[-1]]
+        spent.seconds += now[0] - self._last[0]
+        spent.processor += now[1] - self._last[1]
+        self._last = now
+
+    def _done(self, name: str) -> str:
+        steps = self._spent[name].steps
+        return f"{steps:,} {_STEPS[name]}" if steps and name in _STEPS else ""
+
+
+@contextmanager
+def stopwatch() -> Iterator[Stopwatch]:
+    """Time everything inside."""
+    watch = Stopwatch()
+    with listening(watch):
+        yield watch
+
+
+COLUMNS = ("phase", "times", "seconds", "processor seconds", "done")
+"""The columns of ``lines_of``."""
+
+
+def lines_of(timings: Sequence[Timing]) -> list[tuple[str, str, str, str, str]]:
+    """Cells of a table for people: each phase, what belongs to none, and the sum."""
+    lines = [
+        (
+            one.phase,
+            "" if one.phase == OTHER else f"{one.times}",
+            *_both(one.seconds, one.processor),
+            one.done,
+        )
+        for one in timings
+    ]
+    whole = _both(sum(one.seconds for one in timings), sum(one.processor for one in timings))
+    return [*lines, ("total", "", *whole, "")]
+
+
+def _both(seconds: float, processor: float) -> tuple[str, str]:
+    return f"{seconds:.1f}", f"{processor:.1f}"
+
+
+# -- progress ----------------------------------------------------------------------------------------
+
+# Phases of a release, for progress bars and stopwatches; importable from anywhere.
+#
+# What listeners hear (names, durations, amounts) is for the operator, who can read the source anyway. None of
+# it is stored or written to a release.
 
 _IN_WORDS = {
     "prepare": "prepare",

@@ -54,7 +54,6 @@ from dpsyn_sql.discovery.labels import (
     with_stems,
 )
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree, committed_key, key_of_tree
-from dpsyn_sql.discovery.looked import Looked, looked_at
 from dpsyn_sql.discovery.one_look import (
     LEAST_ROWS,
     attribute_of_one_look,
@@ -62,6 +61,7 @@ from dpsyn_sql.discovery.one_look import (
     likely_steps,
     other_part,
 )
+from dpsyn_sql.discovery.recoding import Looked, looked_at
 from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
 from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, special_cuts
@@ -72,13 +72,16 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import (
     Ask,
     DiscoveryStep,
+    FirstLook,
     beginnings_of,
     cell_noise,
     column_steps,
     one_look,
     one_look_discovery,
+    second_looks,
     type_steps,
 )
+from dpsyn_sql.planning.limits import Learnt
 from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import (
     Beginning,
@@ -96,8 +99,6 @@ from dpsyn_sql.planning.queries import (
     TreeQuery,
     TypesQuery,
 )
-from dpsyn_sql.planning.second_looks import FirstLook, second_looks
-from dpsyn_sql.planning.stopping import Learnt
 from dpsyn_sql.source.relation import Column, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -2,7 +2,7 @@
 
 Everything follows from noisy answers. The test asks how often two rows of a family agree, attribute by
 attribute. Where nothing stands out nothing more is asked. Where something does, the pairs of the attributes
-that stand out give classes (``fit/classes.py``), and the class of each family is drawn behind the door from
+that stand out give classes (``fit/siblings.py``), and the class of each family is drawn behind the door from
 its own rows (docs/privacy.md, "Siblings" and "Classes of a family").
 """
 
@@ -18,13 +18,23 @@ from scipy.special import ndtri
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.classes import Classes, found_classes
-from dpsyn_sql.fit.reasons import Reason, given_reasons, reason_of, unexplained
-from dpsyn_sql.fit.siblings import Excess, carried, excess, explained, hanging_together
+from dpsyn_sql.fit.siblings import (
+    Classes,
+    Excess,
+    Reason,
+    carried,
+    excess,
+    explained,
+    found_classes,
+    given_reasons,
+    hanging_together,
+    reason_of,
+    unexplained,
+)
 from dpsyn_sql.planning.families import MOMENT, ROW, Families
-from dpsyn_sql.planning.family_classes import FamilyClass, class_costs
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
+from dpsyn_sql.planning.row_labels import FamilyClass, class_costs
 from dpsyn_sql.source.relation import WEIGHT
 
 MOST_BINS = 12

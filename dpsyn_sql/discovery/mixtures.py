@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
-from dpsyn_sql.discovery.smooth_parts import Bell, Hump, Part
+from dpsyn_sql.discovery.octaves import Bell, Hump, Part
 from dpsyn_sql.domain.grids import NONE_CODES, YEARS
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 

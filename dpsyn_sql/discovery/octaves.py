@@ -1,21 +1,24 @@
-"""The octaves beyond the range of a column that discovery found; public.
-
-Discovery has little of the budget, so its noise hides where a column ends. The one-way tables that follow
-have more: some octaves beyond the found range stay codes, and a tail is fitted to their counts
-(``fit/tails.py``).
-Stated bounds, CHECK constraints and the type end them. Times have none.
-"""
+"""Numbers over many orders of magnitude: octaves, and how their bins are filled."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
-from dpsyn_sql.domain.attributes import Attribute
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpsyn_sql.discovery.filling import Histogram, Quantiles, fill_of, histogram_of, mirrored, shares, tail_of
+from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.grids import Cuts, after, edge_of, grid_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.tails import outside, places_of
+from dpsyn_sql.fit.variances import OneWayCounts
 
 STEPS = (*(Fraction(part, 4) for part in (5, 6, 8, 12)), *(Fraction(2**power) for power in range(2, 11)))
 """Cuts beyond the end of the found range, times its distance from zero: first parts of octaves, as many
@@ -71,3 +74,228 @@ def with_octaves(attribute: Attribute, below: Cuts, above: Cuts) -> Attribute:
     cells = tuple(pairwise(edges))
     fill = (*cells[: len(lower)], *attribute.fill, *cells[len(cells) - len(upper) :])
     return replace(attribute, edges=edges, fill=fill, beyond=(len(lower), len(upper)))
+
+
+# -- fills -------------------------------------------------------------------------------------------
+
+# How values are spread inside the octaves beyond a found range: along the tail, not evenly; public.
+#
+# An octave is filled as the end bin of a column is (``discovery/filling.py``): along the generalised Pareto
+# distribution that goes on from the bins before it. Where rows do not fall there, the density follows a power
+# of the distance from zero, with the slope that the rows beside the octave show.
+
+_CLEAR, _LIGHTEST = 6.0, -0.95
+"""Standard errors of a mass that tells how steep a tail is, and its least index: nearly even."""
+
+_RISING, _FALLING = -3.0, 12.0
+"""Indices of the power laws; -1 is even."""
+
+
+def spread_along_tails(domain: Domain, counts: Mapping[str, OneWayCounts]) -> Domain:
+    """The domain whose attributes fill the octaves beyond their found range along the tail.
+
+    ``counts``: estimated there (``fit/tails.py``).
+    """
+    return Domain(
+        tuple(
+            _spread(attribute, counts[attribute.name])
+            if any(attribute.beyond) and attribute.name in counts
+            else attribute
+            for attribute in domain.attributes
+        )
+    )
+
+
+def _spread(attribute: Attribute, counts: OneWayCounts) -> Attribute:
+    number, (below, above) = attribute.regular, attribute.beyond
+    known = replace(counts, sigma=np.where(outside(attribute), 0.0, counts.sigma))
+    bins, places = histogram_of(attribute, known), places_of(attribute)
+    upper = _shapes(bins, places, above + _even(attribute, number - above - 1))
+    lower = _shapes(bins.flipped, -places[::-1], below + _even(attribute, below))
+    lower = [mirrored(one) for one in lower][::-1] if below else []
+    upper = upper if above else []
+    shapes = (*lower, *[None] * (number - len(lower) - len(upper)), *upper)
+    cuts = [None if one is None else shares(one) for one in shapes]
+    made = zip(attribute.fill, fill_of(attribute, cuts), cuts, strict=True)
+    return replace(attribute, fill=tuple(old if cut is None else new for old, new, cut in made))
+
+
+def _even(attribute: Attribute, place: int) -> bool:
+    """Whether an end of the found range is evenly filled, so that nothing is known of its inside."""
+    return len(attribute.fill[place]) == 2 and attribute.found.stop - attribute.found.start > 2
+
+
+def _shapes(bins: Histogram, edges: FloatArray, number: int) -> list[Quantiles | None]:
+    """Of each of the last ``number`` bins; None for one that is even, of one value at most, or without
+    rows."""
+    shapes = list[Quantiles | None]()
+    for place in range(len(bins.mass) - number, len(bins.mass)):
+        if bins.mass[place] <= 0 or bins.atoms[place]:
+            shapes.append(None)
+            continue
+        mass = bins.mass[: place + 1].copy()
+        mass[-1] = bins.mass[place:].sum()
+        shape = None
+        if place > 1:
+            upto = slice(place + 1)
+            own = Histogram(bins.widths[upto], mass, bins.sigma[upto], bins.atoms[upto])
+            shape = tail_of(own, _CLEAR, _LIGHTEST)
+        if shape is None and edges[place] > 0:
+            shape = power_law(float(edges[place + 1] / edges[place]), _index(bins.mass, edges, place))
+        shapes.append(shape)
+    return shapes
+
+
+def _index(mass: FloatArray, edges: FloatArray, place: int) -> float:
+    """By which power rows fall beside a bin: between the bins on its sides that have rows and begin above
+    zero."""
+    beside = [one for one in (place - 1, place, place + 1) if 0 <= one < len(mass)]
+    beside = [one for one in beside if mass[one] > 0 and edges[one] > 0]
+    places, logs = list[float](), list[float]()
+    for one in beside:
+        low, high = math.log(edges[one]), math.log(edges[one + 1])
+        places.append((low + high) / 2)
+        logs.append(math.log(mass[one] / (high - low)))
+    if len(beside) < 2:
+        return 1.0
+    return min(max((logs[0] - logs[-1]) / (places[-1] - places[0]), _RISING), _FALLING)
+
+
+def power_law(ratio: float, index: float) -> Quantiles:
+    """Density proportional to x^(-index - 1) from 1 to ``ratio``, as positions in [0, 1]."""
+    if abs(index) < 1e-6:
+        return lambda p: (ratio**p - 1) / (ratio - 1)
+    whole = 1 - ratio**-index
+    return lambda p: ((1 - p * whole) ** (-1 / index) - 1) / (ratio - 1)
+
+
+# -- smooth parts ------------------------------------------------------------------------------------
+
+# The smooth parts of a mixture: log-normal and normal distributions that end; public.
+
+REACH = 2.8
+"""Widths from its centre at which a smooth part ends, if nothing else is said: no value is drawn from where
+a noisy count says nothing."""
+
+NEGATIVE_PART, BOTH_SIGNS = 8.0, 5.0
+"""More, in squared deviations, for a part below zero, and for one on both sides."""
+
+HUGE = 0.5
+"""More for each octave beyond ``_EVERYDAY``."""
+
+_EVERYDAY, _USUAL_WIDTH = 16.0, 0.5
+_ASYMMETRY = 0.5  # prior precision of the logarithm of the ratio of widths
+
+
+@dataclass(frozen=True, slots=True)
+class Hump:
+    """A log-normal part on the side of ``sign`` (1, -1): in log2, centre ``centre`` with deviation ``below``
+    towards zero and ``above`` away from it, cut off at ``limit`` deviations."""
+
+    sign: int
+    centre: float
+    below: float
+    above: float
+    limit: float = REACH
+
+    def cdf(self, values: FloatArray) -> FloatArray:
+        """Share of the part below each value."""
+        positive = np.maximum(values * self.sign, 0.0)
+        with np.errstate(divide="ignore"):
+            away = np.log2(positive) - self.centre
+        deviations = np.clip(
+            np.where(away < 0, away / self.below, away / self.above), -self.limit, self.limit
+        )
+        lower = 2 * self.below / (self.below + self.above)
+        ends = ndtr(-self.limit)
+        normal = (ndtr(deviations) - ends) / (1 - 2 * ends)
+        share = np.where(deviations < 0, lower * normal, lower / 2 + (2 - lower) * (normal - 0.5))
+        return np.asarray(share if self.sign > 0 else 1 - share)
+
+    def quantiles(self, shares: FloatArray) -> FloatArray:
+        """The values below which these shares of the part lie, ascending with them."""
+        own = shares if self.sign > 0 else 1 - shares
+        lower = 2 * self.below / (self.below + self.above)
+        below = own < lower / 2
+        normal = np.where(below, own / lower, 0.5 + (own - lower / 2) / (2 - lower))
+        ends = ndtr(-self.limit)
+        deviations = ndtri(ends + np.clip(normal, 0, 1) * (1 - 2 * ends))
+        return np.asarray(
+            self.sign * 2.0 ** (self.centre + np.where(below, self.below, self.above) * deviations)
+        )
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Least and largest value."""
+        near = self.sign * 2.0 ** (self.centre - self.limit * self.below)
+        far = self.sign * 2.0 ** (self.centre + self.limit * self.above)
+        return min(near, far), max(near, far)
+
+    @property
+    def cost(self) -> float:
+        """Beyond that of any part: there are more places for a narrow one, and huge values are rare."""
+        narrow = 2 * math.log(max(1.0, _USUAL_WIDTH / self.below))
+        return narrow + HUGE * max(0.0, self.centre - _EVERYDAY) + (0.0 if self.sign > 0 else NEGATIVE_PART)
+
+    @property
+    def start(self) -> FloatArray:
+        """The parameters that are refined."""
+        return np.array([self.centre, math.log(self.below), math.log(self.above)])
+
+    def moved(self, to: FloatArray) -> Hump:
+        """The same with other parameters."""
+        centre = float(np.clip(to[0], -12.0, 44.0))
+        below, above = np.exp(np.clip(to[1:], -7.0, 1.3)).tolist()
+        return replace(self, centre=centre, below=below, above=above)
+
+    @staticmethod
+    def prior(to: FloatArray, start: FloatArray) -> float:
+        """Minus the logarithm of the prior of parameters: both widths are alike."""
+        return float(_ASYMMETRY * (to[1] - to[2]) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """A normal part of values on both sides of zero, cut off at ``limit`` deviations."""
+
+    mean: float
+    deviation: float
+    limit: float = REACH
+
+    def cdf(self, values: FloatArray) -> FloatArray:
+        """Share of the part below each value."""
+        standard = np.clip((values - self.mean) / self.deviation, -self.limit, self.limit)
+        ends = ndtr(-self.limit)
+        return np.asarray((ndtr(standard) - ends) / (1 - 2 * ends))
+
+    def quantiles(self, shares: FloatArray) -> FloatArray:
+        """The values below which these shares of the part lie."""
+        ends = ndtr(-self.limit)
+        return np.asarray(self.mean + self.deviation * ndtri(ends + shares * (1 - 2 * ends)))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Least and largest value."""
+        return self.mean - self.limit * self.deviation, self.mean + self.limit * self.deviation
+
+    @property
+    def cost(self) -> float:
+        """Beyond that of any part."""
+        return BOTH_SIGNS
+
+    @property
+    def start(self) -> FloatArray:
+        """The parameters that are refined."""
+        return np.array([self.mean, math.log(self.deviation)])
+
+    def moved(self, to: FloatArray) -> Bell:
+        """The same with other parameters; the mean stays within a deviation of the start."""
+        deviation = float(np.exp(np.clip(to[1], -3.0, 14.0)))
+        return Bell(float(to[0]), deviation)
+
+    def prior(self, to: FloatArray, start: FloatArray) -> float:
+        """Minus the logarithm of the prior of parameters: near where they started."""
+        return float(0.02 * (((to[0] - start[0]) / self.deviation) ** 2 + (to[1] - start[1]) ** 2))
+
+
+Part = Hump | Bell

@@ -24,8 +24,8 @@ from scipy.special import ndtri
 from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
 from dpsyn_sql.discovery.cells import STANDS_OUT, Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
-from dpsyn_sql.discovery.reshaping import reshaped
-from dpsyn_sql.discovery.smooth_parts import REACH
+from dpsyn_sql.discovery.octaves import REACH
+from dpsyn_sql.discovery.recoding import reshaped
 from dpsyn_sql.domain.attributes import Attribute, Granularity, edge_ticks
 from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.domain.shape import Undiscovered

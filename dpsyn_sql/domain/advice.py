@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.cases import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.domain.declared import natural_kind
 from dpsyn_sql.domain.document import load_yaml
 from dpsyn_sql.domain.file import DomainFile, DomainSpec, read_domain
@@ -23,6 +22,7 @@ from dpsyn_sql.domain.oddities import RULES
 from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.domain.specs import PointSpec
 from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.unit import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Column, Relation

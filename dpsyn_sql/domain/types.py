@@ -1,10 +1,4 @@
-"""SQL types that an attribute can have, and the exact integers behind their values, in Python and in SQL.
-
-Every discrete value is a whole number of *ticks*: an integer is itself, a decimal counts units
-of its last digit, a date counts days, a timestamp its own unit since 1970-01-01 and a time of day
-microseconds since midnight. Bins are cut and drawn in ticks, so that no value passes through
-floating point.
-"""
+"""SQL types of columns, and types of text."""
 
 from __future__ import annotations
 
@@ -12,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.dialect import Dialect
@@ -255,3 +249,60 @@ def tick_expression(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
     if kind.temporal:
         return moment_tick(kind, column, dialect)
     return number_tick(kind, column)
+
+
+# -- types of text -----------------------------------------------------------------------------------
+
+# What a text can be read as: a public list of classes, and the SQL type of each.
+#
+# A CSV file has no types, and a type that somebody guessed from its rows is not public. So each value of a
+# column falls into exactly one of these classes (``private/count/discovery.py``), noisy numbers of units in
+# each are asked for, and the type of the column follows from them (``discovery/attributes.py``).
+
+MOST_DIGITS: Final = 6
+"""Digits after the point up to which numbers are decimals; numbers with more are DOUBLE."""
+
+DECIMALS: Final = tuple(f"{digits} digits after the point" for digits in range(1, MOST_DIGITS + 1))
+
+EMPTY: Final = "empty"
+MISSING: Final = "a mark for missing"
+TEXT: Final = "other text"
+CODE: Final = "digits after a leading zero"
+BOOLEAN: Final = "true or false"
+INTEGER: Final = "integer"
+LONG: Final = "integer beyond 64 bits"
+WHOLE: Final = "integer with a point"
+NUMBER: Final = "other number"
+DATE: Final = "date"
+TIMESTAMP: Final = "timestamp"
+ZONED: Final = "timestamp with a time zone"
+TIME: Final = "time of day"
+
+CLASSES: Final = (
+    EMPTY,
+    MISSING,
+    TEXT,
+    CODE,
+    BOOLEAN,
+    INTEGER,
+    LONG,
+    WHOLE,
+    *DECIMALS,
+    NUMBER,
+    DATE,
+    TIMESTAMP,
+    ZONED,
+    TIME,
+)
+"""Every text is in exactly one class; its code is the place in this tuple. Stored ledgers keep the codes."""
+
+MARKS: Final = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", r"\n", "?", "-", ".")
+"""Texts, in any letter case, that stand for a missing value in columns of numbers and times."""
+
+LONGEST: Final = 64
+"""Bytes of the longest text that is looked at; longer ones are other text."""
+
+
+def decimal_type(digits: int) -> str:
+    """The type of numbers with so many digits after the point: 64 bits hold it."""
+    return f"DECIMAL(18,{digits})"

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
-from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.engine import Encoding, Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 

@@ -33,8 +33,7 @@ from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, Session, escaped_path
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, LedgerError, SourceError, said
-from dpsyn_sql.source.names import Identity, fold, shorten
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import Identity, absolute_path, fold, shorten
 from dpsyn_sql.source.query_check import CatalogRelation
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dpsyn_sql.engines.code_slices import LOOKING, ROW_GROUP, CodeSlices, FiledTables, Slicing
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.planning.limits import bytes_written
-from dpsyn_sql.source.engine import Engine
+from dpsyn_sql.source.engine import Encoding, Engine, Tally
 from dpsyn_sql.source.names import Identity, display_name, listed
-from dpsyn_sql.source.parts import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 from dpsyn_sql.sqltext.render import render
 

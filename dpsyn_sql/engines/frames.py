@@ -35,8 +35,7 @@ from dpsyn_sql.engines.source_session import OpenedSource, SourceSession
 from dpsyn_sql.errors import EngineFailure, SourceError
 from dpsyn_sql.source.files import refuse_clashes
 from dpsyn_sql.source.frames import Frame, library_of
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, listed
+from dpsyn_sql.source.names import LedgerNames, display_name, listed
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render

@@ -23,10 +23,9 @@ from dpsyn_sql.engines.source_session import Connection, OpenedSource, SourceSes
 from dpsyn_sql.errors import InputError, SourceError, said
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import ending_of, find_files
-from dpsyn_sql.source.frames import Frame
+from dpsyn_sql.source.frames import Frame, is_spark, is_spark_frame
 from dpsyn_sql.source.names import Identity, display_name, fold, is_query, listed, shorten
 from dpsyn_sql.source.query_words import TRUST_IT
-from dpsyn_sql.source.sessions import is_spark, is_spark_frame
 
 _PLAIN = CsvForm()
 

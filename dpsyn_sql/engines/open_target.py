@@ -20,14 +20,12 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
 from dpsyn_sql.engines.spark.target import check_output, spark_output
-from dpsyn_sql.engines.target import Output, Target, TargetCheck
-from dpsyn_sql.engines.target_files import database_target, file_target, folder_target
+from dpsyn_sql.engines.target import Output, Target, TargetCheck, database_target, file_target, folder_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.source.files import DATABASE_ENDINGS, looks_like_path
-from dpsyn_sql.source.names import Identity, display_name, fold, listed, shorten, split_name
-from dpsyn_sql.source.paths import absolute_path
-from dpsyn_sql.source.sessions import is_spark
+from dpsyn_sql.source.frames import is_spark
+from dpsyn_sql.source.names import Identity, absolute_path, display_name, fold, listed, shorten, split_name
 from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old
 
 _ALL = "*"  # what the ledger calls all tables of a schema

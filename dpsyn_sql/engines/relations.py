@@ -22,10 +22,10 @@ from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, file_beside, find_files, text_files
+from dpsyn_sql.source.frames import is_spark, is_spark_frame
 from dpsyn_sql.source.names import fold, is_query, shorten
 from dpsyn_sql.source.query_check import CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Column
-from dpsyn_sql.source.sessions import is_spark, is_spark_frame
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 

@@ -18,8 +18,15 @@ from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, OpenedSource
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, common_header, find_files, refuse_clashes, text_files
-from dpsyn_sql.source.names import Identity, display_name, fold, is_query, shorten
-from dpsyn_sql.source.paths import absolute_path, absolute_pattern
+from dpsyn_sql.source.names import (
+    Identity,
+    absolute_path,
+    absolute_pattern,
+    display_name,
+    fold,
+    is_query,
+    shorten,
+)
 from dpsyn_sql.source.query_check import CatalogRelation, CheckedQuery, check_query, check_view
 from dpsyn_sql.source.relation import Relation, RelationKind
 from dpsyn_sql.sqltext.fragments import Fragment, qualified

@@ -20,17 +20,15 @@ from typing import ClassVar, Self, TypeVar
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.connections import Callers, spellings
 from dpsyn_sql.engines.csv_files import refuse_undecodable
-from dpsyn_sql.engines.identities import StoredTable, named_query, owners_of
-from dpsyn_sql.engines.table_facts import facts_of
+from dpsyn_sql.engines.identities import StoredTable, facts_of, named_query, owners_of
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError
-from dpsyn_sql.planning.tying.given import TableFacts, split_column
+from dpsyn_sql.planning.tying.keys import TableFacts, split_column
 from dpsyn_sql.source.engine import SourceEngine
 from dpsyn_sql.source.files import TextFile, find_files
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import Identity, display_name, fold
+from dpsyn_sql.source.frames import SparkConnection
+from dpsyn_sql.source.names import Identity, LedgerNames, display_name, fold
 from dpsyn_sql.source.origins import Origins, Place
 from dpsyn_sql.source.relation import Relation
-from dpsyn_sql.source.sessions import SparkConnection
 from dpsyn_sql.sqltext.fragments import literal, qualified
 
 _T = TypeVar("_T")

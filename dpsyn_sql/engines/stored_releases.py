@@ -29,8 +29,7 @@ from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.errors import EngineFailure, InputError, said
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY
 from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.names import Identity, fold, listed, shorten
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import Identity, absolute_path, fold, listed, shorten
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
 from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old
 from dpsyn_sql.sqltext.render import render

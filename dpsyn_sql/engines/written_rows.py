@@ -22,8 +22,7 @@ from dpsyn_sql.engines.target import Target
 from dpsyn_sql.errors import DpsynError, EngineFailure, InputError, said
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of
-from dpsyn_sql.source.names import Identity, fold
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import Identity, absolute_path, fold
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal, qualified
 from dpsyn_sql.sqltext.release_tables import SCHEMA
 from dpsyn_sql.sqltext.render import render

@@ -33,8 +33,7 @@ from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.report.stored_facts import facts_of
 from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.names import fold, listed, shorten, split_name
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import absolute_path, fold, listed, shorten, split_name
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 

@@ -28,9 +28,7 @@ from dpsyn_sql.evaluation.page import IN_SUMMARY, PRIVATE, cells, first_columns,
 from dpsyn_sql.ledger.locations import variable_place
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.source.ledger_names import SUFFIX
-from dpsyn_sql.source.names import shorten
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import SUFFIX, absolute_path, shorten
 
 PRIVATE_ENDINGS = (".private.html", ".private.json")
 

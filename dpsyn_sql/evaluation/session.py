@@ -18,8 +18,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.relations import OpenedRelation
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.source.names import fold, listed, shorten
-from dpsyn_sql.source.paths import absolute_path
+from dpsyn_sql.source.names import absolute_path, fold, listed, shorten
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render

@@ -15,15 +15,15 @@ from typing import Any
 from dpsyn_sql.domain.database_file import DatabaseFile, read_database
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
+from dpsyn_sql.engines.identities import given_of
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.relations import FURTHER, Given, OpenedRelation, opened_relations
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.membership import identifiers
 from dpsyn_sql.evaluation.session import Session, compared_pair, homes_of, ids_of, refuse_empty, session_of
 from dpsyn_sql.planning.tree import Table, Tree
-from dpsyn_sql.planning.tying.given import split_column
+from dpsyn_sql.planning.tying.keys import split_column
 from dpsyn_sql.planning.tying.tables import tied_tables
 from dpsyn_sql.source.files import DATABASE_ENDINGS
 from dpsyn_sql.source.names import fold, last_part, listed, name_hint, shorten, split_name

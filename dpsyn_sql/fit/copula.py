@@ -34,9 +34,9 @@ from scipy.special import ndtr, ndtri
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.consistency import Margins, Measurements, fit_margins
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, correlation_matrix, latent_correlation
 from dpsyn_sql.fit.projections import fit_joints
+from dpsyn_sql.fit.views import Margins, Measurements, fit_margins
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 THRESHOLD_SIGMAS, THRESHOLD_ROWS = 0.5, 2.0

@@ -18,7 +18,6 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
 from dpsyn_sql.fit.gaussian import (
     concordance,
@@ -28,6 +27,7 @@ from dpsyn_sql.fit.gaussian import (
     untied,
 )
 from dpsyn_sql.fit.projections import RAKING_ROUNDS, fit_joint, simplex_projection
+from dpsyn_sql.fit.views import Margins
 
 Pair = tuple[int, int]
 

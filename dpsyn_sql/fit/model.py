@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.network import ModelTables, Network
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import Families
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 
 
 class MarginalModel(Protocol):

@@ -1,16 +1,17 @@
-"""How much more two rows of a family agree than two rows of different families, from noisy tables of pairs.
-
-Shares are of families of two rows or more, each of which weighs the same. Noise is independent in every cell.
-"""
+"""Rows of one family that agree: how much, why, and the classes that explain it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.projections import fit_joint, simplex_projection
 
 _CLEAR = 10.0
 # Deviations of noise that the number of families must have: shares of a total that may be none say nothing.
@@ -147,3 +148,217 @@ def _beyond_independence(table: NDArray[np.float64], sigma: float) -> tuple[floa
     noise = (sigma / total) ** 2 / expected
     square = float(((table / total - expected) ** 2 / expected).sum() - noise.sum())
     return square, math.sqrt(2 * float((noise**2).sum()))
+
+
+# -- reasons -----------------------------------------------------------------------------------------
+
+# What an attribute above a family explains of its rows: the class of the family stands for the rest alone.
+#
+# Rows of a family agree because of what stands above them, and because of what nothing shows: a class. If the
+# classes explained both, a row that follows from its class and from what is above would agree with its
+# siblings twice. So the explained part is taken off the tables that classes are learnt from, and the class of
+# a family is drawn given what stands above it. With r_z(x) = P(x | z) / P(x), and a the code above,
+#
+#     P(x | z, a) = P(x | a) r_z(x) / Z_z(a),    Z_z(a) = sum over x of P(x | a) r_z(x),
+#
+# each row x of the family says log r_z(x) - log Z_z(a) for class z.
+
+_LEAST = 1e-6
+# No probability of a bin is smaller.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reason:
+    """What explains most of an attribute: ``name`` is of the attribute above; ``shares`` (codes,) of its
+    codes, ``laws`` (codes, bins) of the attribute given each, both with sum 1."""
+
+    name: str
+    shares: FloatArray
+    laws: FloatArray
+
+
+def reason_of(name: str, table: FloatArray, sigma: float) -> Reason:
+    """From the noisy table (codes, bins) of families, with noise of deviation ``sigma``: codes that the noise
+    nearly hides have the law of all."""
+    counts = np.maximum(table, 0.0)
+    whole = np.maximum(counts.sum(axis=0), _LEAST)
+    whole = whole / whole.sum()
+    prior = sigma * table.shape[1]
+    laws = (counts + prior * whole) / (counts.sum(axis=1, keepdims=True) + prior)
+    sums = np.maximum(counts.sum(axis=1), _LEAST)
+    return Reason(name, sums / sums.sum(), laws / laws.sum(axis=1, keepdims=True))
+
+
+def unexplained(table: FloatArray, first: str, second: str, reasons: Mapping[str, Reason]) -> FloatArray:
+    """The noisy table of pairs over two attributes without what one attribute above explains of both."""
+    one, other = reasons.get(first), reasons.get(second)
+    if one is None or other is None or one.name != other.name:
+        return table
+    rows = one.laws - one.shares @ one.laws
+    columns = other.laws - other.shares @ other.laws
+    covariance = np.einsum("a,ax,ay->xy", (one.shares + other.shares) / 2, rows, columns)
+    return np.asarray(table - max(float(table.sum()), 0.0) * covariance)
+
+
+def given_reasons(
+    classes: Classes, names: Sequence[str], reasons: Mapping[str, Reason]
+) -> list[tuple[str, FloatArray]]:
+    """For each attribute above that explains some of ``names``: 1 / Z_z(a) as float64[K, codes], above 0 and
+    at most 1 (a factor that all classes have in common says nothing)."""
+    found = dict[str, FloatArray]()
+    for name, law in zip(names, classes.laws, strict=True):
+        reason = reasons.get(name)
+        if reason is not None:
+            ratio = law / np.maximum(classes.shares @ law, _LEAST)
+            inverse = 1 / np.maximum(ratio @ reason.laws.T, _LEAST)
+            found[reason.name] = found.get(reason.name, 1.0) * inverse
+    return [(name, inverse / inverse.max()) for name, inverse in found.items()]
+
+
+# -- classes -----------------------------------------------------------------------------------------
+
+# Classes of a family, by EM on noisy tables of pairs of its rows.
+#
+# A family has a class z that its rows share, and given z its rows, and a row's attributes, are independent.
+# So the table of ordered pairs of distinct rows over attributes a and b is
+#
+#     T_ab = sum over z of pi_z P_a(. | z) P_b(. | z)',
+#
+# for a = b too (a latent class model, Lazarsfeld and Henry 1968; EM by Dempster, Laird and Rubin 1977). All
+# tables together are one symmetric matrix over the bins of all attributes. Tables of pairs alone may leave
+# several sets of classes possible, with the same tables. Everything here follows from noisy answers.
+
+MOST_CLASSES = 12
+
+_PENALTY = 1.0
+# Of strangers a second class gains about as much once in thirty times. The test comes before.
+_STARTS = 4
+_ROUNDS = 400
+_LEAST_OF_CLASSES = 1e-6
+# No probability of a bin is smaller: a class never rules a value out.
+
+Pairs = Mapping[tuple[int, int], NDArray[np.float64]]
+"""For positions a <= b of attributes the noisy table of their pairs, in families."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """``shares``: float64[K], of the classes, sum 1. ``laws``: for each attribute float64[K, bins], the law
+    of its bin in each class; rows sum to 1, no entry is 0."""
+
+    shares: NDArray[np.float64]
+    laws: tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """All tables as shares of pairs; ``blocks``: the bins of each attribute. ``variance``: of the noise of a
+    cell; ``families``: how many there are."""
+
+    cells: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    blocks: tuple[slice, ...]
+    families: float
+
+
+def found_classes(tables: Pairs, sizes: Sequence[int], sigma: float, most: int = MOST_CLASSES) -> Classes:
+    """The classes that explain tables of pairs, at most ``most`` of them.
+
+    Their number K has the least chi-squared misfit plus ``_PENALTY`` for each parameter. EM is given tables
+    that were denoised (``fit_joint``), so that a parameter follows less noise than Akaike's 2 assumes.
+
+    Args:
+        tables: of all pairs of attributes, each with itself too, shape (sizes[a], sizes[b]).
+        sizes: bins of each attribute.
+        sigma: standard deviation of the noise in a cell, in families.
+        most: of the classes.
+    """
+    matrix = _matrix(tables, sizes, sigma)
+    best, least = _one_class(matrix), np.inf
+    worse = 0
+    for classes in range(1, most + 1):
+        fitted = _one_class(matrix) if classes == 1 else _several_classes(matrix, classes)
+        parameters = classes - 1 + classes * sum(size - 1 for size in sizes)
+        score = _misfit(matrix, fitted) + _PENALTY * parameters
+        if score < least:
+            best, least, worse = fitted, score, 0
+        else:
+            worse += 1
+        if worse == 2:
+            break
+    shares, laws = best
+    order = np.argsort(-shares, kind="stable")
+    return Classes(shares[order], tuple(laws[block, order].T.copy() for block in matrix.blocks))
+
+
+def _matrix(tables: Pairs, sizes: Sequence[int], sigma: float) -> _Matrix:
+    ends = np.cumsum([0, *sizes]).tolist()
+    blocks = tuple(slice(low, high) for low, high in pairwise(ends))
+    noisy, cells, variance = (np.zeros((ends[-1], ends[-1])) for _ in range(3))
+    families = max(float(np.mean([table.sum() for table in tables.values()])), 1.0)
+    margins = _margins(tables, sizes)
+    for (a, b), table in tables.items():
+        shares, spread = table / families, np.full(table.shape, (sigma / families) ** 2)
+        if a == b:
+            shares = (shares + shares.T) / 2
+            spread = np.where(np.eye(len(table)) > 0, spread, spread / 2)
+        fitted = fit_joint(shares, sigma / families, margins[a], margins[b], 1.0)
+        for whole, part in ((noisy, shares), (variance, spread), (cells, fitted)):
+            whole[blocks[b], blocks[a]] = part.T
+            whole[blocks[a], blocks[b]] = part
+    return _Matrix(cells, noisy, variance, blocks, families)
+
+
+def _margins(tables: Pairs, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
+    """The law of each attribute, from all its tables together."""
+    sums = [np.zeros(size) for size in sizes]
+    for (a, b), table in tables.items():
+        sums[a] += table.sum(axis=1)
+        sums[b] += table.sum(axis=0)
+    return [simplex_projection(one / max(float(one.sum()), 1.0), 1.0) for one in sums]
+
+
+_Fitted = tuple[NDArray[np.float64], NDArray[np.float64]]
+# Shares [K], and the laws of all attributes, one below the other [bins, K].
+
+
+def _one_class(matrix: _Matrix) -> _Fitted:
+    laws = matrix.cells.sum(axis=1, keepdims=True) + _LEAST_OF_CLASSES
+    return np.ones(1), _normalised(laws, matrix.blocks)
+
+
+def _several_classes(matrix: _Matrix, classes: int) -> _Fitted:
+    """The best of some starts."""
+    starts = [_climbed(matrix, classes, np.random.default_rng((classes, start))) for start in range(_STARTS)]
+    return min(starts, key=lambda fitted: _misfit(matrix, fitted))
+
+
+def _climbed(matrix: _Matrix, classes: int, random: np.random.Generator) -> _Fitted:
+    """EM from laws near the mean."""
+    _, mean = _one_class(matrix)
+    laws = _normalised(mean * np.exp(random.normal(0, 0.7, (len(mean), classes))), matrix.blocks)
+    shares = np.full(classes, 1 / classes)
+    for _ in range(_ROUNDS):
+        ratio = matrix.cells / np.maximum((laws * shares) @ laws.T, 1e-300)
+        pulled = ratio @ laws
+        weight = shares * np.einsum("ik,ik->k", laws, pulled)
+        laws = _normalised(laws * pulled + _LEAST_OF_CLASSES, matrix.blocks)
+        shares = weight / weight.sum()
+    return shares, laws
+
+
+def _normalised(laws: NDArray[np.float64], blocks: Sequence[slice]) -> NDArray[np.float64]:
+    found = laws.copy()
+    for block in blocks:
+        found[block] /= found[block].sum(axis=0)
+    return found
+
+
+def _misfit(matrix: _Matrix, fitted: _Fitted) -> float:
+    """Chi-squared of the noisy tables: noise, and families drawn from the classes."""
+    shares, laws = fitted
+    model = (laws * shares) @ laws.T
+    spread = matrix.variance + model / matrix.families
+    upper = np.triu_indices(len(model))
+    return float(((matrix.noisy - model) ** 2 / np.maximum(spread, 1e-300))[upper].sum())

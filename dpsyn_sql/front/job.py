@@ -26,11 +26,9 @@ from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import DEFAULT, method_of
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.planning.deadline import Deadline
-from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery
+from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery, planned_growth
 from dpsyn_sql.planning.families import Families, divided, families_of
-from dpsyn_sql.planning.growth import planned_growth
-from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.limits import Deadline, Terms
 from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
 from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage

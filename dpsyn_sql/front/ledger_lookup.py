@@ -33,8 +33,7 @@ from dpsyn_sql.planning.plan import ReleaseKey, Tie
 from dpsyn_sql.planning.tree import Reference, Table
 from dpsyn_sql.report.certificate import measured_facts
 from dpsyn_sql.source.files import file_beside
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.names import LedgerNames, fold
 from dpsyn_sql.source.slices import Sliced
 
 

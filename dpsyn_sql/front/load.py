@@ -20,9 +20,8 @@ from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.report.stored_facts import facts_of
 from dpsyn_sql.rows.write.persist import readable_literal, statement_of
 from dpsyn_sql.source.files import ending_of
-from dpsyn_sql.source.names import shorten
-from dpsyn_sql.source.paths import absolute_path
-from dpsyn_sql.source.sessions import is_spark
+from dpsyn_sql.source.frames import is_spark
+from dpsyn_sql.source.names import absolute_path, shorten
 
 _WORK = ".dpsyn-work-"
 

@@ -15,16 +15,16 @@ from dpsyn_sql.discovery.discover import Discovered, discovered
 from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.fit.reconstruct import shown_tables
 from dpsyn_sql.front.job import Job, TablePlan, seed_of
-from dpsyn_sql.front.stopping import stopping
+from dpsyn_sql.front.losses import stopping
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.deadline import NO_DEADLINE
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.family_classes import FamilyClass
+from dpsyn_sql.planning.limits import NO_DEADLINE
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.encode.kept import KeptRows

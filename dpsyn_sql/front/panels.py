@@ -26,9 +26,8 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
-from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.presence import Presence, drawn, presence_of, rows_measured
-from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.fit.given import Given, Presence, drawn, presence_of, rows_measured
+from dpsyn_sql.fit.reconstruct import shown_tables
 from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable, measured

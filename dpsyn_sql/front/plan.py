@@ -31,14 +31,13 @@ from dpsyn_sql.planning.discovery import (
     learning_share,
     steps_of_text,
 )
-from dpsyn_sql.planning.explain import errors_in_words, explain, explain_details, labelled
-from dpsyn_sql.planning.explain_tree import explain_tree
+from dpsyn_sql.planning.explain import errors_in_words, explain, explain_details, explain_tree, labelled
 from dpsyn_sql.planning.foresight import Spends, foresight_lines
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
-from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.noise import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
 

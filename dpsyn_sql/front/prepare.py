@@ -31,13 +31,12 @@ from dpsyn_sql.front.request import METHOD_OF_TREES, Request
 from dpsyn_sql.front.tree import TreeOfTables, opened_tree, protected_source, tree_of_one
 from dpsyn_sql.methods import METHODS, method_of, static_of
 from dpsyn_sql.methods.recipe import Recipe, check_model
-from dpsyn_sql.planning.deadline import Deadline
 from dpsyn_sql.planning.explain import learnt_types
-from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, Terms
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, Deadline, Terms
 from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import families_of_tree
-from dpsyn_sql.planning.tying.given import split_column
+from dpsyn_sql.planning.tying.keys import split_column
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.rows.write.public_rows import public_rows

@@ -21,9 +21,9 @@ from dpsyn_sql.domain.sliced import shape_of_slice, without_time
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
+from dpsyn_sql.engines.identities import given_of
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.source_session import Connection, SourceSession
-from dpsyn_sql.engines.table_facts import given_of
 from dpsyn_sql.errors import DomainError, InputError, SourceError, said
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.front.request import Request
@@ -31,7 +31,7 @@ from dpsyn_sql.planning.explain import stay_text
 from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
-from dpsyn_sql.planning.tying.given import Given
+from dpsyn_sql.planning.tying.keys import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
 from dpsyn_sql.private.encode.relations import discovery_relation, sliced_source, typed_relation
 from dpsyn_sql.rows.sample.ticks import ordering

@@ -15,6 +15,8 @@ from dpsyn_sql.accounting.account import (
     KINDS,
     USUAL_DELTA,
     Balance,
+    Charge,
+    Spending,
     account_epsilon,
     describe,
     grant_delta,
@@ -22,9 +24,9 @@ from dpsyn_sql.accounting.account import (
     granted_budget,
     left_in_words,
     reported_delta,
+    spending_of,
 )
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Kind, Number, exact_number
-from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import (
     AccountError,
     BudgetError,
@@ -33,11 +35,9 @@ from dpsyn_sql.errors import (
     PrivacyBudgetExceeded,
 )
 from dpsyn_sql.ledger import stops
-from dpsyn_sql.ledger.chain import append
-from dpsyn_sql.ledger.panels import Debited, debits, in_words, refuse_unfinished
 from dpsyn_sql.ledger.preview import AccountState
-from dpsyn_sql.ledger.store import Store
-from dpsyn_sql.ledger.ties import refuse_other_ties
+from dpsyn_sql.ledger.store import Store, append
+from dpsyn_sql.ledger.ties import Debited, debits, in_words, refuse_other_ties, refuse_unfinished
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.source.names import fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT

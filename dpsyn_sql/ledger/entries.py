@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsyn_sql.accounting.account import describe
+from dpsyn_sql.accounting.account import Charge, describe
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_from_dict
-from dpsyn_sql.accounting.panels import Charge
 from dpsyn_sql.errors import (
     InternalError,
     PrivacyBudgetExceeded,
@@ -28,13 +27,11 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.ledger import accounts, stops
 from dpsyn_sql.ledger.accounts import Account
-from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import translate_errors, translate_errors_with
-from dpsyn_sql.ledger.panels import place_of
 from dpsyn_sql.ledger.preview import AccountState, ReleasePreview
 from dpsyn_sql.ledger.questions import Debit, StoredQuestion
-from dpsyn_sql.ledger.store import Store
-from dpsyn_sql.ledger.ties import record_ties, refuse_other_ties
+from dpsyn_sql.ledger.store import Store, append, canonical_json, sha256
+from dpsyn_sql.ledger.ties import place_of, record_ties, refuse_other_ties
 from dpsyn_sql.planning.plan import ReleaseKey
 
 if TYPE_CHECKING:  # as in ``ledger/questions.py``

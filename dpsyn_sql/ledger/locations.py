@@ -19,10 +19,9 @@ from pathlib import Path
 
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.errors import LedgerError, SourceError
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.source.files import ending_of, find_files
-from dpsyn_sql.source.ledger_names import SUFFIX
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import SUFFIX, listed
 
 VARIABLE = "DPSYN_LEDGER"
 """The environment variable that names the ledger file when ``ledger=`` does not."""

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from dpsyn_sql.accounting.account import affordable_epsilon, describe
+from dpsyn_sql.accounting.account import Spending, affordable_epsilon, describe
 from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.accounting.panels import Spending
 from dpsyn_sql.ledger.accounts import Account, account_of_row
-from dpsyn_sql.ledger.chain import GENESIS
-from dpsyn_sql.ledger.panels import charge_of
 from dpsyn_sql.ledger.stops import stopped_ids, taken_by_release
-from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.store import GENESIS, Store
+from dpsyn_sql.ledger.ties import charge_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from dpsyn_sql.accounting.account import USUAL_DELTA, describe, event_price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import PrivacyEvent, event_to_dict
 from dpsyn_sql.errors import InternalError, LedgerDamaged, PrivacyBudgetExceeded, ReleaseChanged
-from dpsyn_sql.ledger.chain import append, canonical_json, sha256
 from dpsyn_sql.ledger.guard import translate_errors
 from dpsyn_sql.ledger.stops import BESIDE
-from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.store import Store, append, canonical_json, sha256
 
 if TYPE_CHECKING:  # loaded where answers are stored or read: a ledger is shown without
     import numpy as np

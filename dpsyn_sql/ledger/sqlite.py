@@ -1,8 +1,4 @@
-"""The durable ledger: who spent what, in one SQLite file that survives crashes.
-
-The promise is "cannot be overspent through this ledger". It cannot prevent that the file is copied or
-restored; ``verify`` with a head hash kept elsewhere shows it.
-"""
+"""A ledger in SQLite: a file, or memory."""
 
 from __future__ import annotations
 
@@ -13,17 +9,15 @@ from contextlib import contextmanager
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.ledger import accounts, entries, moves
-from dpsyn_sql.ledger.backup import Backup
-from dpsyn_sql.ledger.chain import append
+from dpsyn_sql.ledger import accounts, entries, ties
 from dpsyn_sql.ledger.entries import SqliteEntry
-from dpsyn_sql.ledger.guard import translate_errors
+from dpsyn_sql.ledger.guard import Backup, translate_errors
 from dpsyn_sql.ledger.overview import AccountOverview, Overview, account_overview, overview
 from dpsyn_sql.ledger.preview import ReleasePreview
-from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.store import IN_MEMORY, Store, append
 from dpsyn_sql.ledger.verify import verify
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.source.ledger_names import LedgerNames
+from dpsyn_sql.source.names import LedgerNames
 
 
 class SqliteLedger:
@@ -76,7 +70,7 @@ class SqliteLedger:
         """Where the names of its sources begin: the place where it was made, or the one it was moved to
         together with its data."""
         with self._store.reading():
-            return moves.home(self._store)
+            return ties.home(self._store)
 
     @translate_errors
     def look(
@@ -89,7 +83,7 @@ class SqliteLedger:
             LedgerError: the ledger was moved and the move was not recorded.
         """
         with self._store.trying():
-            moves.settle(self._store)
+            ties.settle(self._store)
             return entries.preview_release(self._store, key, budget, targets, new_debit=new_debit)
 
     @translate_errors
@@ -103,7 +97,7 @@ class SqliteLedger:
             InputError: it is where it was.
         """
         with self._store.writing():
-            moves.moved(self._store, with_data=with_data)
+            ties.moved(self._store, with_data=with_data)
 
     @translate_errors
     def grant(self, account: str, epsilon: Number, delta: Number | None = None) -> AccountOverview:
@@ -118,8 +112,8 @@ class SqliteLedger:
         """
         _check_label("account", account)
         with self._store.writing():
-            moves.settle(self._store)
-            moves.refuse_own_file(self._store, account)
+            ties.settle(self._store)
+            ties.refuse_own_file(self._store, account)
             made = accounts.granted(self._store, account, epsilon, delta)
             return account_overview(made, accounts.sources_of(self._store, made))
 
@@ -166,7 +160,7 @@ class SqliteLedger:
         if self._store.one("last_record") is None:
             with self._store.writing():
                 if self._store.one("last_record") is None:
-                    append(self._store, "ledger", {"id": secrets.token_hex(16), **moves.here(self._store)})
+                    append(self._store, "ledger", {"id": secrets.token_hex(16), **ties.here(self._store)})
 
     @translate_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
@@ -174,7 +168,7 @@ class SqliteLedger:
             if text is not None:
                 _check_label(what, text)
         with self._store.writing():
-            moves.settle(self._store)
+            ties.settle(self._store)
             return entries.opened(self._store, key, budget, new_debit=new_debit)
 
 
@@ -185,3 +179,15 @@ def _check_label(what: str, text: str) -> None:
     except UnicodeEncodeError:
         pass
     raise InputError(f"{what}={text!r} is not a usable label: give some text (valid Unicode)")
+
+
+# -- in memory ---------------------------------------------------------------------------------------
+
+# A ledger that lives as long as the process: the same rules, nothing on disk.
+
+
+class MemoryLedger(SqliteLedger):
+    """Accounts and entries of this process alone; they end with it."""
+
+    def __init__(self) -> None:
+        super().__init__(IN_MEMORY)

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.ledger.chain import append, canonical_json
-from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.ledger.store import Store, append, canonical_json
 
 BESIDE = -1
 """The number in the place of a question's; number 0 there is the mark, and what is handed on follows."""

@@ -1,19 +1,15 @@
-"""The SQLite file: connection, schema, transactions; SQLite's errors become ours.
-
-A rollback journal and synchronous=EXTRA: what is committed is in the file itself, and survives a killed
-process and a power cut. Every change is one IMMEDIATE transaction, so two processes never decide on the same
-balance. Every transaction, reading or writing, holds the lock beside the file, and nothing of SQLite outlives
-it: no ``-wal``, no ``-shm``, no lock. So it does not matter that SQLite's locks can vanish (``side_lock``).
-"""
+"""The file of a ledger, and its chain of records."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache, wraps
 from pathlib import Path
@@ -23,8 +19,7 @@ from urllib.parse import quote
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, LedgerDamaged, LedgerError
 from dpsyn_sql.ledger import creation
-from dpsyn_sql.ledger.columns import misplaced
-from dpsyn_sql.ledger.side_lock import alone
+from dpsyn_sql.ledger.creation import alone, misplaced
 from dpsyn_sql.sqltext.render import render, templates_folder
 
 APPLICATION_ID = 0x64707379
@@ -344,3 +339,55 @@ def _text(statement: str) -> str:
 @cache
 def _schema() -> str:
     return (templates_folder() / "ledger" / "schema.sql").read_text(encoding="utf-8")
+
+
+# -- the chain ---------------------------------------------------------------------------------------
+
+# The chain: one record for each change of the ledger, each holding the hash of the one before.
+#
+# A changed, missing or reordered record is found by recomputing the hashes; a changed row is found by
+# comparing it with its records. Cutting off the end, or restoring an old copy of the file, leaves a valid
+# chain: only a head hash kept elsewhere shows that.
+
+GENESIS = "0" * 64
+"""What the first record names as its predecessor."""
+
+
+def canonical_json(value: Any) -> str:
+    """One text for equal values: sorted keys, no spaces, ASCII; floats keep every bit.
+
+    Raises:
+        InternalError: not JSON-ready (NaN and infinities included).
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        kind = type(error).__name__
+    raise InternalError(f"the ledger was given something that is not JSON ({kind})")
+
+
+def sha256(content: str | bytes) -> str:
+    """Hexadecimal SHA-256 of a text (UTF-8) or of bytes."""
+    data = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(data).hexdigest()
+
+
+def record_hash(position: int, kind: str, body: str, previous: str) -> str:
+    """The hash of a record: over the canonical JSON of its four parts."""
+    return sha256(canonical_json([previous, position, kind, body]))
+
+
+def append(store: Store, kind: str, body: Mapping[str, Any]) -> None:
+    """Continue the chain; call inside the transaction that makes the change itself."""
+    last = store.one("last_record")
+    position = 1 if last is None else last["position"] + 1
+    previous = GENESIS if last is None else last["hash"]
+    text = canonical_json(dict(body))
+    store.run(
+        "add_record",
+        position=position,
+        kind=kind,
+        body=text,
+        previous=previous,
+        hash=record_hash(position, kind, text, previous),
+    )

@@ -1,22 +1,22 @@
-"""By which columns the rows of a table belong to a unit, as releases of an account say it (public facts).
-
-Losses of one account add up for one kind of unit. Two units can be called the same: ``customers.id`` and
-``orders.id``; and rows can belong to one unit in two ways: a transfer to its sender or its receiver. So a
-table that was charged before, by its name or through a query or a view, must be tied to the unit as it was
-then.
-"""
+"""What binds sources, accounts and windows in the ledger."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from dpsyn_sql.errors import AccountError
-from dpsyn_sql.ledger.chain import append
-from dpsyn_sql.ledger.store import Store
+from dpsyn_sql.accounting.account import Charge, Place, describe
+from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
+from dpsyn_sql.errors import AccountError, InputError, InternalError, LedgerError, SeriesUnfinished
+from dpsyn_sql.ledger.stops import taken_by_release
+from dpsyn_sql.ledger.store import IN_MEMORY, Store, append, canonical_json
 from dpsyn_sql.planning.plan import ReleaseKey, Tie
-from dpsyn_sql.source.names import fold
+from dpsyn_sql.source.names import LedgerNames, fold
+from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 
 def record_ties(store: Store, account: str, release: str, key: ReleaseKey) -> None:
@@ -99,3 +99,196 @@ def _tie(table: Mapping[str, Any], tables: Mapping[str, Any], root: str) -> Tie:
 def _in_words(tie: Tie) -> str:
     above, columns = tie
     return f"({', '.join(columns)})" + (f" in {above!r}" if above else "")
+
+
+# -- moves -------------------------------------------------------------------------------------------
+
+# Where a ledger lies and where its names begin: recorded first when it is made, and again after a move.
+#
+# A ledger that is not where its last such record says is refused until somebody says how it was moved.
+# Otherwise its names would mean other tables and files, and what was spent on them would be forgotten.
+
+
+def here(store: Store) -> dict[str, str]:
+    """Facts for a record: the ledger lies here, and its names begin here."""
+    place = _place(store)
+    return {} if place is None else {"place": place, "home": place}
+
+
+def home(store: Store) -> LedgerNames:
+    """Where names begin; call inside a transaction."""
+    return LedgerNames.of(_recorded(store)[1])
+
+
+def settle(store: Store) -> None:
+    """Refuse a ledger that was moved; inside a transaction.
+
+    Raises:
+        LedgerError: it is not where its record says.
+    """
+    place, found = _recorded(store)[0], _place(store)
+    if found is None or found == place:
+        return
+    raise LedgerError(
+        f"This ledger was at {place} and is now at {found}. If the data were moved or renamed together "
+        f"with it, run `dpsyn ledger moved {found} --with-data`. If the data stayed where they were, run "
+        f"`dpsyn ledger moved {found} --alone`. Nothing was read or charged."
+    )
+
+
+def moved(store: Store, *, with_data: bool) -> None:
+    """Record the new place; inside a writing transaction.
+
+    Raises:
+        InputError: it is where its record says, or in memory.
+    """
+    (place, start), found = _recorded(store), _place(store)
+    if found is None or found == place:
+        raise InputError(f"The ledger {store.place} was not moved: it is where its record says.")
+    append(store, "moved", {"place": found, "home": found if with_data else start})
+
+
+def refuse_own_file(store: Store, account: str) -> None:
+    """Refuse to grant a table of the ledger's own database under the file's name; inside a transaction.
+
+    Raises:
+        InputError: no release would ever be charged to such an account.
+    """
+    file, colon, table = account.partition(":")
+    database = home(store).database
+    if not colon or not table or database is None:
+        return
+    if file == database.name or os.path.realpath(file) == str(database):
+        meant = table if "#" in table else f"{table}#row"
+        raise InputError(
+            f"No release would be charged to {account!r}: this ledger lies beside {database.name} and "
+            f"names the tables in it without the file; did you mean {meant!r}?"
+        )
+
+
+def _place(store: Store) -> str | None:
+    return None if store.place == IN_MEMORY else os.path.realpath(store.place)
+
+
+def _recorded(store: Store) -> tuple[str | None, str | None]:
+    """The place and the home of the last record that has them."""
+    row = store.one("last_home")
+    body = {} if row is None else json.loads(row["body"])
+    return body.get("place"), body.get("home")
+
+
+# -- windows of a calendar ---------------------------------------------------------------------------
+
+# Which panel an entry of the ledger belongs to, read from its configuration.
+
+_OF_ONE_SLICE = ("index", "value", "edges")
+"""Facts of a slice that do not belong to its panel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debited:
+    """A release of an account; ``measured``: its source is not read any more."""
+
+    charge: Charge
+    name: str
+    version: str | None
+    measured: bool
+
+
+def charge_of(
+    budget: Budget, configuration: str | None, name: str, taken: tuple[int, int] | None = None
+) -> Charge:
+    """What a release debits, and where; without a configuration outside of panels. ``taken``: the amount and
+    the threshold delta that it took over from releases that stopped.
+
+    Raises:
+        InternalError: the configuration is not one that was written here.
+    """
+    over = None if taken is None else Budget(budget.kind, *taken)
+    if configuration is None or '"slice":' not in configuration:
+        return Charge(budget, None, over)
+    try:
+        return Charge(budget, place_of(json.loads(configuration), name), over)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        pass
+    raise InternalError("a release has an impossible slice")
+
+
+def place_of(configuration: Mapping[str, Any], name: str) -> Place | None:
+    """Where a release lies in its panel; None if it is charged in full.
+
+    A panel is all that decides the slices. A bound on the windows of a unit holds within the releases of one
+    name; that a row is in one slice only holds for all of them.
+    """
+    told = configuration.get("slice")
+    if told is None or told["most"] is None:
+        return None
+    unit = configuration.get("unit")
+    ordered = unit not in (None, ROW_OF_RESULT)
+    source = [configuration.get("source"), configuration.get("kind"), unit, name if ordered else None]
+    panel = {fact: value for fact, value in told.items() if fact not in _OF_ONE_SLICE}
+    number, most = told["value" if "value" in told else "index"], told["most"]
+    edges = tuple(told.get("edges", ()))
+    if type(most) is not int or most < 1 or type(number) not in (int, str):
+        raise ValueError("no slice")
+    return Place(canonical_json([*source, panel]), number, most, edges, ordered)
+
+
+def debits(store: Store, account_id: int) -> list[Debited]:
+    """All releases of an account, in the order of their debits."""
+    rows, taken = store.all("account_budgets", account_id=account_id), taken_by_release(store, account_id)
+    found = []
+    for row in rows:
+        budget = Budget(row["kind"], row["amount"], row["delta"])
+        charge = charge_of(budget, row["sliced"], row["name"], taken.get(row["release_id"]))
+        found.append(Debited(charge, row["name"], row["version"], row["state"] != "debited"))
+    return found
+
+
+def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
+    """A series is read in the order of its windows: an earlier one must not be read after this one.
+
+    Raises:
+        SeriesUnfinished: a release of an earlier window was begun and is not measured.
+    """
+    for one in known:
+        other = one.charge.place
+        if one.measured or other is None or place is None or not must_precede(other, place):
+            continue
+        raise SeriesUnfinished(
+            f"The release {one.name!r} version {one.version!r} of another window was begun and is not "
+            "measured. Units are counted in at most so many windows only if the windows are read one after "
+            "the other: finish it first (the same call costs nothing more), or leave most= out. Nothing was "
+            "read or charged."
+        )
+
+
+def must_precede(one: Place, other: Place) -> bool:
+    """Whether ``one`` must be measured before ``other`` is debited: it is an earlier window of the series."""
+    if not other.ordered or one.panel != other.panel:
+        return False
+    return isinstance(one.number, int) and isinstance(other.number, int) and one.number < other.number
+
+
+def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> str:
+    """What a new debit costs; empty where that is all of it. ``shared``: it has the bound of its panel."""
+    place = charge.place
+    if place is None and charge.taken is not None:
+        more = f"{describe(cost, delta)} more" if cost.amount else "nothing more"
+        if cost.delta and not cost.amount:
+            more = f"a threshold delta of {cost.delta / DELTA_UNITS:.3g} more"
+        return (
+            f"a new debit of {describe(charge.budget, delta)}, of which a release that stopped has paid "
+            f"{describe(charge.taken, delta)}: costs {more}, which fits the account"
+        )
+    if place is None:
+        return ""
+    slices = "windows" if place.edges else "partitions"
+    which = f"one of the {slices}" if place.most == 1 else f"{place.most} of the {slices}"
+    told = f"a new debit of {describe(charge.budget, delta)}; a unit can be in {which}: costs "
+    if cost.amount == cost.delta == 0:
+        return f"{told}nothing more"
+    if shared:
+        return f"{told}{describe(cost, delta)} more, which fits the account"
+    why = f"a later window was released, or the calendar has other edges than the {slices} before"
+    return f"a new debit of {describe(cost, delta)}, charged in full ({why}), which fits the account"

@@ -13,15 +13,21 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NoReturn
 
-from dpsyn_sql.accounting.account import Balance, event_price, grant_limit
+from dpsyn_sql.accounting.account import Balance, Charge, Spending, event_price, grant_limit, spending_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict
-from dpsyn_sql.accounting.panels import Charge, Spending, spending_of
 from dpsyn_sql.errors import DpsynError, InternalError, LedgerDamaged, LedgerError
-from dpsyn_sql.ledger.chain import GENESIS, canonical_json, record_hash, sha256
-from dpsyn_sql.ledger.panels import charge_of, must_precede
 from dpsyn_sql.ledger.stops import BESIDE, handed_text, mark_text
-from dpsyn_sql.ledger.store import IN_MEMORY, Store, translated_error
+from dpsyn_sql.ledger.store import (
+    GENESIS,
+    IN_MEMORY,
+    Store,
+    canonical_json,
+    record_hash,
+    sha256,
+    translated_error,
+)
+from dpsyn_sql.ledger.ties import charge_of, must_precede
 from dpsyn_sql.source.relation import ROW_OF_RESULT
 
 Row = dict[str, Any]

@@ -15,11 +15,9 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.copula import Copula
-from dpsyn_sql.methods.dpcopula import DPCopula
+from dpsyn_sql.methods.dpcopula import Copula, DPCopula
 from dpsyn_sql.methods.dpsyn import DPSyn
-from dpsyn_sql.methods.hierarchical import Hierarchical
-from dpsyn_sql.methods.independent import Independent
+from dpsyn_sql.methods.independent import Hierarchical, Independent
 from dpsyn_sql.methods.mixture import Mixture
 from dpsyn_sql.methods.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe, Static

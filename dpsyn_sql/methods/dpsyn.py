@@ -1,6 +1,6 @@
 """DPSyn: noisy views that cover all pairs or triples, made consistent, and rows that meet them.
 
-    one-way tables -> total, working bins                            methods/marginals.py, fit/denoise.py
+    one-way tables -> total, working bins                            methods/independent.py, fit/denoise.py
     views: a covering design, or randomly chosen                     planning/views.py
     measure them, over bins                                          through the door
     agree -> less noise -> not negative                              fit/views.py
@@ -32,8 +32,8 @@ from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
 from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
-from dpsyn_sql.methods.marginals import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
-from dpsyn_sql.methods.models.views import ViewsModel
+from dpsyn_sql.methods.independent import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
+from dpsyn_sql.methods.models.margins import ViewsModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, Plan, ReservedStep, equivalent_rho

@@ -15,7 +15,7 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components
-from dpsyn_sql.planning.growth import Growth
+from dpsyn_sql.planning.discovery import Growth
 from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal

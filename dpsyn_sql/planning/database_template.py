@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.domain.cases import names_persons
 from dpsyn_sql.domain.template import HOW_TO_DECLARE, column_form, quoted
+from dpsyn_sql.domain.unit import names_persons
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link
-from dpsyn_sql.planning.tying.given import TableFacts
+from dpsyn_sql.planning.tying.keys import TableFacts
 
 _HEAD = """\
 # Public facts of a database whose tables are released together.

@@ -1,4 +1,4 @@
-"""What private discovery will ask, at what share of the budget; from public facts only."""
+"""The steps of discovery: planned, seen twice, and of trees of values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.errors import BudgetError, InputError
-from dpsyn_sql.planning.queries import Splitter, TreeQuery
+from dpsyn_sql.planning.queries import Discount, Splitter, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from dpsyn_sql.domain.hierarchies.text import Texts
+
 
 DISCOVERY_SHARE = Fraction(1, 10)
 """Share of the budget for all columns without a public domain together, at most."""
@@ -399,3 +401,150 @@ def contributions_share(shape: Shape, unit: PrivacyUnit) -> Fraction:
             f"{MOST_COUNTED}. Give a smaller number, or leave out the column with exclude=[{unit.column!r}]"
         )
     return CONTRIBUTIONS_SHARE
+
+
+# -- second looks ------------------------------------------------------------------------------------
+
+# Which columns of text are looked at again for values, and with what budget.
+#
+# A first look at each column shows the values of many rows. What a second one can show depends on the rows
+# that the first one left hidden. The division follows from noisy answers and public facts alone, and together
+# the second looks never cost more than was planned for them.
+#
+# Suppose that the hidden rows of a column are spread evenly over the logarithm of how many rows their values
+# have. A threshold that falls from T to t then shows rows in proportion to h log(T / t) of h hidden ones, and
+# t falls with the root of the budget. So the most is shown if budget is divided in proportion to h.
+
+HIDDEN = 0.1
+"""Part of all rows that has to be hidden in a column for a second look."""
+
+LOWER = 0.75
+"""The threshold of a second look has to be below this part of the first one: it finds nothing else."""
+
+LEAST = 0.005
+"""Part of all rows below which values are not looked for: a threshold is not made lower than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What the first look at a column cost and found.
+
+    Attributes:
+        amount: its cost, in units of a budget.
+        threshold: the noisy rows from which values were shown.
+        found: the noisy rows of all values that were shown.
+        error: the standard deviation of ``found``.
+    """
+
+    amount: int
+    threshold: int
+    found: int
+    error: float
+
+
+def second_looks(pool: int, looks: Mapping[str, FirstLook], rows: float | None) -> dict[str, int]:
+    """What the second look at each column costs; columns that are not named are not looked at again.
+
+    Args:
+        pool: what all second looks may cost together, in units of a budget.
+        looks: the first looks.
+        rows: the noisy number of rows, or None: then the most that was found in one of the columns, which is
+            less. NULL counts as hidden.
+    """
+    total = max((look.found for look in looks.values()), default=0) if rows is None else rows
+    hidden = {name: total - look.found for name, look in looks.items()}
+    left = {
+        name: rest for name, rest in hidden.items() if rest > max(HIDDEN * total, 2 * looks[name].error, 1)
+    }
+    while left:
+        every = sum(map(Fraction, left.values()))  # exact: together no more than the pool
+        shares = {
+            name: min(math.floor(pool * Fraction(rest) / every), _enough(looks[name], total))
+            for name, rest in left.items()
+        }
+        lost = [name for name, share in shares.items() if not _pays(looks[name], share, left[name])]
+        if not lost:
+            return shares
+        del left[min(lost, key=lambda name: left[name])]
+    return {}
+
+
+def _pays(look: FirstLook, amount: int, hidden: float) -> bool:
+    """Whether a look at this cost shows values that the first one did not, and that are there to be found."""
+    return amount > 0 and _threshold(look, amount) < min(LOWER * look.threshold, hidden)
+
+
+def _threshold(look: FirstLook, amount: int) -> float:
+    """Noise, and with it the threshold, falls with the root of the budget."""
+    return look.threshold * math.sqrt(look.amount / amount)
+
+
+def _enough(look: FirstLook, rows: float) -> int:
+    """The cost of the lowest threshold that is asked for."""
+    return math.ceil(look.amount * (look.threshold / max(1.0, LEAST * rows)) ** 2)
+
+
+# -- trees of values ---------------------------------------------------------------------------------
+
+# What is asked about a table that is one key of hierarchies, at what share; from public facts only.
+
+TOTAL_SHARE = Fraction(1, 20)
+"""Share of the budget for the rows in all: inside the hierarchies, outside, and without a value. The sum of
+thousands of noisy leaves has much more noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the tree of a key is grown.
+
+    ``splitter``: None for the usual one of the account. ``structure``: part of the budget that finds which
+    nodes are split; the rest counts the leaves (none is left for ``direct``, which commits their counts).
+    ``depth``: levels that are split at most. ``threshold``: rows from which a node is split. Those that are
+    None are as usual for the splitter. ``discount``: of the improved splitter.
+    """
+
+    splitter: Splitter | None = None
+    structure: Fraction | None = None
+    depth: int | None = None
+    threshold: int | None = None
+    discount: Discount = "clamped"
+
+
+def planned_growth(
+    shape: Shape, unit: PrivacyUnit, budget: Budget, growth: Growth
+) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+    """The steps that spend the whole budget, and the nothing that is left of it.
+
+    Raises:
+        InputError: a column is no hierarchy, or the depth is more than the hierarchies have.
+    """
+    others = [item.name for item in shape.measured if isinstance(item, Attribute) or item.hierarchy is None]
+    if others or not shape.measured:
+        named = f"these are none: {', '.join(map(repr, others))}" if others else "there is no column at all"
+        raise InputError(
+            f"method='hierarchical' takes tables whose columns are all hierarchies; {named}. "
+            "Declare them as point, string, dyadic or taxonomy in the domain file, leave them out "
+            "with exclude=, or use method='auto', which takes hierarchies beside other columns."
+        )
+    hierarchies = tuple(item.hierarchy for item in shape.undiscovered if item.hierarchy is not None)
+    name, deepest = shape.measured[0].name, sum(one.depth for one in hierarchies)
+    if growth.depth is not None and growth.depth > deepest:
+        raise InputError(
+            f"method='hierarchical' has the setting depth={growth.depth}, and the columns have {deepest} "
+            "levels: give a depth of at most so many, or none"
+        )
+    splitter = growth.splitter or usual_splitter(budget.kind)
+    depth = growth.depth or usual_depth(hierarchies, splitter)
+    query = TreeQuery(hierarchies, splitter, depth, growth.threshold, discount=growth.discount)
+    rows = contributions_share(shape, unit)
+    usual = STRUCTURE_PARTS[splitter]
+    structure = usual if usual == 1 or growth.structure is None else growth.structure
+    rest = 1 - rows - TOTAL_SHARE
+    weights = (rows, TOTAL_SHARE, structure * rest, (1 - structure) * rest)
+    contributions, total, tree, leaves = budget.without_thresholds().split(weights)
+    steps = [DiscoveryStep("total", name, total, tree=query), DiscoveryStep("tree", name, tree, tree=query)]
+    if structure < 1:
+        steps.append(DiscoveryStep("leaves", name, leaves, tree=query))
+    if rows:
+        steps.append(DiscoveryStep("contributions", None, contributions))
+    return tuple(steps), Budget(budget.kind, 0)

@@ -21,7 +21,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
-    from dpsyn_sql.planning.family_classes import FamilyClass
+    from dpsyn_sql.planning.row_labels import FamilyClass
 
 UNIT, MOMENT, BEFORE, ROW = range(4)
 """Levels."""

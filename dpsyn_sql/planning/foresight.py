@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsyn_sql.accounting.budget import MOST_ADVISED, Budget
-from dpsyn_sql.planning.stopping import TIED_PART
+from dpsyn_sql.planning.limits import TIED_PART
 
 ROWS = (1_000, 10_000, 100_000)
 

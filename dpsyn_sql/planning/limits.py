@@ -1,24 +1,89 @@
-"""A limit on memory in bytes, how it is divided, and the other terms of a method. Only public facts decide.
-
-The interpreter and its libraries take a part. The database gets half of the rest. The other half is for
-our own tables: exact counts and references of the candidates, the cliques of a model, and what its fit
-remembers of them.
-"""
+"""Limits of a release: memory, time, and when it stops."""
 
 from __future__ import annotations
 
 import math
 import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from dpsyn_sql.fit.given import Given
+
+
+# -- time --------------------------------------------------------------------------------------------
+
+# A limit on the time after the last question: what of the fit and the sample is cut short when it runs out.
+#
+# Nothing here may reach a question: the clock starts when all have been answered, so what it decides is
+# post-processing. Two runs of one release may differ by it.
+
+
+class Deadline:
+    """``seconds`` of work inside ``running``, or None for no limit; ``cuts`` says what was left out.
+
+    What touches the source or its database stays outside, so that its pace decides nothing.
+    """
+
+    def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
+        self.cuts: list[str] = []
+        self._clock = clock
+        self._spent = 0.0
+        self._since: float | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """All questions have been answered, and what is done inside uses noisy answers alone."""
+        if self.seconds is None:
+            yield
+            return
+        self._since = self._clock()
+        try:
+            yield
+        finally:
+            self._spent += self._clock() - self._since
+            self._since = None
+
+    @property
+    def left(self) -> float:
+        """Seconds left; infinite without a limit."""
+        if self.seconds is None:
+            return math.inf
+        return self.seconds - self._spent - (0.0 if self._since is None else self._clock() - self._since)
+
+    def over(self, share: float, cut: str) -> bool:
+        """Whether ``share`` of the time is used up; then ``cut`` is what is left out."""
+        return self._short(self.seconds is not None and self.left <= (1 - share) * self.seconds, cut)
+
+    def forbids(self, seconds: float, cut: str) -> bool:
+        """Whether work of about so many seconds is more than what is left; then ``cut`` is left out."""
+        return self._short(seconds > self.left, cut)
+
+    def _short(self, short: bool, cut: str) -> bool:
+        if short and cut not in self.cuts:
+            self.cuts.append(cut)
+        return short
+
+
+NO_DEADLINE = Deadline()
+"""All the time there is; it never cuts anything."""
+
+
+# -- memory ------------------------------------------------------------------------------------------
+
+# A limit on memory in bytes, how it is divided, and the other terms of a method. Only public facts decide.
+#
+# The interpreter and its libraries take a part. The database gets half of the rest. The other half is for our
+# own tables: exact counts and references of the candidates, the cliques of a model, and what its fit
+# remembers of them.
 
 _PROCESS = 256 * 2**20
 # Bytes of Python with numpy, scipy and the database loaded: 160 MB and a margin.
@@ -170,3 +235,43 @@ def is_duration(value: object) -> bool:
     """Whether a value is a usable limit of seconds: a positive, finite number."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and value > 0  # type: ignore[arg-type,operator]
+
+
+# -- stops -------------------------------------------------------------------------------------------
+
+# Whether a release stops after it has learnt the values of its columns of text; by noisy answers and public
+# facts alone.
+#
+# It stops where little can be kept and its owner can do something about it: many columns of which no value is
+# frequent enough to be found (each would be ``__other__`` in every row), in a table of so many columns that
+# pairs are not worth their budget. It never stops because noise hides everything.
+
+HIDDEN_COLUMNS, HIDDEN_PART = 5, 0.125
+"""So many columns without a value, and this part of all columns, are worth a stop."""
+
+TIED_PART = 0.5
+"""Pairs that have to go together, as part of the number of columns, above which too few may: a table in which
+each column goes with one other has half as many pairs as columns."""
+
+CLEAR = 0.25
+"""Values of this part of the rows have to be found, or noise hides whatever there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What is known after the questions about values of text.
+
+    ``rows``: the noisy number of units; ``columns``: how many are measured. ``hidden``: of each column
+    without a value the noisy rows from which one would have been shown.
+    """
+
+    rows: float
+    columns: int
+    hidden: Mapping[str, int]
+
+
+def little_is_kept(learnt: Learnt, tied: float) -> bool:
+    """Whether to stop. ``tied``: how many pairs have to go together for pairs to be worth their budget."""
+    least = max(HIDDEN_COLUMNS, HIDDEN_PART * learnt.columns)
+    clear = max(learnt.hidden.values(), default=0) <= CLEAR * learnt.rows
+    return clear and len(learnt.hidden) >= least and tied > TIED_PART * learnt.columns

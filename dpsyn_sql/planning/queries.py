@@ -71,7 +71,7 @@ class NoisyMarginal:
     """A measured marginal: ``values`` int64 of the marginal's shape, noise of standard
     deviation ``sigma`` (rows) in every cell, independent between cells. ``maps`` as in its query.
 
-    ``composed``: it is the sum of residuals of itself and of its margins (``fit/residuals.py``). It is
+    ``composed``: it is the sum of residuals of itself and of its margins (``fit/reconstruct.py``). It is
     unbiased, but its cells, and tables of one release, share noise: it stands for the marginal over exactly
     its attributes and is not averaged with others. ``sigma`` is then the largest of a cell.
     ``fitted``: ``values`` are those of a curve through the noisy counts. They have less noise than ``sigma``,

@@ -18,7 +18,7 @@ from dpsyn_sql.planning.families import Families, families_of_table
 from dpsyn_sql.source.relation import WEIGHT, Relation
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
-    from dpsyn_sql.planning.family_classes import FamilyClass
+    from dpsyn_sql.planning.row_labels import FamilyClass
 
 DEFAULT_MOST = 16
 """Rows that are kept of one row of the parent, unless the owner says otherwise."""

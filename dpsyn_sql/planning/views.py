@@ -1,32 +1,4 @@
-"""Which views to measure: sets of attributes, from public facts and the noisy total alone.
-
-A view is a table over a few attributes (PriView: Qardaji, Yang and Li 2014; DPSyn, section 3). Few large
-views hold many pairs each, and get much budget each; but a pair that is summed from a large view has the
-noise of all its cells. ``best_views`` weighs the two before anything but one-way tables has been asked for.
-
-**Noise.** View v has C_v cells and the share w_v of the budget. Its noise has the standard deviation
-u w_v^-a a cell: a = 1/2 for Gaussian noise, a = 1 for Laplace noise (pure epsilon); u is the
-deviation that the whole budget buys. A cell of a marginal over p, of |p| cells, is the sum of C_v/|p| cells
-of v, so the expected L1 error of the marginal is
-
-    sqrt(2/pi) |p| sqrt(C_v/|p|) u w_v^-a = sqrt(2/pi) u w_v^-a sqrt(C_v |p|).
-
-The error of a pair is the mean over the views that hold it. With A_v = sqrt(C_v) * sum over the pairs of v of
-sqrt(|p|) / (views that hold p), the sum over all pairs is sqrt(2/pi) u * sum A_v w_v^-a. Under sum w_v = 1
-it is least (Lagrange: A_v w_v^(-a-1) is the same for all v) at
-
-    Gaussian: w_v ~ A_v^(2/3), the sum becomes (sum A_v^(2/3))^(3/2)
-    Laplace:  w_v ~ A_v^(1/2), the sum becomes (sum A_v^(1/2))^2.
-
-With weights of pairs, sqrt(|p|) is multiplied by that of p. Averaging the
-views that hold a pair does better than their mean, so this is an upper bound. For the sum of many Laplace
-variables sqrt(2/pi) is right, for a single one it is 13 % too much.
-
-**Coverage.** A pair in no view is taken as independent, and three attributes in no view as what their pairs
-say. What that costs depends on the data, which no question may depend on: it is a constant
-(``PAIR_APART``, ``TRIPLE_APART``). A triple in a view costs at most this much: where its noise is larger, its
-pairs serve.
-"""
+"""Which sets of attributes are measured together."""
 
 from __future__ import annotations
 
@@ -34,14 +6,121 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.planning.planes import plane_views
+# -- planes ------------------------------------------------------------------------------------------
+
+# Coverings of all pairs made of finite planes: any two points lie on exactly one line.
+#
+# A projective plane of order q has q^2 + q + 1 points and as many lines, of q + 1 points each; without one
+# line and its points it is an affine plane of q^2 points and q^2 + q lines. Attributes are placed on the
+# points, several on one or none, and a view is all attributes of a line: two on different points share one
+# view, two on one point share several. So 32 binary attributes, two on each of 16 points, are covered by 20
+# views of 8.
+#
+# The lines are the shifts of a perfect difference set (Singer 1938, A theorem in finite projective geometry):
+# of q + 1 numbers modulo q^2 + q + 1 whose differences are every number but 0 exactly once.
 
 Scope = tuple[int, ...]
+
+DIFFERENCE_SETS = {
+    2: (0, 1, 3),
+    3: (0, 1, 3, 9),
+    4: (0, 1, 4, 14, 16),
+    5: (0, 1, 3, 8, 12, 18),
+    7: (0, 1, 3, 13, 32, 36, 43, 52),
+    8: (0, 1, 3, 7, 15, 31, 36, 54, 63),
+    9: (0, 1, 3, 9, 27, 49, 56, 61, 77, 81),
+    11: (0, 1, 3, 12, 20, 34, 38, 81, 88, 94, 104, 109),
+}
+"""By order of the plane; larger lines are no views."""
+
+
+def plane_views(costs: Sequence[int], sizes: Sequence[int], most: int, together: int) -> tuple[Scope, ...]:
+    """The fewest views of a plane that hold every pair of attributes; none if no plane fits.
+
+    Args:
+        costs: of the attributes, by which they are spread evenly over the points.
+        sizes: of the attributes.
+        most: cells of a view.
+        together: most attributes of a view.
+    """
+    fitting = (
+        views
+        for order in DIFFERENCE_SETS
+        for affine in (True, False)
+        for views in [_of_plane(costs, _lines(order, affine=affine))]
+        if all(len(view) <= together and math.prod(sizes[i] for i in view) <= most for view in views)
+    )
+    return min(fitting, key=len, default=())
+
+
+def _of_plane(costs: Sequence[int], lines: Sequence[Scope]) -> tuple[Scope, ...]:
+    """The views of a plane: those that no other view holds. The costliest attributes are placed first."""
+    points = [list[int]() for _ in range(1 + max(map(max, lines)))]
+    loads = [0] * len(points)
+    for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
+        point = loads.index(min(loads))
+        points[point].append(index)
+        loads[point] += costs[index]
+    views = {tuple(sorted(i for point in line for i in points[point])) for line in lines}
+    return tuple(sorted(_outermost(views)))
+
+
+def _outermost(views: set[Scope]) -> Iterator[Scope]:
+    kept = list[set[int]]()
+    for view in sorted(views, key=lambda view: (-len(view), view)):
+        if len(view) > 1 and not any(set(view) <= other for other in kept):
+            kept.append(set(view))
+            yield view
+
+
+@cache
+def _lines(order: int, *, affine: bool) -> tuple[Scope, ...]:
+    """Points of each line, numbered from 0."""
+    number, first = order**2 + order + 1, DIFFERENCE_SETS[order]
+    lines = [[(point + shift) % number for point in first] for shift in range(number)]
+    if not affine:
+        return tuple(map(tuple, lines))
+    left = {point: place for place, point in enumerate(set(range(number)) - set(first))}
+    return tuple(tuple(left[point] for point in line if point in left) for line in lines[1:])
+
+
+# -- views -------------------------------------------------------------------------------------------
+
+# Which views to measure: sets of attributes, from public facts and the noisy total alone.
+#
+# A view is a table over a few attributes (PriView: Qardaji, Yang and Li 2014; DPSyn, section 3). Few large
+# views hold many pairs each, and get much budget each; but a pair that is summed from a large view has the
+# noise of all its cells. ``best_views`` weighs the two before anything but one-way tables has been asked for.
+#
+# **Noise.** View v has C_v cells and the share w_v of the budget. Its noise has the standard deviation u
+# w_v^-a a cell: a = 1/2 for Gaussian noise, a = 1 for Laplace noise (pure epsilon); u is the deviation that
+# the whole budget buys. A cell of a marginal over p, of |p| cells, is the sum of C_v/|p| cells of v, so the
+# expected L1 error of the marginal is
+#
+#     sqrt(2/pi) |p| sqrt(C_v/|p|) u w_v^-a = sqrt(2/pi) u w_v^-a sqrt(C_v |p|).
+#
+# The error of a pair is the mean over the views that hold it. With A_v = sqrt(C_v) * sum over the pairs of v
+# of sqrt(|p|) / (views that hold p), the sum over all pairs is sqrt(2/pi) u * sum A_v w_v^-a. Under sum w_v =
+# 1 it is least (Lagrange: A_v w_v^(-a-1) is the same for all v) at
+#
+#     Gaussian: w_v ~ A_v^(2/3), the sum becomes (sum A_v^(2/3))^(3/2)
+#     Laplace:  w_v ~ A_v^(1/2), the sum becomes (sum A_v^(1/2))^2.
+#
+# With weights of pairs, sqrt(|p|) is multiplied by that of p. Averaging the views that hold a pair does
+# better than their mean, so this is an upper bound. For the sum of many Laplace variables sqrt(2/pi) is
+# right, for a single one it is 13 % too much.
+#
+# **Coverage.** A pair in no view is taken as independent, and three attributes in no view as what their pairs
+# say. What that costs depends on the data, which no question may depend on: it is a constant (``PAIR_APART``,
+# ``TRIPLE_APART``). A triple in a view costs at most this much: where its noise is larger, its pairs serve.
+
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 PairWeights = Mapping[tuple[int, int], float]

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsyn_sql.discovery.looked import Looked
+from dpsyn_sql.discovery.recoding import Looked
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray
-from dpsyn_sql.fit.residuals import deviation, interaction, projected
+from dpsyn_sql.fit.reconstruct import deviation, interaction, projected
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.fitted import FittedRelease, total_error
 from dpsyn_sql.report.labels import code_words

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.discovery.filling import filled
-from dpsyn_sql.discovery.looked import Looked
-from dpsyn_sql.discovery.octave_fills import spread_along_tails
-from dpsyn_sql.discovery.recoding import recoded
+from dpsyn_sql.discovery.octaves import spread_along_tails
+from dpsyn_sql.discovery.recoding import Looked, recoded
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
-from dpsyn_sql.methods.models.checks import checked_names
+from dpsyn_sql.methods.models.margins import checked_names
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal, NoisyResidual

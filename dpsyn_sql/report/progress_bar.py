@@ -23,8 +23,15 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsyn_sql.accounting.account import describe
-from dpsyn_sql.common.progress import bar_is_free, in_words, listening, without_bar
-from dpsyn_sql.common.stopwatch import Stopwatch, Timing, stopwatch
+from dpsyn_sql.common.progress import (
+    Stopwatch,
+    Timing,
+    bar_is_free,
+    in_words,
+    listening,
+    stopwatch,
+    without_bar,
+)
 from dpsyn_sql.errors import (
     DpsynError,
     InputError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.common.stopwatch import Timing
+from dpsyn_sql.common.progress import Timing
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances

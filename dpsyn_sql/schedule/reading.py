@@ -24,8 +24,7 @@ from dpsyn_sql.schedule.series import (
     ScheduledSource,
     in_keys,
 )
-from dpsyn_sql.source.names import near_matches
-from dpsyn_sql.source.paths import WILDCARDS, absolute_path
+from dpsyn_sql.source.names import WILDCARDS, absolute_path, near_matches
 
 _HINTS = {
     "into": "write output:",

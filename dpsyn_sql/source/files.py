@@ -19,8 +19,7 @@ from typing import Literal
 
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.csv_form import CONVERT, CsvForm, marks_other
-from dpsyn_sql.source.names import case_clashes, shorten
-from dpsyn_sql.source.paths import WILDCARDS, absolute_path, has_parent_after_wildcard
+from dpsyn_sql.source.names import WILDCARDS, absolute_path, case_clashes, has_parent_after_wildcard, shorten
 
 FileFormat = Literal["parquet", "csv"]
 

@@ -1,14 +1,14 @@
-"""Names as people write them: dotted and quoted names, near matches, names that differ in case only.
-
-Public facts only. DuckDB compares identifiers without regard to ASCII case, and so does this module.
-"""
+"""Names of tables and columns, paths of files, and what the ledger calls them."""
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 Identity = tuple[str, str, str]
 """Catalog, schema and name of a relation."""
@@ -112,3 +112,128 @@ def listed(names: Iterable[str], most: int = 30) -> str:
 def shorten(text: str, most: int = 200) -> str:
     """``text`` cut for a message."""
     return text if len(text) <= most else text[:most] + "..."
+
+
+# -- paths -------------------------------------------------------------------------------------------
+
+# Absolute paths that mean what the operating system means by the path they are made of.
+#
+# ``a/link/../x`` is ``x`` in the folder above the one that the link leads to. ``os.path.abspath`` would take
+# it for ``a/x``, and so do databases, each at other places. So no path keeps a ``..``, and every link before
+# one is followed. Links elsewhere stay as they are named.
+
+WILDCARDS = frozenset("*?[")
+
+
+def absolute_path(path: str | os.PathLike[str]) -> Path:
+    """The same file, absolute and without ``..``."""
+    parts = Path(path).absolute().parts
+    if ".." not in parts:
+        return Path(*parts)
+    behind = len(parts) - parts[::-1].index("..")
+    return Path(os.path.realpath(Path(*parts[:behind])), *parts[behind:])
+
+
+def absolute_pattern(pattern: str) -> str:
+    """The same glob, absolute and without ``..`` before its first wildcard."""
+    before, after = _parts(pattern)
+    return str(absolute_path(Path(*before)).joinpath(*after))
+
+
+def has_parent_after_wildcard(pattern: str) -> bool:
+    """Whether a glob has a ``..`` after a wildcard."""
+    return ".." in _parts(pattern)[1]
+
+
+def real_pattern(pattern: str) -> str:
+    """The same glob with all links before its first wildcard followed."""
+    before, after = _parts(pattern)
+    return str(Path(os.path.realpath(Path(*before)), *after))
+
+
+def _parts(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parts of a glob before its first wildcard, and the others."""
+    parts = Path(pattern).parts
+    end = next((place for place, part in enumerate(parts) if WILDCARDS & set(part)), len(parts))
+    return parts[:end], parts[end:]
+
+
+# -- names in the ledger -----------------------------------------------------------------------------
+
+# What a ledger calls tables and files, so that one source has one name however it is spelled.
+#
+# A file is named by its path with links followed, a table by its database file, schema and name. Names begin
+# at the ledger's home: what lies below its folder is named relative to it, and the tables of the database
+# that the ledger lies beside are named without their file. So a folder can be moved, and a database renamed,
+# together with its ledger. Tables are named as the database compares them, without regard to letter case.
+
+SUFFIX = ".dpsyn-ledger"
+"""A ledger beside a database file is called ``<database file>.dpsyn-ledger``."""
+
+_ONE_STORE = {"s3a": "s3", "s3n": "s3"}
+"""Schemes of one and the same store."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNames:
+    """Where a ledger's names begin: the place it had when it was made, or None for one in memory."""
+
+    place: Path | None = None
+
+    @classmethod
+    def of(cls, place: str | os.PathLike[str] | None) -> LedgerNames:
+        """The home of a ledger that is made at ``place`` (links are followed)."""
+        return cls(None if place is None else Path(os.path.realpath(place)))
+
+    @property
+    def database(self) -> Path | None:
+        """The database file that the ledger lies beside, by the ledger's name."""
+        if self.place is None or not self.place.name.endswith(SUFFIX) or self.place.name == SUFFIX:
+            return None
+        return self.place.with_name(self.place.name.removesuffix(SUFFIX))
+
+    def file(self, path: str) -> str:
+        """The name of a file that is read."""
+        return self._relative(Path(os.path.realpath(path)))
+
+    def output(self, path: str) -> str:
+        """The name of a file that is written: a link there is replaced, so only its folder is followed."""
+        folder, name = os.path.split(path)
+        return self._relative(Path(os.path.realpath(folder)) / name)
+
+    def pattern(self, pattern: str) -> str:
+        """The name of a glob: links before the first wildcard are followed."""
+        return self._relative(Path(real_pattern(pattern)))
+
+    def table(self, database: str | None, catalog: str, schema: str, name: str) -> str:
+        """The name of a table; ``database`` is the file that holds it, None for a database in memory, which
+        has no name but the one it is attached by."""
+        own = display_name(fold(schema), fold(name))
+        if database is None:
+            return f":memory:{own if catalog == 'memory' else display_name(fold(catalog)) + '.' + own}"
+        real = Path(os.path.realpath(database))
+        return own if real == self.database else f"{self._relative(real)}:{own}"
+
+    def frame(self, label: str) -> str:
+        """The name of a data frame: the owner's label for it, wherever the ledger lies."""
+        return f":frame:{display_name(fold(label))}"
+
+    def spark(self, location: str) -> str:
+        """The name of a table of Spark: the place of its files, which two names of one table share."""
+        scheme, _, rest = location.partition(":")
+        if scheme == "file":
+            return f":spark:{self._relative(Path(os.path.realpath('/' + rest.lstrip('/'))))}"
+        return f":spark:{_ONE_STORE.get(scheme, scheme)}:{rest.rstrip('/')}"
+
+    def spark_table(self, name: str) -> str:
+        """The name of a table of Spark that is written, which has no place yet."""
+        return f":spark-table:{fold(name)}"
+
+    def spark_query(self, text: str) -> str:
+        """The name of a view or query of Spark."""
+        return f":spark-query:{text}"
+
+    def _relative(self, real: Path) -> str:
+        if self.place is not None and real.is_relative_to(self.place.parent):
+            return real.relative_to(self.place.parent).as_posix()
+        return str(real)

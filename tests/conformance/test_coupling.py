@@ -29,9 +29,9 @@ import dpsyn_sql
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.fit.consistency import Measurements, fit_margins
+from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, PrivBayes, Recipe, Static
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled

@@ -30,7 +30,7 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (

@@ -20,7 +20,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, SelectionEvent
 from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter

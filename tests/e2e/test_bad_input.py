@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from support.noise import cut_off
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import METHODS
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from support.released_shop import CALL, SHOP, TABLES, planned, released
 
 from dpsyn_sql.errors import BudgetError, DomainError, InputError, SourceError, TargetError
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 ODD = """
     CREATE TABLE floats (id DOUBLE, customer_id BIGINT);

@@ -10,7 +10,7 @@ from support.released_shop import SHOP, TABLES, WORDS, number, released
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front import release as front
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.fragments import Fragment
 

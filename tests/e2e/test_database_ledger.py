@@ -9,7 +9,7 @@ from support.ledgers import granted, overview
 from support.released_shop import SHOP, TABLES, check_joins, number, released, rows_of
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 pytestmark = pytest.mark.slow
 

@@ -20,9 +20,9 @@ from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.variances import one_way_counts
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.fit.views import Margins
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.report.complaints import complaint_of

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The source is a database in memory")]
 TABLE = "CREATE TABLE t AS SELECT (i % 4)::DOUBLE AS a, i % 3 AS b FROM range(500) AS r(i)"

@@ -9,7 +9,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.errors import InputError, PlanTooLarge, ReleaseChanged
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 pytestmark = pytest.mark.slow
 

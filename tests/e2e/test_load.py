@@ -16,8 +16,8 @@ from test_any_table import DDL, DOMAIN, ROWS
 import dpsyn_sql
 from dpsyn_sql.errors import InputError, TargetError
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.methods.models.network import NetworkModel
-from dpsyn_sql.methods.models.views import ViewsModel
+from dpsyn_sql.methods.models.margins import ViewsModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.source.files import file_beside
 

@@ -9,7 +9,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.source_session import SourceSession
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 SPEC = {"columns": {"secret_column": {"type": "numeric", "lower": 0, "upper": 9}}}
 

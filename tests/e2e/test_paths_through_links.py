@@ -13,7 +13,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.files import find_files
-from dpsyn_sql.source.ledger_names import LedgerNames
+from dpsyn_sql.source.names import LedgerNames
 
 pytestmark = pytest.mark.slow
 

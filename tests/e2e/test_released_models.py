@@ -11,8 +11,8 @@ import dpsyn_sql
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.network import Network, node_of
 from dpsyn_sql.methods import METHODS, NO_TERMS, Independent
-from dpsyn_sql.methods.models.network import NetworkModel
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.methods.models.margins import ProductModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.report.labels import code_labels
 
 pytestmark = pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_certificate_says_in_the_models_words_how_rows_were_drawn(method, draw
         model = release.model
         assert release.certificate()["sampling"]["drawn"] == drawn == model.sampler().drawn
         assert type(model) is METHODS[method].model
-        monkeypatch.setattr("dpsyn_sql.rows.sample.sql_sampler.BATCH_ROWS", 10)
-        monkeypatch.setattr("dpsyn_sql.rows.sample.sql_sampler.MOST_LOW_VARIANCE_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.rows.sample.family_text.BATCH_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.rows.sample.family_text.MOST_LOW_VARIANCE_ROWS", 10)
         many = dpsyn_sql.release(con, "t", exclude=["i"], method=method, seed=1, replace=True)
         by_sql = model.network() is not None
         assert many.certificate()["sampling"]["drawn"] == ("independently" if by_sql else drawn)

@@ -11,7 +11,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window

@@ -6,7 +6,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import ReleaseChanged, ReleaseStopped
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 ONE = Budget.from_epsilon(1, 1e-9)
 IDS = tuple(f"id{number}" for number in range(8))

@@ -13,7 +13,7 @@ import pytest
 from support.released_shop import SHOP, released
 
 import dpsyn_sql
-from dpsyn_sql.common.stopwatch import Timing
+from dpsyn_sql.common.progress import Timing
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import dpsyn_sql
 from dpsyn_sql.cli.main import app
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 pytestmark = pytest.mark.slow
 

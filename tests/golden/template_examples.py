@@ -31,9 +31,8 @@ from dpsyn_sql.domain.shape import (
 )
 from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.families import families_of
-from dpsyn_sql.planning.family_classes import FamilyClass
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, labelled
+from dpsyn_sql.planning.row_labels import FamilyClass, NearestLabel, Node, TreeLabel, labelled
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.discovery import step_expression
@@ -47,11 +46,11 @@ from dpsyn_sql.private.encode.relations import (
     typed_relation,
     units_of_rows,
 )
-from dpsyn_sql.rows.decode.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import with_leaves
 from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
+from dpsyn_sql.rows.decode.values import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.write.staging import possible_statements
-from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.engine import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect

@@ -14,8 +14,8 @@ from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.families import families_of
-from dpsyn_sql.planning.family_classes import class_costs
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import class_costs
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.encode.kept import Bound, KeptRows

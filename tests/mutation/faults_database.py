@@ -5,7 +5,7 @@ from planted import fault
 JOINED = "tests/sql/test_database.py"
 WHOLE = "tests/sql/test_database_outputs.py"
 CERTIFICATE = "tests/unit/report/test_report_certificate.py"
-KEYS = "dpsyn_sql/rows/decode/keys.py"
+KEYS = "dpsyn_sql/rows/decode/values.py"
 DECLARED = "tests/unit/test_database_tree.py"
 TREE = "dpsyn_sql/planning/tree.py"
 
@@ -24,7 +24,7 @@ FAULTS = (
         "a clock that takes evidence apart from what is written",
         ROOT,
         (
-            "dpsyn_sql/methods/models/graphical.py",
+            "dpsyn_sql/methods/models/networks.py",
             "NO_DEADLINE if own.below else deadline",
             "deadline",
         ),
@@ -43,7 +43,7 @@ FAULTS = (
         "rows with another owner alone go without a word",
         "tests/unit/planning/test_explain_tree.py::test_the_tree_says_what_belongs_to_what_and_whom_it_protects",
         (
-            "dpsyn_sql/planning/explain_tree.py",
+            "dpsyn_sql/planning/explain.py",
             "return not strict.issuperset(table.foreign_key)",
             "return False",
         ),

@@ -79,7 +79,11 @@ FAULTS = (
     fault(
         "codes that share a cell are each blamed for it",
         "tests/unit/test_looked.py::test_codes_that_share_a_cell_are_judged_together",
-        ("dpsyn_sql/discovery/looked.py", "first = [least if own == most else own for own in first]", "pass"),
+        (
+            "dpsyn_sql/discovery/recoding.py",
+            "first = [least if own == most else own for own in first]",
+            "pass",
+        ),
     ),
     fault(
         "nothing explains what conditions move",
@@ -203,7 +207,7 @@ FAULTS = (
         "NULL of a column that has none is compared with no code",
         "tests/unit/test_looked.py::test_null_of_a_column_that_has_none_is_counted_with_its_first_code",
         (
-            "dpsyn_sql/discovery/looked.py",
+            "dpsyn_sql/discovery/recoding.py",
             "        of_cell.append(groups[attribute.fallback_code])",
             "        cells.pop()",
         ),

@@ -6,7 +6,7 @@ DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
 KEYS = "dpsyn_sql/private/measure/questions/columns.py"
-TAIL = "dpsyn_sql/accounting/tails.py"
+TAIL = "dpsyn_sql/accounting/tradeoff.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 UNITS_SQL = "sql/discover/units.sql"
 
@@ -121,7 +121,11 @@ FAULTS = (
     fault(
         "pairs are asked of a column whose rows are all written alike",
         "tests/unit/test_one_look.py::test_a_column_without_a_found_value_is_in_no_pair",
-        ("dpsyn_sql/methods/marginals.py", "one.regular and one.written > 1", "one.regular and one.size > 1"),
+        (
+            "dpsyn_sql/methods/independent.py",
+            "one.regular and one.written > 1",
+            "one.regular and one.size > 1",
+        ),
     ),
     fault(
         "octaves alone between stated bounds",
@@ -242,7 +246,7 @@ FAULTS = (
         "second looks cost more than was planned for them",
         "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
-            "dpsyn_sql/planning/second_looks.py",
+            "dpsyn_sql/planning/discovery.py",
             "math.floor(pool * Fraction(rest) / every)",
             "math.floor(pool)",
         ),

@@ -7,7 +7,7 @@ BELIEF = "dpsyn_sql/fit/belief.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
 OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
-LEVELLED = "dpsyn_sql/fit/levelled.py"
+LEVELLED = "dpsyn_sql/fit/elimination.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"
     "::test_rows_that_meet_what_the_model_excludes_follow_their_own_moment"
@@ -92,7 +92,7 @@ FAULTS = (
         "tests/unit/measure/test_measure_calibrate.py"
         "::test_noise_that_is_never_there_has_a_deviation_to_divide_by",
         (
-            "dpsyn_sql/private/measure/calibrate.py",
+            "dpsyn_sql/private/measure/noise.py",
             "max(math.sqrt(2 * decay) / -math.expm1(-1 / event.scale), _LEAST_DEVIATION)",
             "math.sqrt(2 * decay) / -math.expm1(-1 / event.scale)",
         ),

@@ -13,7 +13,7 @@ TRANSCRIPT = "dpsyn_sql/ledger/questions.py"
 ACCOUNTS = "dpsyn_sql/ledger/accounts.py"
 APPEAR = "dpsyn_sql/ledger/creation.py"
 STORE = "dpsyn_sql/ledger/store.py"
-LOCK = "dpsyn_sql/ledger/side_lock.py"
+LOCK = "dpsyn_sql/ledger/creation.py"
 SIDE = "tests/unit/ledger/test_ledger_side_lock.py"
 SQLITE = "dpsyn_sql/ledger/sqlite.py"
 NAMES = "tests/e2e/test_one_name_one_account.py"
@@ -21,8 +21,8 @@ SLICES = "tests/sql/test_slices.py"
 PANELLED = "tests/unit/ledger/test_ledger_panels.py"
 SLICE = "dpsyn_sql/private/encode/relations.py"
 SLICE_SQL = "sql/encode/slice.sql"
-PANELS = "dpsyn_sql/accounting/panels.py"
-IN_LEDGER = "dpsyn_sql/ledger/panels.py"
+PANELS = "dpsyn_sql/accounting/account.py"
+IN_LEDGER = "dpsyn_sql/ledger/ties.py"
 RUNNING = "dpsyn_sql/planning/running.py"
 TOTALS = "dpsyn_sql/front/totals.py"
 TOTALS_PLAN = "tests/unit/planning/test_planning_running.py"
@@ -179,7 +179,7 @@ FAULTS = (
         "a rest taken over by a pure release that has a price of its own",
         f"{STOPS}::test_accounts_and_kinds_keep_to_themselves",
         (
-            "dpsyn_sql/accounting/panels.py",
+            "dpsyn_sql/accounting/account.py",
             "if taken is None or budget.kind != self._kind:",
             "if taken is None:",
         ),
@@ -207,7 +207,7 @@ FAULTS = (
         "a release that went on stops again",
         "tests/e2e/test_stopped_release.py::test_who_names_the_method_goes_on_under_the_same_debit",
         (
-            "dpsyn_sql/front/stopping.py",
+            "dpsyn_sql/front/losses.py",
             "        if left is None:\n            return\n",
             "        left = left or table.plan.budget\n",
         ),
@@ -215,7 +215,7 @@ FAULTS = (
     fault(
         "a release that stops where noise hides everything",
         "tests/unit/planning/test_planning_stopping.py::test_it_stops_where_many_columns_show_nothing_and_pairs_are_not_worth_it",
-        ("dpsyn_sql/planning/stopping.py", "return clear and len", "return len"),
+        ("dpsyn_sql/planning/limits.py", "return clear and len", "return len"),
     ),
     fault(
         "a plan that forgets what learning takes",
@@ -310,7 +310,7 @@ FAULTS = (
     fault(
         "backup that was not made called made",
         "tests/unit/ledger/test_ledger_backup.py::test_a_backup_never_overwrites",
-        ("dpsyn_sql/ledger/backup.py", "        if not made:\n", "        if made is None:\n"),
+        ("dpsyn_sql/ledger/guard.py", "        if not made:\n", "        if made is None:\n"),
     ),
     fault(
         "a new ledger put over one that is there",
@@ -355,7 +355,7 @@ FAULTS = (
         "another letter case is another account",
         f"{NAMES}::test_a_table_created_anew_in_another_case_keeps_its_account",
         (
-            "dpsyn_sql/source/ledger_names.py",
+            "dpsyn_sql/source/names.py",
             "display_name(fold(schema), fold(name))",
             "display_name(schema, name)",
         ),
@@ -364,7 +364,7 @@ FAULTS = (
         "a ledger that was moved is believed",
         f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
         (
-            "dpsyn_sql/ledger/moves.py",
+            "dpsyn_sql/ledger/ties.py",
             "found == place:\n        return\n    raise",
             "place:\n        return\n    raise",
         ),
@@ -500,7 +500,7 @@ FAULTS = (
     fault(
         "a query is charged for every release that it names",
         f"{BY_SQL}::test_a_query_is_charged_for_one_release_at_most_and_the_next_query_goes_on",
-        ("dpsyn_sql/front/sql_release.py", "        if self._charged:\n", "        if not name:\n"),
+        ("dpsyn_sql/front/attach.py", "        if self._charged:\n", "        if not name:\n"),
     ),
     fault(
         "the function behind the macro can be called",

@@ -138,6 +138,6 @@ FAULTS = (
     fault(
         "sums of a class may overflow",
         f"{CLASSES}::test_many_rows_of_largest_costs_do_not_overflow",
-        ("dpsyn_sql/planning/family_classes.py", "rows * most + max", "most + max"),
+        ("dpsyn_sql/planning/row_labels.py", "rows * most + max", "most + max"),
     ),
 )

@@ -11,7 +11,7 @@ KEPT = "sql/encode/kept.sql"
 ENGINE = "dpsyn_sql/engines/duckdb_engine.py"
 CATALOG = "dpsyn_sql/engines/catalog.py"
 BUILTIN = "dpsyn_sql/engines/builtin.py"
-PATHS = "dpsyn_sql/source/paths.py"
+PATHS = "dpsyn_sql/source/names.py"
 HOSTILE = "tests/e2e/test_hostile_catalog.py"
 FOLDERS = "dpsyn_sql/common/folders.py"
 LEFT_BEHIND = "tests/unit/test_folders.py"
@@ -258,7 +258,7 @@ FAULTS = (
         "a key of a table of persons asks whom to protect",
         f"{UNIT}::test_what_is_said_or_is_a_key_of_the_table_is_released",
         (
-            "dpsyn_sql/domain/cases.py",
+            "dpsyn_sql/domain/unit.py",
             "return not column.unique and names_a_person(column.name)",
             "return names_a_person(column.name)",
         ),

@@ -29,7 +29,7 @@ FAULTS = (
         "timings tell how many slices the source has",
         "tests/unit/test_stopwatch.py::test_steps_that_follow_the_rows_of_the_source_are_not_told",
         (
-            "dpsyn_sql/common/stopwatch.py",
+            "dpsyn_sql/common/progress.py",
             '_STEPS = {"discover": "columns"',
             '_STEPS = {"count": "slices", "discover": "columns"',
         ),

@@ -63,7 +63,7 @@ FAULTS = (
         "moments sorted where they follow each other",
         f"{SAMPLED}::test_moments_follow_the_moment_of_the_row_before_as_in_the_model",
         (
-            "dpsyn_sql/methods/models/graphical.py",
+            "dpsyn_sql/methods/models/networks.py",
             "FamilySampler(self.network(), own, self._succession(own))",
             "FamilySampler(self.network(), own)",
         ),
@@ -160,7 +160,7 @@ FAULTS = (
         "pairs of attributes above that are asked about",
         f"{GIVEN}::test_no_question_is_asked_about_attributes_above_alone[gaussian]",
         (
-            "dpsyn_sql/methods/marginals.py",
+            "dpsyn_sql/methods/independent.py",
             "pairs = [pair for pair in pairs if not set(pair) <= set(given)]",
             "pairs = [pair for pair in pairs if pair]",
         ),

@@ -18,7 +18,7 @@ from support.spark import files_under, missing
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError
-from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.engine import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ ROWS = ident("the rows")
 
 @contextmanager
 def engine_of(spark, frame, place, partitions=3, **more):
-    from dpsyn_sql.engines.spark.columns import columns_of
+    from dpsyn_sql.engines.spark.catalog import columns_of
     from dpsyn_sql.engines.spark.engine import open_engine
     from dpsyn_sql.engines.spark.pin import SparkRows
 
@@ -282,11 +282,11 @@ LOGGED = f"""
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from dpsyn_sql.engines.spark.columns import columns_of
+from dpsyn_sql.engines.spark.catalog import columns_of
 from dpsyn_sql.engines.spark.engine import open_engine
 from dpsyn_sql.engines.spark.pin import SparkRows
 from dpsyn_sql.errors import EngineFailure
-from dpsyn_sql.source.parts import Tally
+from dpsyn_sql.source.engine import Tally
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from support.spark import settings
 

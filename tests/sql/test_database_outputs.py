@@ -17,7 +17,7 @@ from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.stored_releases import opened_releases
 from dpsyn_sql.errors import EngineFailure, PublishError
-from dpsyn_sql.methods.models.product import Margins, ProductModel
+from dpsyn_sql.methods.models.margins import Margins, ProductModel
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write import outputs

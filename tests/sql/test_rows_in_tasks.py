@@ -15,13 +15,13 @@ from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.fit.views import Margins
+from dpsyn_sql.methods.models.margins import ProductModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample import rounds
-from dpsyn_sql.rows.sample.sql_sampler import alias_lists, append_network, load_slots
+from dpsyn_sql.rows.sample.family_text import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.staging import append, stage_rows

@@ -15,17 +15,16 @@ from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.variances import Components, Variances
-from dpsyn_sql.methods.models.copula import CopulaModel
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.fit.views import Margins
+from dpsyn_sql.methods.models.margins import CopulaModel, ProductModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.fitted import marginal_table
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.rows.sample.sql_sampler import load_distributions
+from dpsyn_sql.rows.sample.family_text import load_distributions
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write import macros
 from dpsyn_sql.rows.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside

@@ -9,10 +9,10 @@ from scipy.stats import binom, norm
 import dpsyn_sql.private.measure.questions.tables as marginals_module
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import LaplaceEvent
-from dpsyn_sql.accounting.likelihood import AnsweredQuestion
+from dpsyn_sql.accounting.pld import AnsweredQuestion
 from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, runs_for_power, upper_bounds
 from dpsyn_sql.auditing import ERROR, _planned, audit
-from dpsyn_sql.auditing.design import simulated
+from dpsyn_sql.auditing.testing import simulated
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Static
 from dpsyn_sql.private.measure.noise import ExactNoise

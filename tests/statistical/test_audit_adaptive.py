@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import dpsyn_sql.auditing.door as door_module
-from dpsyn_sql.accounting.likelihood import log_ratio
+from dpsyn_sql.accounting.pld import log_ratio
 from dpsyn_sql.auditing import _planned, audit, prepared
 from dpsyn_sql.auditing.door import Door
-from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
-from dpsyn_sql.auditing.toy import toy
+from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise, toy
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import Adaptive, Independent, PrivBayes
 from dpsyn_sql.planning.limits import NO_TERMS

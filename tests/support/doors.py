@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
     Choice,

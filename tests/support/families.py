@@ -9,7 +9,7 @@ from support.domains import attribute
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import Families, before, numbers_of_rows
 
 MOST = 6

@@ -7,7 +7,7 @@ from support.domains import domain_of
 
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 
 
 def joint_of(network):

@@ -181,12 +181,12 @@ def counted(session, domain, queries, **how):
 
 def exact_counts(place, source, into, noise, **options):
     """A release whose noise is ``noise``; for each question what the door counted for it."""
-    release = import_module("dpsyn_sql.front.release")  # the package has a function of that name
+    measure = import_module("dpsyn_sql.front.measure")
     recorder = RecordingNoise(noise)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "ExactNoise", lambda: recorder)
+        patch.setattr(measure, "ExactNoise", lambda: recorder)
         for counter in (SqlCounter, SqlDiscoveryCounter):  # the same lots decide which of a unit's rows count
-            patch.setattr(release, counter.__name__, partial(counter, key=7))
+            patch.setattr(measure, counter.__name__, partial(counter, key=7))
         dpsyn_sql.release(place, source, into=into, **options)
     return recorder.calls
 

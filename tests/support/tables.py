@@ -9,9 +9,9 @@ from support.families import dates
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, Shape
 from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.elimination import levelled_network
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.levelled import levelled_network
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import UNIT, families_of_table
 
 MOST = {"orders": 3, "items": 2, "visits": 4, "returns": 1}

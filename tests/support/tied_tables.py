@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.types import MAX_TICK
 from dpsyn_sql.planning.families import families_of_table
-from dpsyn_sql.planning.family_classes import DRAW_BITS, class_costs, gumbel_costs
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import MOST_CLASSES
+from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, class_costs, gumbel_costs
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.encode.kept import KeptRows

@@ -9,11 +9,10 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import discovered
-from dpsyn_sql.discovery.octave_fills import spread_along_tails
+from dpsyn_sql.discovery.octaves import spread_along_tails
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
-from dpsyn_sql.domain.text_types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.domain.types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT, parse_type
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.discovery import (

@@ -18,6 +18,7 @@ from dpsyn_sql.discovery.attributes import attribute_of_hidden, attribute_of_not
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.discover import Chooser, discovered
 from dpsyn_sql.discovery.mixtures import mixture_of
+from dpsyn_sql.discovery.octaves import REACH, Bell, Hump
 from dpsyn_sql.discovery.one_look import (
     _cellular,
     _Grid,
@@ -28,15 +29,13 @@ from dpsyn_sql.discovery.one_look import (
     likely_steps,
     other_part,
 )
-from dpsyn_sql.discovery.reshaping import reshaped
-from dpsyn_sql.discovery.smooth_parts import REACH, Bell, Hump
+from dpsyn_sql.discovery.recoding import reshaped
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
 from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.domain.text_types import CLASSES, INTEGER
-from dpsyn_sql.domain.types import from_tick, supported_type
+from dpsyn_sql.domain.types import CLASSES, INTEGER, from_tick, supported_type
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
-from dpsyn_sql.methods.marginals import candidate_queries
+from dpsyn_sql.methods.independent import candidate_queries
 from dpsyn_sql.planning.discovery import one_look, planned_discovery
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery

@@ -11,9 +11,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.discover import Chooser, discovered
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.planning.discovery import planned_discovery
+from dpsyn_sql.planning.discovery import HIDDEN, LOWER, FirstLook, planned_discovery, second_looks
 from dpsyn_sql.planning.queries import GridQuery, NoisyKeys, NoisyMarginal
-from dpsyn_sql.planning.second_looks import HIDDEN, LOWER, FirstLook, second_looks
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
 from dpsyn_sql.source.relation import PrivacyUnit
 

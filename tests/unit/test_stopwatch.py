@@ -4,8 +4,16 @@ import time
 
 import pytest
 
-from dpsyn_sql.common.progress import bar_is_free, listening, phase, without_bar
-from dpsyn_sql.common.stopwatch import OTHER, Stopwatch, lines_of, stopwatch
+from dpsyn_sql.common.progress import (
+    OTHER,
+    Stopwatch,
+    bar_is_free,
+    lines_of,
+    listening,
+    phase,
+    stopwatch,
+    without_bar,
+)
 
 
 class Clock:

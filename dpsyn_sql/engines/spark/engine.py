@@ -24,12 +24,12 @@ from dpsyn_sql.engines.spark import tasks, worker
 from dpsyn_sql.engines.spark.catalog import quoted
 from dpsyn_sql.engines.spark.failures import kind_of
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
+from dpsyn_sql.engines.spark.outputs import Files
 from dpsyn_sql.engines.spark.pin import SparkRows
-from dpsyn_sql.engines.spark.place import Files
 from dpsyn_sql.engines.spark.work import Reading, Sums, Types, adding, counting, named_in
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
-from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.engine import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 

@@ -14,7 +14,7 @@ from typing import Any
 from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark import draw, worker
-from dpsyn_sql.engines.spark.columns import schemas_of
+from dpsyn_sql.engines.spark.catalog import schemas_of
 from dpsyn_sql.engines.spark.draw import Part, Recipe
 from dpsyn_sql.engines.spark.guard import asked, sent_along
 from dpsyn_sql.engines.spark.outputs import SparkOutput, without_rows

@@ -14,18 +14,15 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, OpenedSource, SourceSession
-from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, look_up, shown
-from dpsyn_sql.engines.spark.columns import columns_of
+from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, columns_of, look_up, shown
 from dpsyn_sql.engines.spark.engine import SparkEngine, open_engine
 from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
+from dpsyn_sql.engines.spark.outputs import Place, private_place
 from dpsyn_sql.engines.spark.pin import PinnedFrame, SparkRows, is_steady, pinned_files, pinned_table
-from dpsyn_sql.engines.spark.place import Place, private_place
 from dpsyn_sql.errors import InputError, InternalError, SourceError
-from dpsyn_sql.source.frames import Frame
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name, is_query, shorten
+from dpsyn_sql.source.frames import Frame, session_of
+from dpsyn_sql.source.names import LedgerNames, display_name, is_query, shorten
 from dpsyn_sql.source.relation import Relation, RelationKind
-from dpsyn_sql.source.sessions import session_of
 from dpsyn_sql.sqltext.fragments import ident
 
 NAME = "dpsyn_rows"

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from dpsyn_sql.engines.spark.catalog import look_up, parts_of, quoted, shown
 from dpsyn_sql.engines.spark.guard import asked, refuse_stopped, tried
-from dpsyn_sql.engines.spark.outputs import SparkFolder, SparkOutput, SparkTable, without_rows
-from dpsyn_sql.engines.spark.place import Files
+from dpsyn_sql.engines.spark.outputs import Files, SparkFolder, SparkOutput, SparkTable, without_rows
 from dpsyn_sql.errors import SourceError, TargetError
 from dpsyn_sql.source.files import looks_like_path
 from dpsyn_sql.source.names import shorten

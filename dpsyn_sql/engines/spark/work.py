@@ -10,7 +10,7 @@ import duckdb
 
 from dpsyn_sql.engines.spark.tasks import BATCH, Work
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.engine import Encoding, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render

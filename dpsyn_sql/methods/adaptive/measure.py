@@ -27,7 +27,7 @@ from dpsyn_sql.fit.estimate import Observation, pooled, with_seen
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.joints import joints_of
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, noise
+from dpsyn_sql.fit.reconstruct import cost_factor, deviation, filled, interaction, noise
 from dpsyn_sql.fit.variances import (
     Components,
     Dispersions,
@@ -36,11 +36,10 @@ from dpsyn_sql.fit.variances import (
     sampling_distances,
     within_twin,
 )
-from dpsyn_sql.methods.adaptive.budget import Settings
-from dpsyn_sql.methods.adaptive.evidence import rows_given, tables_above
+from dpsyn_sql.methods.adaptive.budget import Settings, rows_given, tables_above
 from dpsyn_sql.methods.adaptive.model import Known, Task
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.marginals import (
+from dpsyn_sql.methods.independent import (
     SIZE_POWER,
     cell_deviation,
     groups_of_equal_size,

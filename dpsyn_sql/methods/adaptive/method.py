@@ -40,22 +40,20 @@ from dpsyn_sql.methods.adaptive.budget import (
     Settings,
     further_queries,
     one_way_share,
+    rows_given,
     triple_share,
     triples_asked,
 )
-from dpsyn_sql.methods.adaptive.evidence import rows_given
-from dpsyn_sql.methods.adaptive.groups import hidden_groups
 from dpsyn_sql.methods.adaptive.model import Known, Task
-from dpsyn_sql.methods.adaptive.orders import full_table, screened
+from dpsyn_sql.methods.adaptive.orders import full_table, hidden_groups, screened
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.marginals import (
+from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
     candidate_queries,
     cell_deviation,
 )
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.target import TargetModel
+from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms

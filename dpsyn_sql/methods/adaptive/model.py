@@ -33,12 +33,13 @@ from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
     Settings,
+    distributions,
     score_share,
     score_share_of_many,
+    tied,
     tree_cap,
 )
-from dpsyn_sql.methods.adaptive.evidence import distributions, tied
-from dpsyn_sql.methods.marginals import map_of
+from dpsyn_sql.methods.independent import map_of
 from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import Plan, equivalent_rho

@@ -24,9 +24,8 @@ from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
 from dpsyn_sql.methods.adaptive.budget import room_of_each
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
-from dpsyn_sql.methods.marginals import cell_deviation, over_bins
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.target import TargetModel
+from dpsyn_sql.methods.independent import cell_deviation, over_bins
+from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.planning.plan import LaterMarginals, ReservedStep
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.rows.sample.graphical import columns_of

@@ -29,7 +29,7 @@ from dpsyn_sql.fit.arrays import FloatArray, snapped
 from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.mixture import Components, mixture_network, product
-from dpsyn_sql.methods.marginals import (
+from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     asked_again,
     cell_deviation,
@@ -37,7 +37,7 @@ from dpsyn_sql.methods.marginals import (
     one_way_tables,
 )
 from dpsyn_sql.methods.mixture.rounds import KMEANS, MOST_CELLS, PAIRS_AND_ROUNDS, Task, fitted
-from dpsyn_sql.methods.models.network import NetworkModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep

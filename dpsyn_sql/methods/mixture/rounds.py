@@ -33,7 +33,7 @@ from dpsyn_sql.fit.mixture import (
     with_sums,
     within_parts,
 )
-from dpsyn_sql.methods.marginals import cell_deviation, over_bins
+from dpsyn_sql.methods.independent import cell_deviation, over_bins
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.planning.row_labels import NearestLabel, free_names
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.methods.models.checks import Answering, over_codes
+from dpsyn_sql.methods.models.margins import Answering, over_codes
 
 
 @dataclass(frozen=True, slots=True)

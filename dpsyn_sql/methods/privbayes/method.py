@@ -26,7 +26,7 @@ from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.network import Network, Node, node_of
-from dpsyn_sql.methods.marginals import (
+from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
     asked_again,
@@ -35,7 +35,7 @@ from dpsyn_sql.methods.marginals import (
     one_way_steps,
     one_way_tables,
 )
-from dpsyn_sql.methods.models.network import NetworkModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.privbayes.families import (
     FEW_CANDIDATES,
     L1,

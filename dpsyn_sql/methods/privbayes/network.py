@@ -27,7 +27,7 @@ from dpsyn_sql.fit.elimination import joint, work_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of, proper
 from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
-from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.rows.sample.systematic import stratified
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.methods.marginals import one_way_steps, one_way_tables
-from dpsyn_sql.methods.models.families import FamilyNetworkModel
+from dpsyn_sql.methods.independent import one_way_steps, one_way_tables
+from dpsyn_sql.methods.models.networks import FamilyNetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.traces.nodes import network_of
 from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Task

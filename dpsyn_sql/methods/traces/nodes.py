@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.moments import Ahead, ahead, first_moments
+from dpsyn_sql.fit.gaussian import Ahead, ahead, first_moments
 from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
 from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
 from dpsyn_sql.methods.traces.tables import Fitted, Task

@@ -30,7 +30,7 @@ from dpsyn_sql.fit.walks import (
     rings,
     summed,
 )
-from dpsyn_sql.methods.marginals import over_bins
+from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
 from dpsyn_sql.source.relation import PrivacyUnit

@@ -36,8 +36,7 @@ from dpsyn_sql.private.count.passes import (
 from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
 from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.kept import Bound, KeptRows
-from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -1,7 +1,7 @@
 """PRIVATE: counts of units for discovery, and the exact values that they are of.
 
 PRIVATE side: the exact values of a column as SQL: as keys, which steps they are multiples of, and the
-class of a text (``domain/text_types.py``).
+class of a text (``domain/types.py``).
 
 Total functions of one value: comparisons come before arithmetic, so that nothing overflows or raises.
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.domain.attributes import Granularity
-from dpsyn_sql.domain.text_types import (
+from dpsyn_sql.domain.types import (
     BOOLEAN,
     CLASSES,
     CODE,
@@ -42,9 +42,12 @@ from dpsyn_sql.domain.text_types import (
     TIMESTAMP,
     WHOLE,
     ZONED,
+    SqlType,
     decimal_type,
+    moment_tick,
+    supported_type,
+    tick_literal,
 )
-from dpsyn_sql.domain.types import SqlType, moment_tick, supported_type, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import Ask, counted_per_unit
 from dpsyn_sql.planning.queries import (
@@ -59,7 +62,7 @@ from dpsyn_sql.planning.queries import (
 from dpsyn_sql.private.count.sums import scatter, whole
 from dpsyn_sql.private.count.trees import TreeCounter, read_as
 from dpsyn_sql.private.encode.codes import encode_expression, unit_bytes
-from dpsyn_sql.source.parts import Tally
+from dpsyn_sql.source.engine import Tally
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render

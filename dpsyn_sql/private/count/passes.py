@@ -34,8 +34,7 @@ from dpsyn_sql.private.encode.codes import (
     mixed_radix,
     named_columns,
 )
-from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render

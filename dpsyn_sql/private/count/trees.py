@@ -19,8 +19,7 @@ from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.codes import unit_bytes
 from dpsyn_sql.private.encode.kept import Bound
-from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.parts import Tally
+from dpsyn_sql.source.engine import SourceEngine, Tally
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment

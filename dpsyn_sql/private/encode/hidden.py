@@ -15,8 +15,7 @@ from functools import cached_property
 from dpsyn_sql.domain.attributes import edge_ticks
 from dpsyn_sql.domain.types import MAX_TICK, tick_expression, tick_literal
 from dpsyn_sql.planning.families import PLACES, Families
-from dpsyn_sql.planning.family_classes import DRAW_BITS, FamilyClass, gumbel_costs
-from dpsyn_sql.planning.row_labels import MOST_CLASSES
+from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, FamilyClass, gumbel_costs
 from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -25,7 +25,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.family_classes import FamilyClass
+from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.planning.tree import Table, Tree, families_of_tree
 from dpsyn_sql.private.encode.codes import (
     Carried,
@@ -36,8 +36,7 @@ from dpsyn_sql.private.encode.codes import (
     unit_bytes,
 )
 from dpsyn_sql.private.encode.hidden import HiddenCodes, class_expression, moment
-from dpsyn_sql.source.engine import SourceEngine
-from dpsyn_sql.source.parts import Encoding
+from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment

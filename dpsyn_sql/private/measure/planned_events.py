@@ -12,7 +12,7 @@ from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, counted_per_unit
 from dpsyn_sql.planning.explain import Noise
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.measure.calibrate import ROUNDING, mean_error, standard_deviation
+from dpsyn_sql.private.measure.noise import ROUNDING, mean_error, standard_deviation
 from dpsyn_sql.private.measure.questions.columns import contributions_event, grid_event, keys_event
 from dpsyn_sql.private.measure.questions.tables import marginals_event, residuals_event
 from dpsyn_sql.private.measure.questions.trees import leaves_event, tree_events

@@ -34,15 +34,19 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.errors import BudgetError, InputError
-from dpsyn_sql.fit.centring import centred, group_sums, take_rows_in_turns
+from dpsyn_sql.fit.centres import centred, group_sums, take_rows_in_turns
 from dpsyn_sql.planning.queries import Discount, TreeQuery
-from dpsyn_sql.private.measure.calibrate import (
+from dpsyn_sql.private.measure.noise import (
+    MOST_ROWS,
+    NoiseSource,
+    add_noise,
     counts_event,
+    drawn_rows,
     grown_until,
+    laplace_mechanism,
     refuse_no_discovery,
     standard_deviation,
 )
-from dpsyn_sql.private.measure.noise import MOST_ROWS, NoiseSource, add_noise, drawn_rows, laplace_mechanism
 
 # -- how nodes are split -------------------------------------------------------------------------------
 

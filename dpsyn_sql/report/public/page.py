@@ -46,20 +46,18 @@ from dpsyn_sql.report.public.accuracy import (
 from dpsyn_sql.report.public.columns import Card, ColumnFigures, card_of, column_figures
 from dpsyn_sql.report.public.promise import (
     WEAK,
-    Promise,
-    Spending,
-    chance_in_words,
-    of_hundred,
-    promise_of,
-    spending_of,
-)
-from dpsyn_sql.report.public.ties import (
     Link,
     PersonsRows,
+    Promise,
+    Spending,
     TableLine,
+    chance_in_words,
     hidden_names,
     link_of,
+    of_hundred,
     persons_rows,
+    promise_of,
+    spending_of,
     tree_lines,
 )
 from dpsyn_sql.report.stored_facts import attribute_of_facts

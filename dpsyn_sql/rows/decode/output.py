@@ -21,9 +21,8 @@ from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.domain.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.decode.keys import ROW, Tied, Ties, tied_rows
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
-from dpsyn_sql.rows.decode.values import position_bits
+from dpsyn_sql.rows.decode.values import ROW, Tied, Ties, position_bits, tied_rows
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render

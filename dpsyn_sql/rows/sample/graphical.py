@@ -23,7 +23,7 @@ from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.sums import summed
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, generator_of, meet_quotas
 from dpsyn_sql.rows.sample.systematic import (

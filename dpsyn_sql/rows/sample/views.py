@@ -33,7 +33,7 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import largest
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.graphical import drawn_bins, drawn_codes
 from dpsyn_sql.rows.sample.moves import FLOW_ROUNDS, GRADUAL_ROUNDS, balanced, moved_least, updated_gradually
 from dpsyn_sql.rows.sample.quotas import batch_sizes

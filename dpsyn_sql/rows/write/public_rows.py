@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.rows.decode.keys import ROW, Lookup
+from dpsyn_sql.rows.decode.values import ROW, Lookup
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render

@@ -16,8 +16,8 @@ from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, Random
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.tree import Tree
-from dpsyn_sql.rows.decode.keys import Lookup, Ties, fits
 from dpsyn_sql.rows.decode.output import capacity, output_statement, units_of, written_type
+from dpsyn_sql.rows.decode.values import Lookup, Ties, fits
 from dpsyn_sql.rows.write.outputs import (
     NewFile,
     NewTable,

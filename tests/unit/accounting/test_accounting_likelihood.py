@@ -9,7 +9,7 @@ import pytest
 from support.gaussian import exponential, permute_and_flip
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.accounting.likelihood import AnsweredQuestion, choice_log_probability, log_ratio
+from dpsyn_sql.accounting.pld import AnsweredQuestion, choice_log_probability, log_ratio
 
 SCORES = [np.array([0, 2, 3, 1]), np.array([5, 5, 5, 5]), np.array([-40, 90, 7, 90]), np.array([3])]
 

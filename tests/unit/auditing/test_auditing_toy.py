@@ -3,7 +3,7 @@
 import pytest
 
 from dpsyn_sql.auditing import prepared
-from dpsyn_sql.auditing.toy import Toy
+from dpsyn_sql.auditing.testing import Toy
 from dpsyn_sql.planning.queries import MarginalQuery
 
 

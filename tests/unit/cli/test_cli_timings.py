@@ -7,8 +7,7 @@ import pytest
 from support.commands import run
 
 import dpsyn_sql
-from dpsyn_sql.cli.output import Output
-from dpsyn_sql.cli.timings import timed
+from dpsyn_sql.cli.output import Output, timed
 from dpsyn_sql.common.progress import phase
 
 DOMAIN = "columns: {b: {type: categorical, categories: [true, false], other: false}}\n"
@@ -131,7 +130,7 @@ def test_a_release_in_python_has_the_same_times(folder):
 
 
 def test_two_calls_time_themselves_and_what_is_around_both(folder):
-    from dpsyn_sql.common.stopwatch import stopwatch
+    from dpsyn_sql.common.progress import stopwatch
 
     with stopwatch() as watch:
         releases = [

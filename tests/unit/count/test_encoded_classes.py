@@ -9,8 +9,8 @@ from test_count_siblings import DOMAIN, MOST, filled, some_rows
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
-from dpsyn_sql.planning.family_classes import class_costs
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.row_labels import class_costs
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -9,14 +9,14 @@ import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.family_classes import (
+from dpsyn_sql.planning.row_labels import (
     DRAW_BITS,
     SCALE,
     FamilyClass,
+    NearestLabel,
     class_costs,
     gumbel_costs,
 )
-from dpsyn_sql.planning.row_labels import NearestLabel
 from dpsyn_sql.private.encode.hidden import class_expression
 from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment

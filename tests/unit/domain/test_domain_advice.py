@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from dpsyn_sql.domain.advice import advise
-from dpsyn_sql.domain.cases import (
+from dpsyn_sql.domain.file import shape_of
+from dpsyn_sql.domain.unit import (
     names_a_code,
     names_a_person,
     names_an_identifier,
     names_money,
     words_of,
 )
-from dpsyn_sql.domain.file import shape_of
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.source.relation import Column, Relation
 

@@ -10,7 +10,7 @@ from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.source.ledger_names import LedgerNames
+from dpsyn_sql.source.names import LedgerNames
 
 TABLES = ("customers", "orders")
 GOODS = PublicTable("goods", relation_of("goods", {"id": "INTEGER"}), ("id",))

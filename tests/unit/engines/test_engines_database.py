@@ -6,7 +6,7 @@ import pytest
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, InternalError, SourceError
 from dpsyn_sql.planning.tree import Link
-from dpsyn_sql.source.ledger_names import LedgerNames
+from dpsyn_sql.source.names import LedgerNames
 
 SQL = """
     CREATE TABLE products (pid INT PRIMARY KEY, kind VARCHAR);

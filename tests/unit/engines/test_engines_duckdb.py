@@ -15,7 +15,7 @@ import pytest
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import attach, database_alias, detach, lock, private_instance
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError
-from dpsyn_sql.source.parts import Encoding, Tally
+from dpsyn_sql.source.engine import Encoding, Tally
 from dpsyn_sql.sqltext.fragments import Fragment
 
 

@@ -21,7 +21,7 @@ from dpsyn_sql.engines.frames import NAME, text_of
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.front.prepare import prepared
-from dpsyn_sql.front.release import opened_counter
+from dpsyn_sql.front.measure import opened_counter
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.frames import Frame, is_frame
@@ -90,8 +90,8 @@ PANDAS = {  # a column, its SQL type, its values as a table has them, a domain
 def counts_of(con, source, spec, **options):
     """The exact counts of all one-way tables, by the SQL of a release."""
     request = Request(source, epsilon=1, domain=spec, method="independent", **options)
-    with prepared(con, request) as job, opened_counter(job.session.engine, job.plan) as counter:
-        return [table.tolist() for table in counter.count(job.plan.queries)], job.plan
+    with prepared(con, request) as job, opened_counter(job, job.only.plan) as counter:
+        return [table.tolist() for table in counter.count(job.only.plan.queries)], job.only.plan
 
 
 def in_table(sql, values):

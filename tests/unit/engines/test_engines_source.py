@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.names import display_name
+from dpsyn_sql.source.names import LedgerNames, display_name
 from dpsyn_sql.sqltext.fragments import ident
 
 ODD_NAMES = [

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 
 import dpsyn_sql
 from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.engines.spark.catalog import SparkCatalogTable, look_up, parts_of, quoted, shown
-from dpsyn_sql.engines.spark.columns import columns_of, duckdb_type
+from dpsyn_sql.engines.spark.catalog import (
+    SparkCatalogTable,
+    columns_of,
+    duckdb_type,
+    look_up,
+    parts_of,
+    quoted,
+    shown,
+)
+from dpsyn_sql.engines.spark.outputs import private_place
 from dpsyn_sql.engines.spark.pin import files_of, is_steady, pinned_files, pinned_table
-from dpsyn_sql.engines.spark.place import private_place
 from dpsyn_sql.errors import EngineFailure, InputError, SourceError
-from dpsyn_sql.source.frames import library_of
-from dpsyn_sql.source.ledger_names import LedgerNames
-from dpsyn_sql.source.sessions import is_spark, is_spark_frame, session_of
+from dpsyn_sql.source.frames import is_spark, is_spark_frame, library_of, session_of
+from dpsyn_sql.source.names import LedgerNames
 
 _FRESH = """
 import sys

@@ -24,7 +24,7 @@ from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting,
 from dpsyn_sql.errors import InternalError  # noqa: E402
 from dpsyn_sql.private.encode.codes import unit_bytes  # noqa: E402
 from dpsyn_sql.private.encode.kept import Bound, KeptRows  # noqa: E402
-from dpsyn_sql.source.parts import Encoding, Tally  # noqa: E402
+from dpsyn_sql.source.engine import Encoding, Tally  # noqa: E402
 from dpsyn_sql.sqltext.dialect import DUCKDB  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402
 

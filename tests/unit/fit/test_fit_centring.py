@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.centring import _turns, centred, group_sums, take_rows_in_turns
+from dpsyn_sql.fit.centres import _turns, centred, group_sums, take_rows_in_turns
 
 groups_of_counts = st.lists(st.lists(st.integers(-9, 30), min_size=1, max_size=6), min_size=1, max_size=5)
 

@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, permutations
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.classes import MOST_CLASSES, found_classes
+from dpsyn_sql.fit.siblings import MOST_CLASSES, found_classes
 
 SIZES = (4, 5, 3)
 

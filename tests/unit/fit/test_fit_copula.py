@@ -10,8 +10,7 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.copula import calibrated_offsets, fit_copula
 from dpsyn_sql.fit.gaussian import floored
-from dpsyn_sql.methods.models.checks import checked_names
-from dpsyn_sql.methods.models.copula import CopulaModel
+from dpsyn_sql.methods.models.margins import CopulaModel, checked_names
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 

@@ -27,7 +27,7 @@ from dpsyn_sql.fit.denoise import (
 )
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 31, 100])

@@ -7,10 +7,10 @@ import pytest
 from support.networks import marginal_of
 
 from dpsyn_sql.fit.belief import calibrate, marginals
+from dpsyn_sql.fit.elimination import levelled_network, perfect_elimination
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.levelled import levelled_network, perfect_elimination
 from dpsyn_sql.planning.families import BEFORE, MOMENT, ROW, UNIT
 
 LEVELS = [

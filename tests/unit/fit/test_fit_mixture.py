@@ -26,7 +26,7 @@ from dpsyn_sql.fit.mixture import (
     with_sums,
     within_parts,
 )
-from dpsyn_sql.methods.models.network import NetworkModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 
 pytestmark = pytest.mark.filterwarnings("error")
 

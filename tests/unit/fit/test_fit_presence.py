@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.presence import drawn, presence_of
+from dpsyn_sql.fit.given import drawn, presence_of
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 

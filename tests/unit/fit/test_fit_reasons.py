@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.classes import Classes, found_classes
-from dpsyn_sql.fit.reasons import given_reasons, reason_of, unexplained
-from dpsyn_sql.fit.siblings import carried, excess
+from dpsyn_sql.fit.siblings import (
+    Classes,
+    carried,
+    excess,
+    found_classes,
+    given_reasons,
+    reason_of,
+    unexplained,
+)
 
 FAMILIES = 1e6
 

@@ -18,7 +18,7 @@ from dpsyn_sql.fit.reconstruct import (
     reconstructed,
 )
 from dpsyn_sql.fit.views import settled, summed_to
-from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.limits import Deadline
 
 SIZES = (2, 3, 4, 2)
 SEEDS = st.integers(0, 2**31)

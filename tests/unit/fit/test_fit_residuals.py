@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.doors import centred, table_of
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.residuals import cost_factor, deviation, filled, interaction, projected, shown_tables
+from dpsyn_sql.fit.reconstruct import cost_factor, deviation, filled, interaction, projected, shown_tables
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal, NoisyResidual
 
 SIZES = {"a": 6, "b": 3, "c": 2, "one": 1}

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from dpsyn_sql.discovery.filling import pareto
-from dpsyn_sql.discovery.octave_fills import power_law, spread_along_tails
+from dpsyn_sql.discovery.octaves import power_law, spread_along_tails
 from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.tails import alone, beyond, outside, with_estimates, with_tails
 from dpsyn_sql.fit.variances import OneWayCounts
+from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 BODY = np.arange(-6, 0.01, 0.25)

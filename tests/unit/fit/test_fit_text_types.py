@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.discovery.attributes import ODD, FoundType, type_from_classes
-from dpsyn_sql.domain.text_types import (
+from dpsyn_sql.domain.types import (
     BOOLEAN,
     CLASSES,
     CODE,
@@ -22,8 +22,8 @@ from dpsyn_sql.domain.text_types import (
     TIMESTAMP,
     WHOLE,
     ZONED,
+    parse_type,
 )
-from dpsyn_sql.domain.types import parse_type
 
 SIGMA = 10.0
 

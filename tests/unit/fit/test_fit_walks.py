@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsyn_sql.fit.moments import ahead, first_moments
+from dpsyn_sql.fit.gaussian import ahead, first_moments
 from dpsyn_sql.fit.walks import (
     FIRST,
     LAST,

@@ -5,8 +5,7 @@ import pytest
 from ledger_steps import EVENT, key, run
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger, SqliteLedger
 
 
 @pytest.fixture(params=["file", "memory"])

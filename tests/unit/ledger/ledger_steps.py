@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 
 from dpsyn_sql.accounting.events import GaussianEvent
-from dpsyn_sql.ledger.chain import GENESIS, record_hash
+from dpsyn_sql.ledger.store import GENESIS, record_hash
 from dpsyn_sql.planning.plan import ReleaseKey
 
 EVENT = GaussianEvent(20.0, 2)  # rho = 0.0025

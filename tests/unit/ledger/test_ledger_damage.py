@@ -13,8 +13,7 @@ from ledger_steps import key, resealed, run, tamper, text
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.cli.ledger import _account_line, _release_line
 from dpsyn_sql.errors import LedgerDamaged, LedgerError, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger, SqliteLedger
 
 FLIPS = 100
 

@@ -7,7 +7,7 @@ import pytest
 
 from dpsyn_sql.errors import LedgerError
 from dpsyn_sql.ledger.locations import default_place, find_ledger, memory_ledger, place_for
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 
 def test_beside_the_database_that_owns_the_table(tmp_path):

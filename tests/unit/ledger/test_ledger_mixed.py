@@ -9,7 +9,7 @@ from dpsyn_sql.accounting.account import price
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared
 from dpsyn_sql.errors import PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 
 DELTA = Fraction(1, 10**9)
 GAUSSIAN, PURE = Budget.of_release(1, DELTA).without_thresholds(), Budget.from_epsilon(1, 0)

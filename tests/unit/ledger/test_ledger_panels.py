@@ -13,13 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_steps import debit, key, tamper
 
-from dpsyn_sql.accounting.account import price
+from dpsyn_sql.accounting.account import Charge, Place, Spending, price, spending_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.gdp import pure_cost
-from dpsyn_sql.accounting.panels import Charge, Place, Spending, spending_of
 from dpsyn_sql.errors import AccountError, LedgerDamaged, PrivacyBudgetExceeded
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger, SqliteLedger
 
 QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
 RHO = Budget("gdp", 10**13, 10**8)
@@ -352,7 +350,7 @@ def test_a_chain_that_a_ledger_would_not_have_written_is_found(tmp_path, monkeyp
 
 
 def test_an_entry_without_a_slice_is_outside_of_panels():
-    from dpsyn_sql.ledger.panels import charge_of
+    from dpsyn_sql.ledger.ties import charge_of
 
     plain = json.dumps({"source": "t", "unit": None})
     assert charge_of(RHO, plain, "n") == charge_of(RHO, None, "n") == Charge(RHO)

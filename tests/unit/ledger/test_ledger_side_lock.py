@@ -9,8 +9,9 @@ from ledger_steps import debit, key
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import LedgerError
-from dpsyn_sql.ledger import side_lock, store
-from dpsyn_sql.ledger.side_lock import alone, lock_of
+from dpsyn_sql.ledger import creation as side_lock
+from dpsyn_sql.ledger import store
+from dpsyn_sql.ledger.creation import alone, lock_of
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 
 SMALL = Budget("gdp", 10)

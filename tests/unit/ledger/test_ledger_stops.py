@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from ledger_steps import ANSWER, EVENT, debit, key, resealed, tamper
 
+from dpsyn_sql.accounting.account import Charge, Spending
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, cost_units
-from dpsyn_sql.accounting.panels import Charge, Spending
 from dpsyn_sql.errors import (
     InternalError,
     LedgerDamaged,
@@ -19,8 +19,7 @@ from dpsyn_sql.errors import (
     ReleaseChanged,
     ReleaseExists,
 )
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger, SqliteLedger
 
 ONE = Budget.from_epsilon(1, 1e-9)
 COST = cost_units(EVENT, "gdp")
@@ -205,7 +204,7 @@ def test_a_debit_that_dies_while_it_takes_over_takes_nothing(ledger, monkeypatch
             raise KeyboardInterrupt
         real(store, kind, body)
 
-    from dpsyn_sql.ledger.chain import append as real
+    from dpsyn_sql.ledger.store import append as real
 
     with monkeypatch.context() as patched:
         patched.setattr(f"{module}.append", append)

@@ -10,8 +10,7 @@ from ledger_steps import debit, key, resealed, run, tamper
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import DpsynError, LedgerDamaged
-from dpsyn_sql.ledger.memory import MemoryLedger
-from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger, SqliteLedger
 
 COLUMNS = [
     (table, row[1])

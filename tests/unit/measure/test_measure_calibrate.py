@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.errors import BudgetError
-from dpsyn_sql.private.measure.calibrate import gaussian_event, mean_error, standard_deviation
-from dpsyn_sql.private.measure.noise import gaussian_mechanism, laplace_mechanism, whole_rows
+from dpsyn_sql.private.measure.noise import (
+    gaussian_event,
+    gaussian_mechanism,
+    laplace_mechanism,
+    mean_error,
+    standard_deviation,
+    whole_rows,
+)
 from dpsyn_sql.private.measure.questions.tables import marginals_event
 
 

@@ -12,7 +12,7 @@ from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.text_types import CLASSES
+from dpsyn_sql.domain.types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.queries import (
@@ -25,9 +25,8 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
-from dpsyn_sql.private.measure.calibrate import standard_deviation
 from dpsyn_sql.private.measure.curator import LocalCurator
-from dpsyn_sql.private.measure.noise import ExactNoise, steps_with_noise
+from dpsyn_sql.private.measure.noise import ExactNoise, standard_deviation, steps_with_noise
 from dpsyn_sql.private.measure.questions.columns import (
     contributions_event,
     grid_event,

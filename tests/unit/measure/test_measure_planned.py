@@ -5,10 +5,10 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.residuals import shown_tables
+from dpsyn_sql.fit.reconstruct import shown_tables
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
-from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.noise import standard_deviation
 from dpsyn_sql.private.measure.planned_events import explained_noise, known_events
 from dpsyn_sql.source.relation import Relation, Source
 

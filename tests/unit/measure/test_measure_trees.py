@@ -13,7 +13,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.domain.hierarchies.growth import root_of
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import BudgetError, InputError, InternalError
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter

@@ -28,7 +28,7 @@ from dpsyn_sql.methods.adaptive.select import (
     selected,
     table_weights,
 )
-from dpsyn_sql.methods.marginals import MAX_CANDIDATE_CELLS
+from dpsyn_sql.methods.independent import MAX_CANDIDATE_CELLS
 from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery

@@ -10,8 +10,7 @@ from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.target import TargetModel
+from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 

@@ -20,7 +20,7 @@ from dpsyn_sql.methods.privbayes.families import FEW_CANDIDATES, Bounds, candida
 from dpsyn_sql.methods.privbayes.network import Encoded
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
-from dpsyn_sql.private.measure.calibrate import standard_deviation
+from dpsyn_sql.private.measure.noise import standard_deviation
 from dpsyn_sql.private.measure.questions.tables import marginals_event
 
 

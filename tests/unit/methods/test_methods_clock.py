@@ -10,8 +10,7 @@ from support.doors import table_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
-from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline, Terms
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source

@@ -13,7 +13,7 @@ from support.doors import FakeCurator, table_of
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import DPCopula
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 

@@ -15,7 +15,7 @@ from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.mixture import Components
 from dpsyn_sql.methods import method_of
-from dpsyn_sql.methods.marginals import cell_deviation
+from dpsyn_sql.methods.independent import cell_deviation
 from dpsyn_sql.methods.mixture import Mixture
 from dpsyn_sql.methods.mixture import method as module
 from dpsyn_sql.methods.mixture.rounds import Task

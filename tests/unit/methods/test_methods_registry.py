@@ -13,13 +13,12 @@ import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.auditing import audit
-from dpsyn_sql.auditing.testing import RecordingLedger
-from dpsyn_sql.auditing.toy import toy_domain
+from dpsyn_sql.auditing.testing import RecordingLedger, toy_domain
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.consistency import Measurements, fit_margins
+from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, Static, described, method_help, method_of, with_settings
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.planning.plan import MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.report.certificate import _mechanisms

@@ -15,8 +15,7 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.elimination import _Bound, _eliminated, fits, joint
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.network import NetworkModel
+from dpsyn_sql.methods.models.networks import GraphicalModel, NetworkModel
 from dpsyn_sql.rows.sample.systematic import NetworkSampler
 
 

@@ -10,15 +10,11 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit import elimination
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.conditional import Conditional
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.copula import CopulaModel
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.network import NetworkModel
-from dpsyn_sql.methods.models.product import ProductModel
-from dpsyn_sql.methods.models.target import TargetModel
-from dpsyn_sql.methods.models.views import ViewsModel
+from dpsyn_sql.fit.views import Margins
+from dpsyn_sql.methods.models.margins import CopulaModel, ProductModel, ViewsModel
+from dpsyn_sql.methods.models.networks import GraphicalModel, NetworkModel, TargetModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 SIZES = (2, 3, 4, 1, 3)

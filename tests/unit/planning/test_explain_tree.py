@@ -1,7 +1,7 @@
 """The tree of tables in the plan's words."""
 
 from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.planning.explain_tree import explain_tree
+from dpsyn_sql.planning.explain import explain_tree
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -2,7 +2,7 @@
 
 import math
 
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 
 
 class Clock:

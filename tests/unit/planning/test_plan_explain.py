@@ -9,8 +9,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import WEAK_EPSILON, weakness
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.private.measure.calibrate import mean_error
-from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.measure.noise import ExactNoise, mean_error
 
 LINE = r"a table of (one column|two columns) with ([\d,]+) cells is off by about ([\d,.]+) rows in all: ([\d,.]+) rows in the wrong cell"
 

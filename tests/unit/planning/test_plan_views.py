@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.planning.planes import DIFFERENCE_SETS
 from dpsyn_sql.planning.views import (
+    DIFFERENCE_SETS,
     MOST_TOGETHER,
     MOST_VIEW_CELLS,
     PAIR_APART,

@@ -6,8 +6,7 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.planning.limits import NO_TERMS
-from dpsyn_sql.planning.stopping import Learnt, little_is_kept
+from dpsyn_sql.planning.limits import NO_TERMS, Learnt, little_is_kept
 
 ONE = Budget.from_epsilon("1", "1e-9")
 

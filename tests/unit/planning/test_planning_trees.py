@@ -17,11 +17,13 @@ from dpsyn_sql.planning.discovery import (
     HIERARCHIES_SHARE,
     HIERARCHY_SHARE,
     STRUCTURE_PARTS,
+    TOTAL_SHARE,
+    Growth,
     beginnings_of,
     planned_discovery,
+    planned_growth,
     usual_depth,
 )
-from dpsyn_sql.planning.growth import TOTAL_SHARE, Growth, planned_growth
 from dpsyn_sql.source.relation import PrivacyUnit
 
 GDP, PURE = Budget.from_epsilon(1, 1e-9), Budget.from_epsilon(1, 0)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.domains import attribute
 
-from dpsyn_sql.discovery.looked import Looked
+from dpsyn_sql.discovery.recoding import Looked
 from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.fit.residuals import projected
+from dpsyn_sql.fit.reconstruct import projected
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.departures import departures
 from dpsyn_sql.report.verdict import Terms, judged

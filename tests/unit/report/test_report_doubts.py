@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.ledger.memory import MemoryLedger
+from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import METHODS, Static
 
 NOT_MEASURED, NO_PAIR = "No pair of columns is measured", "The noise is too large to tell"

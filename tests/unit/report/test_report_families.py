@@ -9,7 +9,7 @@ import pytest
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.report.public import page
-from dpsyn_sql.report.public.ties import hidden_names, persons_rows
+from dpsyn_sql.report.public.promise import hidden_names, persons_rows
 from dpsyn_sql.source.relation import PrivacyUnit
 
 AGE = Attribute("age", "INTEGER", "numeric", edges=(0, 40, 90))

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.fit.consistency import Measurements, fit_margins
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.variances import NO_VARIANCES
-from dpsyn_sql.methods.models.copula import CopulaModel
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.fit.views import Measurements, fit_margins
+from dpsyn_sql.methods.models.margins import CopulaModel, ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.fitted import marginal_table, total_error
 from dpsyn_sql.report.public.accuracy import pairs_of

@@ -10,7 +10,7 @@ from support.networks import SCOPES, graphical_model
 
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.methods.models.graphical import GraphicalModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.rows.sample import graphical, systematic
 from dpsyn_sql.rows.sample.graphical import drawn_bins
 from dpsyn_sql.rows.sample.moves import balanced

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.copula import Block, FittedCopula, calibrated_offsets
+from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.rows.sample import copula
 from dpsyn_sql.rows.sample.copula import (
     BALANCED_ROWS,

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.methods.models.product import CountedModel
+from dpsyn_sql.methods.models.margins import CountedModel
 from dpsyn_sql.rows.sample import quotas
+from dpsyn_sql.rows.sample.family_text import independent_rows
 from dpsyn_sql.rows.sample.quotas import (
     BATCH_ROWS,
     CountedSampler,
@@ -21,7 +22,6 @@ from dpsyn_sql.rows.sample.quotas import (
     rounded_counts,
     unit_sizes,
 )
-from dpsyn_sql.rows.sample.sql_sampler import independent_rows
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda p: sum(p) > 0.01)
 

@@ -10,11 +10,11 @@ from support.networks import graphical_model, joint_of, marginal_of
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
-from dpsyn_sql.fit.consistency import Margins
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, slot_bits_of
-from dpsyn_sql.methods.models.graphical import GraphicalModel
-from dpsyn_sql.methods.models.product import ProductModel
+from dpsyn_sql.fit.views import Margins
+from dpsyn_sql.methods.models.margins import ProductModel
+from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.rows.sample.sql_text import FEWEST, UNIT, layout, packed, parent_numbers, shares, value_numbers
 
 

@@ -11,8 +11,8 @@ from support.shop import drawn, numeric, shop
 
 from dpsyn_sql.domain.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.deadline import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.families import families_of_table
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample import families as sampled_families
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 

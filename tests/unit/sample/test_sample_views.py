@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from dpsyn_sql.fit.reconstruct import graphical_views
-from dpsyn_sql.planning.deadline import Deadline
+from dpsyn_sql.planning.limits import Deadline
 from dpsyn_sql.rows.sample import views as sampling
 from dpsyn_sql.rows.sample.moves import balanced, moved_least
 from dpsyn_sql.rows.sample.systematic import cells

@@ -5,7 +5,7 @@ import pytest
 
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.source.ledger_names import LedgerNames
+from dpsyn_sql.source.names import LedgerNames
 
 ORDERS = ":memory:main.orders"
 OLD = ":memory:main.old"

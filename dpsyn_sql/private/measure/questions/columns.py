@@ -38,8 +38,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.text_types import CLASSES
-from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.domain.types import CLASSES, SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.discovery import counted_per_unit
 from dpsyn_sql.planning.queries import (
@@ -55,14 +54,15 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
-from dpsyn_sql.private.measure.calibrate import (
+from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.noise import (
     counts_event,
     gaussian_event,
     refuse_no_discovery,
     standard_deviation,
+    steps_with_noise,
+    whole_rows,
 )
-from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
-from dpsyn_sql.private.measure.noise import steps_with_noise, whole_rows
 from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, column_named, digest
 
 # -- grids ---------------------------------------------------------------------------------------------

@@ -1,0 +1,406 @@
+"""Models made of margins: independent columns, copulas and views; and what all models check."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs
+from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
+from dpsyn_sql.fit.gaussian import discretised
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.latent import FittedLatent
+from dpsyn_sql.fit.model import Sampler
+from dpsyn_sql.fit.network import (
+    ModelTables,
+    Network,
+    affordable,
+    joined,
+    node_of,
+    proper,
+    tables_of_codes,
+    tree_network,
+)
+from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
+from dpsyn_sql.fit.views import Margins, summed_to
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
+from dpsyn_sql.rows.sample.quotas import CountedSampler, ProductSampler
+from dpsyn_sql.rows.sample.views import Synthesis, ViewsSampler
+from dpsyn_sql.source.names import name_hint
+
+# -- checks ------------------------------------------------------------------------------------------
+
+# Questions to a model: their attributes are checked, and refused, in the same way for every model.
+
+
+def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
+    """Why a model over ``domain`` cannot answer for these attributes (a list of names, or one name): none,
+    one twice, an unknown one, or more than ``most``. Empty if it can answer."""
+    attrs = (attrs,) if isinstance(attrs, str) else attrs
+    if not isinstance(attrs, list | tuple) or not all(isinstance(name, str) for name in attrs):
+        return f"the attributes are {said(attrs)}: give a list of names of the model's attributes"
+    names = tuple(attrs)
+    unknown = [name for name in names if name not in domain]
+    if unknown:
+        owner = [one.name for one in domain.attributes for own in one.columns if own.name == unknown[0]]
+        if owner:
+            return f"The column {unknown[0]!r} is part of the attribute {owner[0]!r}: ask for that"
+        return f"There is no attribute {unknown[0]!r}; {name_hint(unknown[0], domain.names, 'the model has')}"
+    if not names or len(set(names)) < len(names):
+        return f"Name at least one attribute, each once, not {list(names)}."
+    if most is not None and len(names) > most:
+        return (
+            f"this model answers marginals of at most {most} attributes, not {len(names)}; "
+            "count larger ones in the synthetic table"
+        )
+    return ""
+
+
+def checked_names(domain: Domain, attrs: Sequence[str], most: int | None = None) -> tuple[str, ...]:
+    """The attributes of a question, if a model over ``domain`` can answer it.
+
+    Raises:
+        InputError: there is a ``fault``.
+    """
+    if problem := fault(domain, attrs, most):
+        raise InputError(problem)
+    return (attrs,) if isinstance(attrs, str) else tuple(attrs)
+
+
+class Answering(ABC):
+    """Answers questions about attributes of ``domain``, at most ``most`` together (None: any number)."""
+
+    __slots__ = ()
+
+    domain: Domain
+    most: int | None = None
+
+    def supports(self, attrs: Sequence[str]) -> bool:
+        """Whether ``project`` answers for these attributes; cheap."""
+        return not fault(self.domain, attrs, self.most) and self._answers(self._places(attrs))
+
+    def project(self, attrs: Sequence[str]) -> FloatArray:
+        """Expected counts, axes in the order of ``attrs``; they sum to max(0, total).
+
+        Raises:
+            InputError: no attribute, one twice, an unknown one, or several that the model does not answer
+                together.
+        """
+        return self._counts(self._places(attrs))
+
+    def _places(self, attrs: Sequence[str]) -> tuple[int, ...]:
+        names = checked_names(self.domain, attrs, self.most)
+        return tuple(self.domain.index(name) for name in names)
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether ``_counts`` has an answer for attributes at these places."""
+        return True
+
+    @abstractmethod
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """Expected counts of the attributes at these places, axes in their order.
+
+        Raises:
+            InputError: it does not answer for them.
+        """
+
+
+def over_codes(
+    table: FloatArray, positions: Sequence[int], bins: Sequence[IntArray], within: Sequence[FloatArray]
+) -> FloatArray:
+    """A table over working bins of attributes (by position) as one over their codes.
+
+    ``bins[i]`` is the bin of each code of attribute i, ``within[i]`` its share of the bin.
+    """
+    for axis, position in enumerate(positions):
+        table = table.take(bins[position], axis=axis)
+    return np.asarray(table * reduce(np.multiply.outer, (within[position] for position in positions)))
+
+
+# -- independent columns -----------------------------------------------------------------------------
+
+# Models of independent attributes: of their margins, or of one key, how many rows each code has.
+
+
+@dataclass(frozen=True, slots=True)
+class ProductModel(Answering):
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+
+    domain: Domain
+    margins: Margins
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.margins.total
+
+    @property
+    def _probabilities(self) -> tuple[FloatArray, ...]:
+        """Of each attribute, in domain order."""
+        return tuple(self.margins.probabilities[name] for name in self.domain.names)
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """The outer product of the margins."""
+        own = self._probabilities
+        return np.asarray(max(0.0, self.total) * reduce(np.multiply.outer, (own[place] for place in places)))
+
+    def network(self) -> Network:
+        """Attributes without parents."""
+        sizes = self.domain.shape()
+        nodes = [
+            node_of(name, (), (index,), proper(own))
+            for index, (name, own) in enumerate(zip(self.domain.names, self._probabilities, strict=True))
+            if sizes[index] > 1
+        ]
+        return Network(sizes, joined(nodes, sizes), tuple(range(len(sizes))))
+
+    def tables(self) -> ModelTables:
+        """One bin per attribute, so that every marginal is a product of shares."""
+        sizes = self.domain.shape()
+        return ModelTables(
+            tuple(np.zeros(size, np.int64) for size in sizes),
+            tuple(np.asarray(own, np.float64) for own in self._probabilities),
+            ((tuple(range(len(sizes))), np.ones(1)),),
+        )
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
+        """Rows that meet the one-way counts; no way is faster."""
+        return ProductSampler(self._probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedModel(ProductModel):
+    """Rows by code of the only attribute of ``domain``.
+
+    ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
+    and a table of ``total`` rows has just these.
+    """
+
+    rows: FloatArray
+    exact: bool
+
+    @classmethod
+    def of(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> CountedModel:
+        """The model of these rows."""
+        own = proper(rows)
+        return cls(domain, Margins(total, {domain.names[0]: own / own.sum()}), rows, exact)
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
+        """Rows that meet the counts; no way is faster."""
+        return CountedSampler(self.rows)
+
+
+# -- copulas -----------------------------------------------------------------------------------------
+
+# Copulas as models: the Gaussian copula, and DPCopula over ordered codes in each part of a split.
+
+
+class _OfNormals(Answering):
+    """What all copulas have in common: they answer marginals of one or two attributes."""
+
+    __slots__ = ()
+
+    most = 2
+
+    def network(self) -> None:
+        """Latent normals are not a network of tables."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class CopulaModel(_OfNormals):
+    """A fitted copula over the codes of a domain."""
+
+    domain: Domain
+    fitted: FittedCopula | FixedCopula
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.fitted.margins.total
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        names, fitted = [self.domain.names[place] for place in places], self.fitted
+        return max(0.0, self.total) * (
+            fitted.margins.probabilities[names[0]] if len(names) == 1 else fitted.pair(*names)
+        )
+
+    def tables(self) -> ModelTables:
+        """All attributes and pairs."""
+        total, names, sizes = max(self.total, 1e-300), self.domain.names, self.domain.shape()
+        ones, room = affordable(combinations(range(len(names)), 1), sizes)
+        pairs, _ = affordable(combinations(range(len(names)), 2), sizes, room)
+        alone = ((scope, self.project([names[scope[0]]]) / total) for scope in ones)
+        share = max(0.0, self.total) / total
+        joint = ((scope, share * self.fitted.pair(*(names[i] for i in scope))) for scope in pairs)
+        return tables_of_codes(sizes, (*alone, *joint))
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler | ProductSampler | OneNormalSampler:
+        """Rows that meet the one-way counts; there is no faster way to draw them."""
+        if isinstance(self.fitted, FittedCopula):
+            return CopulaSampler(self.fitted)
+        probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
+        return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class LatentModel(_OfNormals):
+    """A fitted copula in each part, over the codes of a domain.
+
+    Marginals are those of the normals, cut into working bins; codes are independent within bins. In the
+    rows, codes of one bin follow the normals too.
+    """
+
+    domain: Domain
+    fitted: FittedLatent
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (bounded) rows of the source; may be negative."""
+        return self.fitted.total
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        ordered, table = self.fitted.ordered, self._over_bins(places)
+        return over_codes(max(0.0, self.total) * table, places, ordered.bins, ordered.within)
+
+    def tables(self) -> ModelTables:
+        """All attributes and pairs, over working bins."""
+        ordered = self.fitted.ordered
+        sizes = [share.size for share in ordered.shares]
+        ones, room = affordable(combinations(range(len(sizes)), 1), sizes)
+        pairs, _ = affordable(combinations(range(len(sizes)), 2), sizes, room)
+        return ModelTables(
+            ordered.bins, ordered.within, tuple((scope, self._over_bins(scope)) for scope in (*ones, *pairs))
+        )
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> LatentSampler:
+        """Rows with low variance; there is no faster way to draw them."""
+        return LatentSampler(self.fitted)
+
+    def _over_bins(self, positions: Sequence[int]) -> FloatArray:
+        """Probabilities over the working bins of one or two attributes."""
+        fitted = self.fitted
+        shares = fitted.parts.ravel()
+        if len(positions) == 1:
+            return np.asarray(shares @ self._given_part(positions[0]))
+        first, second = positions
+        if first in fitted.latent and second in fitted.latent:
+            i, j = fitted.latent.index(first), fitted.latent.index(second)
+            joint = discretised(fitted.margins[i], fitted.margins[j], fitted.correlations[:, i, j])
+            return np.asarray(np.tensordot(shares, joint, axes=1))
+        # Given the part, an attribute that splits has one value: whatever goes with it is independent.
+        return np.asarray((self._given_part(first) * shares[:, None]).T @ self._given_part(second))
+
+    def _given_part(self, position: int) -> FloatArray:
+        """Probabilities (parts, bins) of an attribute in each part."""
+        fitted = self.fitted
+        if position in fitted.latent:
+            return fitted.margins[fitted.latent.index(position)]
+        axis = fitted.split.index(position)
+        codes = np.unravel_index(np.arange(fitted.parts.size), fitted.parts.shape)[axis]
+        return np.eye(fitted.parts.shape[axis])[codes]
+
+
+# -- views -------------------------------------------------------------------------------------------
+
+# The model of consistent views: tables over a few attributes each, which agree where they share some.
+
+MOST_CODES = 2**26
+"""Cells over codes of a marginal of three or more attributes: 512 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsModel(Answering):
+    """Consistent views.
+
+    ``views``: probabilities over working bins by positions of attributes (ascending), none negative; every
+    attribute has a one-way view too. ``beliefs``: a graphical model of the strongest views, of which a
+    database draws rows. ``bins[i]`` (int64, one per code) is the working bin of each code, ``within[i]``
+    (float64, one per code) its probability given the bin. ``synthesis`` and ``reconstruction``: the ways to
+    rows and to marginals that no view holds.
+    """
+
+    domain: Domain
+    total: float
+    views: Mapping[Scope, FloatArray]
+    beliefs: Beliefs
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    synthesis: Synthesis
+    reconstruction: str
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether a view holds them all, or they are few enough to be reconstructed."""
+        return not self._too_large(places)
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """From the smallest view that holds the attributes, or reconstructed from all that hold some."""
+        if problem := self._too_large(places):
+            raise InputError(problem)
+        scope = tuple(sorted(places))
+        table = self._joint(scope).transpose([scope.index(place) for place in places])
+        return over_codes(max(0.0, self.total) * table, places, self.bins, self.within)
+
+    def _joint(self, scope: Scope) -> FloatArray:
+        """Probabilities over working bins."""
+        view = self._smallest(scope)
+        if view is not None:
+            return summed_to(self.views[view], view, scope)
+        return reconstructed(self.views, scope, self.beliefs.tree.sizes, self.reconstruction)
+
+    def _smallest(self, scope: Scope) -> Scope | None:
+        wanted = set(scope)
+        holding = (view for view in self.views if wanted <= set(view))
+        return min(holding, key=lambda view: self.views[view].size, default=None)
+
+    def _too_large(self, scope: Scope) -> str:
+        """Why a marginal cannot be made; empty if it can."""
+        codes = math.prod(self.bins[place].size for place in scope)
+        limits = [(codes, MOST_CODES, "")] if len(scope) > 2 else []
+        if self._smallest(scope) is None:
+            cells = math.prod(self.beliefs.tree.sizes[position] for position in scope)
+            limits.append((cells, most_cells(self.reconstruction), ", as it is reconstructed from views"))
+        for cells, most, why in limits:
+            if cells > most:
+                return (
+                    f"a marginal of {cells:,} cells is too large{why}: allowed are {most:,}; ask for fewer "
+                    "attributes, or count it in the synthetic table"
+                )
+        return ""
+
+    def network(self) -> Network:
+        """The graphical model of the strongest views, and codes after their bins."""
+        return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+
+    def tables(self) -> ModelTables:
+        """The views, and the pairs that no view holds."""
+        sizes = self.beliefs.tree.sizes
+        held = {attribute for view in self.views if len(view) > 1 for attribute in view}
+        views = [view for view in self.views if len(view) > 1 or view[0] not in held]
+        kept, room = affordable(views, sizes)
+        inside = {pair for view in views for pair in combinations(view, 2)}
+        across = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
+        pairs, _ = affordable(across, sizes, max(room, 0))
+        return ModelTables(self.bins, self.within, tuple(self._stored([*kept, *pairs])))
+
+    def _stored(self, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, FloatArray]]:
+        for scope in scopes:
+            if scope in self.views:
+                yield scope, self.views[scope]
+            else:  # a pair in no view is independent
+                yield scope, np.outer(self.views[scope[:1]], self.views[scope[1:]])
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> ViewsSampler:
+        """Rows that meet the views, as well as ``deadline`` leaves the time."""
+        views = {scope: table for scope, table in self.views.items() if len(scope) > 1}
+        return ViewsSampler(self.beliefs, views, self.bins, self.within, self.synthesis, deadline)

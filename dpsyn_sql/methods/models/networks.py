@@ -1,0 +1,433 @@
+"""Models that are networks: given evidence, of families, and with the law of a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.errors import InputError, InternalError
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.belief import Beliefs, marginals
+from dpsyn_sql.fit.conditional import Conditional
+from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, levelled_network, work_of
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.network import (
+    ModelTables,
+    Network,
+    affordable,
+    joined,
+    largest,
+    tables_of_codes,
+    tree_network,
+)
+from dpsyn_sql.fit.pairs import all_pairs
+from dpsyn_sql.fit.sums import summed
+from dpsyn_sql.fit.variances import Components
+from dpsyn_sql.methods.models.margins import Answering, over_codes
+from dpsyn_sql.planning.families import BEFORE, ROW, Families
+from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.graphical import GraphicalSampler, RedrawnSampler
+from dpsyn_sql.rows.sample.moments import Succession, succession
+from dpsyn_sql.rows.sample.systematic import NetworkSampler
+
+# -- networks ----------------------------------------------------------------------------------------
+
+# Any network of conditional tables as a model, for methods without a class of their own.
+
+MOST_WORK = 2**23
+"""The most lines of all steps to the stored tables; they take some seconds."""
+
+DRAWN = 2**17
+"""Rows, drawn with a fixed seed, in which one or two attributes are counted where elimination takes too large
+a table."""
+
+MOST_COUNTED = 2**22
+"""The most cells of such a count: 32 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkModel(Answering):
+    """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``Model``.
+
+    Raises:
+        InternalError: the network has another domain, or does not draw a code of an attribute with several.
+    """
+
+    domain: Domain
+    total: float
+    fitted: Network
+    _drawn: list[Codes] = field(default_factory=list, init=False, repr=False, compare=False)
+    # The rows that are counted, once they are drawn.
+
+    def __post_init__(self) -> None:
+        if tuple(self.fitted.sizes[variable] for variable in self.fitted.codes) != self.domain.shape():
+            raise InternalError("a network does not have the attributes and codes of its domain")
+        drawn = {variable for node in self.fitted.nodes for variable in node.variables}
+        if any(v not in drawn and self.fitted.sizes[v] > 1 for v in self.fitted.codes):
+            raise InternalError("a network does not draw every attribute of its domain")
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether they are one or two attributes, or all tables on the way to their marginal are small
+        enough."""
+        return self._countable(places) or fits(self.fitted, self._variables(places))
+
+    def _countable(self, places: tuple[int, ...]) -> bool:
+        return len(places) <= 2 and math.prod(self.domain.shape()[place] for place in places) <= MOST_COUNTED
+
+    def _variables(self, places: tuple[int, ...]) -> list[int]:
+        return [self.fitted.codes[place] for place in places]
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        """Summed over all other attributes.
+
+        Where elimination takes too large a table, one or two attributes are counted in ``DRAWN`` rows of the
+        network: always the same rows, so that the same question has the same answer.
+        """
+        variables = self._variables(places)
+        if fits(self.fitted, variables):
+            table = joint(self.fitted, variables)
+        elif self._countable(places):
+            (table,) = self._counted([places])
+        else:
+            raise InputError(
+                f"this marginal needs a table of more than {MOST_LINES:,} cells on the way; ask for fewer "
+                "attributes, or count them in the synthetic table"
+            )
+        return np.asarray(max(0.0, self.total) * table)
+
+    def _counted(self, scopes: Sequence[Scope]) -> list[FloatArray]:
+        """Shares of each combination of values in ``DRAWN`` rows."""
+        if not self._drawn:
+            self._drawn.append(np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0))))
+        rows = self._drawn[0]
+        found = list[FloatArray]()
+        for scope in scopes:
+            shape = [self.domain.shape()[place] for place in scope]
+            numbers = np.ravel_multi_index(tuple(rows[:, place] for place in scope), shape)
+            found.append(np.bincount(numbers, minlength=math.prod(shape)).reshape(shape) / DRAWN)
+        return found
+
+    def network(self) -> Network:
+        """Its network; neighbours are drawn together if their common table stays small."""
+        sizes = self.fitted.sizes
+        return Network(sizes, joined(self.fitted.nodes, sizes), self.fitted.codes)
+
+    def tables(self) -> ModelTables:
+        """Attributes that a node joins, with its parents; pairs of others; single ones that are in none.
+
+        Tables that would take too long are left out, but each attribute is in one.
+        """
+        sizes = self.domain.shape()
+        families, room = affordable(self._families(), sizes)
+        kept, work = self._within(families, MOST_WORK)
+        inside = {pair for scope in kept for pair in combinations(scope, 2)}
+        pairs = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
+        across, work = self._within(affordable(pairs, sizes, room)[0], work)
+        held = set(chain(*kept, *across))
+        single = [(place,) for place in range(len(sizes)) if place not in held]
+        alone, _ = self._within(single, work)
+        counted = [scope for scope in single if scope not in alone]
+        exact = ((scope, joint(self.fitted, self._variables(scope))) for scope in (*kept, *across, *alone))
+        return tables_of_codes(
+            sizes, chain(exact, zip(counted, self._counted(counted) if counted else (), strict=True))
+        )
+
+    def _within(self, scopes: Sequence[Scope], work: int) -> tuple[list[Scope], int]:
+        """The tables that can be made with so much work together, and the work that is left."""
+        kept = list[Scope]()
+        for scope in scopes:
+            needed = work_of(self.fitted, self._variables(scope))
+            if needed is not None and needed <= work:
+                work -= needed
+                kept.append(scope)
+        return kept, work
+
+    def _families(self) -> list[Scope]:
+        place = {variable: attribute for attribute, variable in enumerate(self.fitted.codes)}
+        families = [
+            tuple(sorted(place[v] for v in (*node.parents, *node.variables) if v in place))
+            for node in self.fitted.nodes
+        ]
+        return largest(family for family in families if family)
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> NetworkSampler:
+        """Rows with low variance; only SQL draws faster."""
+        return NetworkSampler(self.fitted)
+
+
+# -- graphical models --------------------------------------------------------------------------------
+
+# The model of adaptive marginals: a graphical model over working bins, and codes within bins.
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalModel(Answering):
+    """A fitted graphical model.
+
+    Variable i < number of attributes of ``beliefs`` is attribute i in its working bins; further variables
+    are coarse twins, functions of an attribute's bin, or a hidden group. ``bins[i]`` (int64, one per code) is
+    the working bin of each code, ``within[i]`` (float64, one per code) its probability given the bin.
+
+    ``beside``: joint probabilities over working bins of pairs of attributes, by ascending scope, that the
+    tree does not hold; their margins are the model's. The model answers these pairs so, and rows of its
+    ``sampler`` are moved towards them; rows of its ``network``, which SQL draws, know the tree alone.
+
+    ``components``: of the errors of pairs, by positions of attributes. ``clear``: of pairs, likewise, that
+    were seen to go together the rows that this moves, whether they were measured then or not. ``sets``:
+    attributes within one clique whose dependence no pairs show; rows keep their joint table.
+    ``balance``: rows are moved towards pairs; never where a hidden group ties all attributes.
+    ``families``: how rows of a unit go together; ``total`` is then of units. The tree has their levels, and
+    rows are drawn unit by unit, never moved; but rows of the root of a tree of tables are each by themselves.
+    Of a table below it the attributes above are evidence.
+    """
+
+    domain: Domain
+    total: float
+    beliefs: Beliefs
+    bins: tuple[IntArray, ...]
+    within: tuple[FloatArray, ...]
+    beside: Mapping[Scope, FloatArray] = field(default_factory=dict)
+    components: Mapping[Scope, Components] = field(default_factory=dict)
+    sets: tuple[Scope, ...] = ()
+    balance: bool = True
+    families: Families | None = None
+    clear: Mapping[Scope, float] = field(default_factory=dict)
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether they are one or two attributes, or several within one clique."""
+        return len(places) <= 2 or self._together(places)
+
+    def _together(self, variables: Sequence[int]) -> bool:
+        """Whether a clique holds all of them."""
+        return self.beliefs.tree.home(tuple(sorted(variables))) is not None
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        return over_codes(max(0.0, self.total) * self.joint(places), places, self.bins, self.within)
+
+    def joint(self, variables: tuple[int, ...]) -> FloatArray:
+        """Probabilities over working bins, axes in the order of ``variables``."""
+        scope = tuple(sorted(variables))
+        if self._together(scope):
+            table = marginals(self.beliefs, [scope])[scope]
+            return table.transpose([scope.index(variable) for variable in variables])
+        if scope in self.beside:
+            table = self.beside[scope]
+            return table if scope == variables else table.T
+        if len(variables) == 2:
+            table = all_pairs(self.beliefs, [scope])[scope]
+            return table if scope == variables else table.T
+        raise InputError(
+            "this model answers marginals of one or two attributes, and of more attributes if they "
+            "were fitted together; count others in the synthetic table"
+        )
+
+    def network(self) -> Network:
+        """The junction tree from its roots, and codes after their bins; without ``beside``. With families
+        units before their rows."""
+        own = self.families
+        if own is not None and not own.by_themselves:
+            place = self.domain.index
+            previous = {place(hidden): place(shown) for hidden, shown in own.previous}
+            return levelled_network(
+                self.beliefs,
+                self.bins,
+                self.within,
+                self.domain.names,
+                previous,
+                given=bool(own.above),
+                kept=own.kept,
+            )
+        made = tree_network(self.beliefs, self.bins, self.within, self.domain.names)
+        return made if own is None else replace(made, levels=(ROW,) * len(made.nodes))
+
+    def tables(self) -> ModelTables:
+        """The cliques without their twins, and the pairs of attributes across cliques."""
+        cliques, pairs = self._attribute_tables(), combinations(range(len(self.bins)), 2)
+        inside = {pair for scope in cliques for pair in combinations(scope, 2)}
+        across, _ = affordable((pair for pair in pairs if pair not in inside), self.beliefs.tree.sizes)
+        beyond = {
+            pair: self.beside.get(pair, table) for pair, table in all_pairs(self.beliefs, across).items()
+        }
+        return ModelTables(self.bins, self.within, (*cliques.items(), *beyond.items()))
+
+    def _attribute_tables(self) -> dict[Scope, FloatArray]:
+        """The attributes, without twins, of every clique that no other clique holds."""
+        found: dict[Scope, FloatArray] = {}
+        for clique, table in zip(self.beliefs.tree.cliques, self.beliefs.tables, strict=True):
+            twins = [axis for axis, variable in enumerate(clique) if variable >= len(self.bins)]
+            scope = tuple(variable for variable in clique if variable < len(self.bins))
+            if scope and scope not in found:
+                found[scope] = summed(table, twins)
+        return {scope: found[scope] for scope in largest(found)}
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
+        """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units.
+
+        No deadline where tables are below: their evidence is the same rows, drawn once more.
+        """
+        own = self.families
+        if own is None:
+            return self.row_sampler(deadline)
+        if own.by_themselves:
+            return FamilySampler(
+                self.network(), own, rows_of_root=self.row_sampler(NO_DEADLINE if own.below else deadline)
+            )
+        return FamilySampler(self.network(), own, self._succession(own))
+
+    def _succession(self, families: Families) -> Succession | None:
+        """How the moments of rows follow each other; None if nothing orders rows, or none follows."""
+        hidden = next((name for name, of in families.previous if of == families.order), None)
+        if hidden is None:
+            return None
+        before, own = self.domain.index(hidden), self.domain.index(families.order)
+        return succession(self.joint((before, own)), self.bins[own], self.bins[before], self.within[before])
+
+    def row_sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
+        """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""
+        return GraphicalSampler(
+            self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline
+        )
+
+
+# -- families ----------------------------------------------------------------------------------------
+
+# A network of rows that follow from their unit and the row before, as a model.
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyNetworkModel(NetworkModel):
+    """A network over the domain of ``families`` whose nodes ascend by level (``fitted.levels``): units, what
+    is known of the row before, rows. ``total`` is of units.
+
+    Marginals are means over units. Rows are drawn unit by unit: then the row before is known, and no node
+    draws it.
+
+    Raises:
+        InternalError: as of ``NetworkModel``; or the nodes do not ascend.
+    """
+
+    families: Families
+
+    def __post_init__(self) -> None:
+        NetworkModel.__post_init__(self)
+        levels = self.fitted.levels
+        if len(levels) != len(self.fitted.nodes) or any(one > next_ for one, next_ in pairwise(levels)):
+            raise InternalError("the nodes of a network of families do not ascend by level")
+
+    def network(self) -> Network:
+        """The network without nodes of the row before, whose attributes are evidence."""
+        fitted, domain = self.fitted, self.domain
+        kept = [i for i, level in enumerate(fitted.levels) if level != BEFORE]
+        known = [place for place, level in enumerate(self.families.levels) if level == BEFORE]
+        return Network(
+            fitted.sizes,
+            tuple(fitted.nodes[i] for i in kept),
+            fitted.codes,
+            tuple(fitted.levels[i] for i in kept),
+            {fitted.codes[place]: np.arange(domain.attributes[place].size) for place in known},
+        )
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> FamilySampler:  # type: ignore[override]
+        """Units, then their rows one after another."""
+        return FamilySampler(self.network(), self.families)
+
+
+# -- targets -----------------------------------------------------------------------------------------
+
+# A graphical model whose target follows a law of its own given all other attributes.
+
+_ROUNDS = 20
+# Of scaling a table to the margins of the graphical model.
+
+
+@dataclass(frozen=True, slots=True)
+class TargetModel(Answering):
+    """``graphical`` for all attributes but the target, which follows ``conditional``.
+
+    What it answers about the target is an expectation over public ``rows`` of the graphical model: of each
+    attribute their working bins (n,). ``given`` (n, bins of the target): the law of the target for each.
+
+    Rows are drawn by ``sampler`` alone (``exact``). The ``network``, which SQL draws, is that of the
+    graphical model: its target is the one before the correction.
+    """
+
+    domain: Domain
+    total: float
+    graphical: GraphicalModel
+    conditional: Conditional
+    rows: tuple[Codes, ...]
+    given: FloatArray
+    exact: ClassVar[bool] = True
+
+    def _answers(self, places: tuple[int, ...]) -> bool:
+        """Whether the graphical model answers for them without the target."""
+        others = self._others(places)
+        return not others or self.graphical.supports([self.domain.names[place] for place in others])
+
+    def _others(self, places: Sequence[int]) -> tuple[int, ...]:
+        return tuple(place for place in places if place != self.conditional.target)
+
+    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+        graphical, others = self.graphical, self._others(places)
+        if len(others) == len(places) or not others:
+            return graphical.project([self.domain.names[place] for place in places])
+        joint = self._joint(others)
+        joint = np.moveaxis(joint, -1, places.index(self.conditional.target))
+        return over_codes(max(0.0, self.total) * joint, places, graphical.bins, graphical.within)
+
+    def _joint(self, others: tuple[int, ...]) -> FloatArray:
+        """Probabilities over working bins of other attributes and, last, the target: what rows have, with
+        the margins of the graphical model."""
+        table = self.graphical.joint(others)
+        shares = self.graphical.joint((self.conditional.target,))
+        numbers = np.ravel_multi_index(tuple(self.rows[place] for place in others), table.shape)
+        sums = np.stack([np.bincount(numbers, own, table.size) for own in self.given.T], axis=1)
+        seen = sums.sum(axis=1, keepdims=True)
+        # A cell that few rows show is like all others.
+        law = (sums + shares) / (seen + 1.0)
+        joint = law * table.reshape(-1, 1)
+        for _ in range(_ROUNDS):
+            own = joint.sum(axis=0)
+            joint = joint * np.divide(shares, own, out=np.zeros_like(own), where=own > 0)
+            each = joint.sum(axis=1, keepdims=True)
+            joint *= np.divide(table.reshape(-1, 1), each, out=np.zeros_like(each), where=each > 0)
+        return np.asarray(joint.reshape(*table.shape, shares.size))
+
+    def network(self) -> Network:
+        """That of the graphical model: its target is the one before the correction."""
+        return self.graphical.network()
+
+    def tables(self) -> ModelTables:
+        """Those of the graphical model without the target, and the pairs of the target."""
+        own, target = self.graphical.tables(), self.conditional.target
+        found: dict[Scope, FloatArray] = {}
+        for scope, table in own.tables:
+            others = self._others(scope)
+            if target in scope and table.ndim == len(scope):
+                table = table.sum(axis=scope.index(target))
+            if others and (target not in scope or others not in found):
+                found[others] = table
+        kept = {scope: found[scope] for scope in largest(found)}
+        size = len(self.domain.attributes)
+        for other in (place for place in range(size) if place != target):
+            pair = (min(other, target), max(other, target))
+            table = self._joint((other,))
+            kept[pair] = table if other < target else table.T
+        alone = [
+            scope
+            for scope in kept
+            if len(scope) == 1 and any(scope[0] in other for other in kept if len(other) > 1)
+        ]
+        return ModelTables(own.bins, own.within, tuple((s, t) for s, t in kept.items() if s not in alone))
+
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> RedrawnSampler:
+        """Rows of the graphical model, with a target of its own law."""
+        shares = self.graphical.joint((self.conditional.target,))
+        return RedrawnSampler(self.graphical.row_sampler(deadline), self.conditional, shares)
