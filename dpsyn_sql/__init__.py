@@ -14,28 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpsyn_sql import errors, methods
     from dpsyn_sql.auditing import audit
-    from dpsyn_sql.errors import (
-        AccountError,
-        BudgetError,
-        DomainError,
-        DpsynError,
-        EngineFailure,
-        InputError,
-        InternalError,
-        LedgerDamaged,
-        LedgerError,
-        PlanTooLarge,
-        PrivacyBudgetExceeded,
-        PublishError,
-        ReleaseChanged,
-        ReleaseExists,
-        ReleaseStopped,
-        ReleaseUnfinished,
-        ScheduleError,
-        ScheduleLocked,
-        SourceError,
-        TargetError,
-    )
+    from dpsyn_sql.errors import DpsynError
     from dpsyn_sql.evaluation.evaluating import evaluate
     from dpsyn_sql.front.advice import init, suggest
     from dpsyn_sql.front.attach import attach
@@ -48,29 +27,10 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "AccountError",
-    "BudgetError",
-    "DomainError",
     "DpsynError",
-    "EngineFailure",
     "Explanation",
-    "InputError",
-    "InternalError",
-    "LedgerDamaged",
-    "LedgerError",
-    "PlanTooLarge",
-    "PrivacyBudgetExceeded",
-    "PublishError",
     "Release",
-    "ReleaseChanged",
-    "ReleaseExists",
-    "ReleaseStopped",
-    "ReleaseUnfinished",
     "Request",
-    "ScheduleError",
-    "ScheduleLocked",
-    "SourceError",
-    "TargetError",
     "attach",
     "audit",
     "errors",

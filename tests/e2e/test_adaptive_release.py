@@ -114,12 +114,12 @@ def test_a_hundred_thousand_codes_are_coarsened_not_a_memory_error(tmp_path):
     ).fetchone()
     # Among so many codes the number of rows is uncertain: 60 and 124 too many in two releases.
     assert abs(found - 3000) < 900 and abs(zeros - 0.25) < 0.08 and together > 0.8
-    with pytest.raises(dpsyn_sql.PlanTooLarge, match="a latent variable for each of 100,00. codes"):
+    with pytest.raises(dpsyn_sql.errors.PlanTooLarge, match="a latent variable for each of 100,00. codes"):
         dpsyn_sql.release(
             con, "t", into="u", domain=coded_, method="copula", ledger=tmp_path / "other.ledger"
         )
     assert not (tmp_path / "other.ledger").exists()
-    with pytest.raises(dpsyn_sql.InputError, match="200000 categories; at most 131072 are allowed"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="200000 categories; at most 131072 are allowed"):
         dpsyn_sql.release(con, "t", into="u", domain={"columns": {"n": coded(200_000)}})
 
 
@@ -163,5 +163,5 @@ def test_a_workload_is_part_of_plan_key_and_certificate(tmp_path):
     ]
     again = dpsyn_sql.release(con, "t", **options | {"workload": {("y", "s"): 0.5, "x": 5.0}})
     assert again.id == release.id
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
         dpsyn_sql.release(con, "t", into="o", name="r", domain=SPEC, epsilon=5)

@@ -222,7 +222,7 @@ def test_more_rows_than_the_disk_holds_are_refused_and_cost_nothing_more(tmp_pat
     options["domain"] = {"columns": {"b": DECLARED["b"]}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MEASURE, "ExactNoise", lambda: Answers("all", 10**15, 0))
-        with pytest.raises(dpsyn_sql.PublishError, match=r"[\d,]{15,} rows.*give rows="):
+        with pytest.raises(dpsyn_sql.errors.PublishError, match=r"[\d,]{15,} rows.*give rows="):
             dpsyn_sql.release(None, source, **options)
     assert not into.exists()
     made = dpsyn_sql.release(None, source, rows=7, **options)

@@ -36,22 +36,22 @@ def column(**facts):
 
 
 CASES = {
-    "missing table": (dict(source="nope"), dpsyn_sql.SourceError, "nope"),
-    "window": (dict(source="SELECT n, row_number() OVER () AS r FROM t", into="o"), dpsyn_sql.SourceError, "window"),
-    "no columns left": (dict(exclude=["n", "b"]), dpsyn_sql.InputError, "(?i)no column"),
-    "exclude as text": (dict(exclude="b"), dpsyn_sql.InputError, "list"),
-    "nested types": (dict(source="nested"), dpsyn_sql.DomainError, "(?s)exclude"),
-    "no domain": (dict(domain=None, discover=False), dpsyn_sql.DomainError, '"?n"?'),
-    "unknown on_error": (dict(on_error="ignore"), dpsyn_sql.InputError, "on_error.*null, fail"),
-    "unknown column": (dict(domain={"columns": {"q": {"type": "numeric", "lower": 0, "upper": 1}}}), dpsyn_sql.DomainError, "q"),
-    "lower above upper": (dict(domain=column(type="numeric", lower=5, upper=5)), dpsyn_sql.DomainError, "lower"),
-    "missing domain file": (dict(domain="missing.yml"), dpsyn_sql.InputError, "missing.yml"),
-    "epsilon zero": (dict(epsilon=0), dpsyn_sql.BudgetError, "epsilon"),
-    "unknown method": (dict(method="magic"), dpsyn_sql.InputError, "copula"),
-    "into exists": (dict(into="nested"), dpsyn_sql.TargetError, "replace"),
-    "unknown ending": (dict(into="folder/o.xlsx"), dpsyn_sql.TargetError, "parquet"),
-    "rows below zero": (dict(rows=-1), dpsyn_sql.InputError, "rows"),
-    "seed too large": (dict(seed=2**64), dpsyn_sql.InputError, "seed"),
+    "missing table": (dict(source="nope"), dpsyn_sql.errors.SourceError, "nope"),
+    "window": (dict(source="SELECT n, row_number() OVER () AS r FROM t", into="o"), dpsyn_sql.errors.SourceError, "window"),
+    "no columns left": (dict(exclude=["n", "b"]), dpsyn_sql.errors.InputError, "(?i)no column"),
+    "exclude as text": (dict(exclude="b"), dpsyn_sql.errors.InputError, "list"),
+    "nested types": (dict(source="nested"), dpsyn_sql.errors.DomainError, "(?s)exclude"),
+    "no domain": (dict(domain=None, discover=False), dpsyn_sql.errors.DomainError, '"?n"?'),
+    "unknown on_error": (dict(on_error="ignore"), dpsyn_sql.errors.InputError, "on_error.*null, fail"),
+    "unknown column": (dict(domain={"columns": {"q": {"type": "numeric", "lower": 0, "upper": 1}}}), dpsyn_sql.errors.DomainError, "q"),
+    "lower above upper": (dict(domain=column(type="numeric", lower=5, upper=5)), dpsyn_sql.errors.DomainError, "lower"),
+    "missing domain file": (dict(domain="missing.yml"), dpsyn_sql.errors.InputError, "missing.yml"),
+    "epsilon zero": (dict(epsilon=0), dpsyn_sql.errors.BudgetError, "epsilon"),
+    "unknown method": (dict(method="magic"), dpsyn_sql.errors.InputError, "copula"),
+    "into exists": (dict(into="nested"), dpsyn_sql.errors.TargetError, "replace"),
+    "unknown ending": (dict(into="folder/o.xlsx"), dpsyn_sql.errors.TargetError, "parquet"),
+    "rows below zero": (dict(rows=-1), dpsyn_sql.errors.InputError, "rows"),
+    "seed too large": (dict(seed=2**64), dpsyn_sql.errors.InputError, "seed"),
 }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_data_in_the_place_of_an_argument_is_not_printed(con, tmp_path, argument
         pytest.skip("a data frame in the place of the connection is a source")
     place, nested = NESTED.get(argument, (argument, lambda value: value))
     arguments = {"con": con, "source": "t", "domain": SPEC, "ledger": tmp_path / "l", place: nested(wrong)}
-    with pytest.raises((dpsyn_sql.InputError, TypeError)) as caught:
+    with pytest.raises((dpsyn_sql.errors.InputError, TypeError)) as caught:
         dpsyn_sql.release(**arguments)
     error = caught.value
     while error is not None:
@@ -140,5 +140,5 @@ def test_a_file_alone_is_the_source(tmp_path):
             (None, "source="),
             (tmp_path / "w.duckdb", "name the table too"),
         ):
-            with pytest.raises(dpsyn_sql.InputError, match=words):
+            with pytest.raises(dpsyn_sql.errors.InputError, match=words):
                 dpsyn_sql.release(alone)

@@ -113,7 +113,7 @@ def test_lines_of_a_csv_file_that_do_not_parse(tmp_path, scratch, canary, line):
     if watched.error is None:
         assert COUNTED in contents(tmp_path / "in_synthetic.parquet")
     else:
-        refused = dpsyn_sql.SourceError if line == "no unicode" else dpsyn_sql.EngineFailure
+        refused = dpsyn_sql.errors.SourceError if line == "no unicode" else dpsyn_sql.errors.EngineFailure
         assert isinstance(watched.error, refused)
 
 
@@ -164,9 +164,11 @@ def test_a_row_that_makes_a_statement_fail(tmp_path, scratch, canary, place, exp
             return dpsyn_sql.release(con, "broken", domain=spec, into=tmp_path / "o.parquet")
 
     watched = Watched(work)
-    assert isinstance(watched.error, (dpsyn_sql.EngineFailure, dpsyn_sql.SourceError)), watched.said
+    assert isinstance(watched.error, (dpsyn_sql.errors.EngineFailure, dpsyn_sql.errors.SourceError)), (
+        watched.said
+    )
     if expression in ("cast", "date", "decimal"):
-        assert isinstance(watched.error, dpsyn_sql.EngineFailure), watched.said
+        assert isinstance(watched.error, dpsyn_sql.errors.EngineFailure), watched.said
     assert watched.error.__cause__ is None and watched.error.__context__ is None
     assert not (tmp_path / "o.parquet").exists()
     silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
@@ -208,7 +210,7 @@ def test_labels_of_an_enum_without_a_name(tmp_path, scratch, canary, shape, call
     }[call]
     watched = Watched(work)
     if call == "wrong" or (call in ("release", "plan") and shape != "alone"):
-        assert isinstance(watched.error, dpsyn_sql.DomainError)
+        assert isinstance(watched.error, dpsyn_sql.errors.DomainError)
     con.close()
     silent(watched, canary, tmp_path, scratch, "w.duckdb", "w.duckdb.wal")
 

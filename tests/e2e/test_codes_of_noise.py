@@ -79,7 +79,7 @@ def test_values_that_are_not_found_are_written_as_found_ones_if_the_owner_says_s
 
 
 def test_bins_hold_all_values_so_other_is_no_word_for_them(con):
-    with pytest.raises(dpsyn_sql.DomainError, match="leave out other:"):
+    with pytest.raises(dpsyn_sql.errors.DomainError, match="leave out other:"):
         dpsyn_sql.release(
             con, "t", domain={"columns": {"age": {"type": "discover", "other": False}}}, ledger=MemoryLedger()
         )

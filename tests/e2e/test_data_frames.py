@@ -67,7 +67,7 @@ def test_releases_of_one_frame_add_up_in_one_account(people, ledger, case):
     assert ":frame:people#row" in dpsyn_sql.plan(people, "people", ledger=ledger, **OPTIONS).verbose()
     dpsyn_sql.release(people, "people", ledger=ledger, **OPTIONS)
     granted(ledger, ":frame:people#row", 2)  # exactly what is spent
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         dpsyn_sql.release(people, "PEOPLE", **options)
     granted(ledger, ":frame:people#row", 9, None)
     assert not dpsyn_sql.release(people, "PEOPLE", **options).replayed
@@ -108,13 +108,13 @@ def test_the_rows_of_every_output(people, ledger, tmp_path, into, source):
         assert other.shape == frame.shape
         ages = other["age"].to_list() if kind == "polars" else other["age"].to_pylist()
         assert sorted(ages) == sorted(frame.age)
-    with pytest.raises(dpsyn_sql.InputError, match="to_df"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="to_df"):
         release.to_df("excel")
     if place is not None and into != "table":
         Path(place).unlink()
-        with pytest.raises(dpsyn_sql.InputError, match="was replaced, changed or removed"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match="was replaced, changed or removed"):
             release.to_df()
-        with pytest.raises(dpsyn_sql.InputError, match="was loaded"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match="was loaded"):
             dpsyn_sql.load(f"{place}.dpsyn.duckdb").to_df()
 
 
@@ -129,7 +129,7 @@ def test_other_rows_in_the_place_of_the_output_are_not_read(people, tmp_path, in
         con.execute("DROP TABLE other; CREATE TABLE other AS FROM people")
     else:
         con.execute(f"COPY people TO '{tmp_path / into}'")
-    with pytest.raises(dpsyn_sql.InputError, match="was replaced, changed or removed"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="was replaced, changed or removed"):
         release.to_df()
 
 
@@ -182,7 +182,7 @@ def test_a_lazy_frame_is_refused(people, ledger):
         lambda: dpsyn_sql.release(lazy, "p", ledger=ledger),
         lambda: dpsyn_sql.release(None, lazy, name="p"),
     ):
-        with pytest.raises(dpsyn_sql.InputError, match=r"collect\(\)"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match=r"collect\(\)"):
             call()
 
 
@@ -232,7 +232,7 @@ def test_no_value_of_a_frame_shows(tmp_path, monkeypatch, library, call):
         except dpsyn_sql.DpsynError as caught:
             error = caught
     if call in ("unsupported", "refused"):
-        assert isinstance(error, dpsyn_sql.DomainError)
+        assert isinstance(error, dpsyn_sql.errors.DomainError)
         # The caller's frame is a local variable of its own calls: a tool that prints those shows it.
         assert canary not in everything_of(error, locals_too=False)
     else:
@@ -254,5 +254,5 @@ def test_a_failure_while_the_rows_are_read_says_no_value(tmp_path, monkeypatch):
     monkeypatch.setattr(frames, "pandas_columns", failing)
     frame = pd.DataFrame({"b": [True, False]})
     watched = Watched(lambda: dpsyn_sql.release(frame, "p", ledger=tmp_path / "l"))
-    assert isinstance(watched.error, dpsyn_sql.EngineFailure)
+    assert isinstance(watched.error, dpsyn_sql.errors.EngineFailure)
     assert "k9secret" not in everything_of(watched.error, locals_too=False)

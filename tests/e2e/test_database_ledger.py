@@ -112,7 +112,7 @@ def test_another_output_under_the_same_name_costs_nothing(path, tmp_path):
     assert again.replayed and again.id == first.id and again["customers"].rows == 7
     (only,) = shown(path).releases
     assert only.name == "shop" and len(only.published) == 2
-    with pytest.raises(dpsyn_sql.ReleaseExists, match=r"name='shop'|new_debit"):
+    with pytest.raises(dpsyn_sql.errors.ReleaseExists, match=r"name='shop'|new_debit"):
         released(path, into="third")
     assert len(shown(path).releases) == 1
 
@@ -132,7 +132,7 @@ def test_another_output_under_the_same_name_costs_nothing(path, tmp_path):
 )
 def test_other_settings_under_one_name_are_refused_and_cost_nothing(path, changed):
     released(path, name="shop")
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
         released(path, **{"name": "shop", "replace": True, **changed})
     assert len(shown(path).releases) == 1
 
@@ -163,7 +163,7 @@ def test_another_unit_of_a_table_is_refused(path, table):
         warnings.simplefilter("ignore")
         options = {"orders": ["order_id", "customer_id"], "items": ["order_id", "line"]}
         dpsyn_sql.release(path, table, unit="row", exclude=options[table])
-    with pytest.raises(dpsyn_sql.InputError, match="unit"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="unit"):
         released(path)
     assert len(shown(path).releases) == 1
     assert not number_of_schemas(path)
@@ -176,9 +176,9 @@ def number_of_schemas(path):
 
 def test_a_table_of_a_database_release_keeps_its_unit(path):
     released(path)
-    with pytest.raises(dpsyn_sql.InputError, match="unit"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="unit"):
         dpsyn_sql.release(path, "items", exclude=["order_id", "line"])
-    with pytest.raises(dpsyn_sql.InputError, match="unit"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="unit"):
         released(
             path,
             unit="orders.order_id",
@@ -198,7 +198,7 @@ def test_a_limit_is_kept_before_anything_is_read(path, monkeypatch):
 
     monkeypatch.setattr("dpsyn_sql.engines.duckdb_engine.DuckDBEngine.keep", read)
     monkeypatch.setattr("dpsyn_sql.engines.duckdb_engine.DuckDBEngine.sums", read)
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
         released(path)
     monkeypatch.undo()
     assert shown(path).releases == () and not number_of_schemas(path)
@@ -210,7 +210,7 @@ def test_a_source_that_is_gone_is_a_clear_error_and_tables_without_rows_replay(p
     rows = tables_at(path)
     with duckdb.connect(str(path)) as con:
         con.execute("DROP TABLE items")
-    with pytest.raises(dpsyn_sql.SourceError, match="items"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="items"):
         released(path)
     assert tables_at(path) == rows and len(shown(path).releases) == 1
     with duckdb.connect(str(path)) as con:
@@ -231,7 +231,7 @@ def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
         con.execute("CREATE OR REPLACE TABLE orders AS SELECT 42 AS mine")
     (tmp_path / "folder" / "orders.parquet").write_text("my notes")
     for into in outputs:
-        with pytest.raises(dpsyn_sql.PublishError, match="changed") as refused:
+        with pytest.raises(dpsyn_sql.errors.PublishError, match="changed") as refused:
             released(path, into=into, name="shop")
         assert "replace=True" in str(refused.value)
     assert tables_at(path)["items"] == [(1, 1, None)]
@@ -267,10 +267,10 @@ def test_a_note_that_fails_after_publishing_says_that_the_output_stands(path, mo
     original = front.SqliteEntry.published
 
     def failing(self, *arguments):
-        raise dpsyn_sql.LedgerError("the output was written, and the ledger is busy")
+        raise dpsyn_sql.errors.LedgerError("the output was written, and the ledger is busy")
 
     monkeypatch.setattr("dpsyn_sql.ledger.entries.SqliteEntry.published", failing)
-    with pytest.raises(dpsyn_sql.LedgerError, match="output was written"):
+    with pytest.raises(dpsyn_sql.errors.LedgerError, match="output was written"):
         released(path)
     monkeypatch.setattr("dpsyn_sql.ledger.entries.SqliteEntry.published", original)
     rows = tables_at(path)
@@ -282,13 +282,13 @@ def test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing(monkey
     ledger = MemoryLedger()
 
     def broken(self, encoding, *, step):
-        raise dpsyn_sql.EngineFailure("encoding", "OutOfMemory", "SELECT")
+        raise dpsyn_sql.errors.EngineFailure("encoding", "OutOfMemory", "SELECT")
 
     with duckdb.connect() as con:
         con.execute(SHOP)
         before = con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         monkeypatch.setattr("dpsyn_sql.engines.duckdb_engine.DuckDBEngine.keep", broken)
-        with pytest.raises(dpsyn_sql.EngineFailure):
+        with pytest.raises(dpsyn_sql.errors.EngineFailure):
             released(con, ledger=ledger)
         monkeypatch.undo()
         assert [entry.state for entry in ledger.overview().releases] == ["debited"]

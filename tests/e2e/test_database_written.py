@@ -139,11 +139,11 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
     for number_, stage in enumerate(stages):
 
         def broken(*arguments, **options):
-            raise dpsyn_sql.EngineFailure("a step", "OutOfMemory", "SELECT")
+            raise dpsyn_sql.errors.EngineFailure("a step", "OutOfMemory", "SELECT")
 
         with monkeypatch.context() as patched:
             patched.setattr(stage, broken)
-            with pytest.raises(dpsyn_sql.EngineFailure):
+            with pytest.raises(dpsyn_sql.errors.EngineFailure):
                 released(con, into=f"broken{number_}", name=f"broken{number_}")
         assert state(con) == before
         assert not told(con, f"FROM duckdb_schemas() WHERE schema_name = 'broken{number_}'")
@@ -178,7 +178,7 @@ def test_an_error_of_the_engine_is_not_passed_on(path, monkeypatch):
         public_tables=[],
         domain={"tables": {"customers": TABLES["customers"], "told": orders}},
     )
-    with pytest.raises((dpsyn_sql.InputError, dpsyn_sql.EngineFailure)) as failed:
+    with pytest.raises((dpsyn_sql.errors.InputError, dpsyn_sql.errors.EngineFailure)) as failed:
         released(path, **options)
     error = failed.value
     while error is not None:

@@ -93,7 +93,7 @@ def test_release_object(con):
     assert len(table) == 3 * 6 and set(table["basis"]) == {"measured"}
     assert (table["standard_error"] > 0).all()
     assert table["estimate"].sum() == pytest.approx(result.model.total, rel=1e-6)
-    with pytest.raises(dpsyn_sql.InputError, match="no attribute 'nope'"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="no attribute 'nope'"):
         result.marginal(["nope"])
     certificate = result.certificate()
     assert certificate["release"] == result.id

@@ -20,7 +20,7 @@ def con():
         yield con
 
 
-def refused(con, source, words, error=dpsyn_sql.InputError, **options):
+def refused(con, source, words, error=dpsyn_sql.errors.InputError, **options):
     ledger = MemoryLedger()
     with pytest.raises(error, match=words):
         dpsyn_sql.release(con, source, ledger=ledger, into="o", **options)
@@ -75,8 +75,8 @@ OVERLOADS = {
 def test_a_registered_overload_of_a_built_in_function_is_refused(con, name, source):
     con.execute("CREATE VIEW v AS SELECT a, b FROM t")
     OVERLOADS[name](con)
-    refused(con, source, f"'{re.escape(name)}'.*other names", dpsyn_sql.SourceError)
-    refused(con, source, f"'{re.escape(name)}'", dpsyn_sql.SourceError, trust_query=True)
+    refused(con, source, f"'{re.escape(name)}'.*other names", dpsyn_sql.errors.SourceError)
+    refused(con, source, f"'{re.escape(name)}'", dpsyn_sql.errors.SourceError, trust_query=True)
 
 
 def test_it_is_refused_from_any_connection_to_the_instance(tmp_path):
@@ -100,9 +100,9 @@ def test_a_built_in_function_that_was_taken_away_or_made_again_is_refused(con, n
     the same in all that the catalog says of it, but for its number."""
     registered(con, name, ["INTEGER"], "BOOLEAN")
     con.remove_function(name)
-    refused(con, "t", f"'{name}'", dpsyn_sql.SourceError)
+    refused(con, "t", f"'{name}'", dpsyn_sql.errors.SourceError)
     con.create_function(name, *replacement)
-    refused(con, "t", f"'{name}'", dpsyn_sql.SourceError)
+    refused(con, "t", f"'{name}'", dpsyn_sql.errors.SourceError)
 
 
 def test_functions_of_other_names_and_extensions_of_the_wheel_are_no_reason_to_refuse(con):
@@ -184,5 +184,5 @@ def test_a_label_may_be_the_name_of_the_source(con):
 def test_other_bounds_of_the_catalog_are_another_release(con):
     dpsyn_sql.release(con, "t", method="independent", into="o", name="r")
     con.execute("DROP TABLE o; CREATE OR REPLACE TABLE t(a DOUBLE, b BIGINT, CHECK (b >= 0))")
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
         dpsyn_sql.release(con, "t", method="independent", into="o", name="r")

@@ -108,10 +108,10 @@ def test_a_failure_in_the_private_part_keeps_the_debit_and_writes_nothing(monkey
     ledger = MemoryLedger()
 
     def broken(self, queries, labels=()):
-        raise dpsyn_sql.EngineFailure("counting", "OutOfMemory", "SELECT")
+        raise dpsyn_sql.errors.EngineFailure("counting", "OutOfMemory", "SELECT")
 
     monkeypatch.setattr("dpsyn_sql.private.count.counter.SqlCounter.count", broken)
-    with pytest.raises(dpsyn_sql.EngineFailure):
+    with pytest.raises(dpsyn_sql.errors.EngineFailure):
         dpsyn_sql.release(con, "the_source", domain=SPEC, ledger=ledger)
     assert [entry.state for entry in ledger.overview().releases] == ["debited"]
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchone()[0] == 1
@@ -258,7 +258,9 @@ def test_a_callers_connection_is_as_before_however_it_ends(driver, monkeypatch, 
     con.execute("CREATE TABLE uncommitted AS SELECT 1 AS a")
     before = settings_of(con)
     if ending != "done":
-        error = KeyboardInterrupt() if ending == "interrupted" else dpsyn_sql.EngineFailure("x", "y", "z")
+        error = (
+            KeyboardInterrupt() if ending == "interrupted" else dpsyn_sql.errors.EngineFailure("x", "y", "z")
+        )
 
         def broken(*_, **__):
             raise error
@@ -270,7 +272,7 @@ def test_a_callers_connection_is_as_before_however_it_ends(driver, monkeypatch, 
             con, SOURCES[what], domain=SPEC, into=tmp_path / "o.csv", ledger=TracedLedger(statements)
         )
         assert ending == "done"
-    except (KeyboardInterrupt, dpsyn_sql.EngineFailure):
+    except (KeyboardInterrupt, dpsyn_sql.errors.EngineFailure):
         assert ending != "done"
     assert settings_of(con) == before
     con.execute("ROLLBACK")

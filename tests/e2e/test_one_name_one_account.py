@@ -65,7 +65,7 @@ def renamed_with_its_ledger(path, name):
 def test_a_grant_holds_however_the_table_is_spelled(path, account):
     grant(path, account)
     release(path, "SALES")
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         release(path, "main.Sales", version="2", into="o", epsilon="0.1")
 
 
@@ -92,7 +92,7 @@ def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
     elsewhere.parent.mkdir()
     place.rename(elsewhere)
     for call in (release, plan):
-        with pytest.raises(dpsyn_sql.LedgerError, match=r"dpsyn ledger moved .* --alone"):
+        with pytest.raises(dpsyn_sql.errors.LedgerError, match=r"dpsyn ledger moved .* --alone"):
             call(path, ledger=elsewhere)
     told = ledger_command("moved", elsewhere, "--alone")
     assert told.exit_code == 0, told.output
@@ -107,7 +107,7 @@ def test_a_ledger_that_was_moved_is_refused_until_somebody_says_how(path):
 def test_a_database_renamed_with_its_ledger_keeps_its_account_and_its_replays(path):
     first = release(path)
     new = renamed_with_its_ledger(path, "warehouse.duckdb")
-    with pytest.raises(dpsyn_sql.LedgerError, match="--with-data"):
+    with pytest.raises(dpsyn_sql.errors.LedgerError, match="--with-data"):
         release(new, version="2", into="o")
     ledgers.moved_with_data(f"{new}.dpsyn-ledger")
     again = release(new)
@@ -140,7 +140,7 @@ def test_a_table_of_the_ledgers_own_database_is_granted_without_its_file(path, f
     """Under the file's name no release would ever be charged to it."""
     name = path if file == "whole path" else file
     for table, meant in (("main.sales", "main.sales#row"), ("sales#person", "sales#person")):
-        with pytest.raises(dpsyn_sql.InputError, match=f"did you mean '{meant}'"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match=f"did you mean '{meant}'"):
             grant(path, f"{name}:{table}")
     assert overview(path).accounts == ()
     grant(path, "other.duckdb:main.t#row")  # a table of another database is named so
@@ -153,10 +153,10 @@ def test_a_grant_is_not_passed_by_reading_its_table_beside_a_charged_one(path):
     release(path, "other", into="first")
     grant(path, "main.sales#row")
     union = "SELECT n FROM sales UNION ALL SELECT n FROM other"
-    with pytest.raises(dpsyn_sql.AccountError, match="belongs to"):
+    with pytest.raises(dpsyn_sql.errors.AccountError, match="belongs to"):
         release(path, union, into="o")
     release(path)
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         release(path, version="2", into="o")
 
 
@@ -167,10 +167,12 @@ def test_a_file_that_is_attached_twice_is_not_two_tables(path, tmp_path):
         con.execute("CREATE VIEW v AS SELECT n FROM a.Sales UNION ALL SELECT n FROM b.sales")
         for query in ("SELECT n FROM a.sales UNION ALL SELECT n FROM b.Sales", "v"):
             for trust in (False, True):
-                with pytest.raises(dpsyn_sql.SourceError, match=r"one table under two names.*attached twice"):
+                with pytest.raises(
+                    dpsyn_sql.errors.SourceError, match=r"one table under two names.*attached twice"
+                ):
                     release(con, query, into=tmp_path / "o.csv", ledger=tmp_path / "l", trust_query=trust)
         anti = "SELECT n FROM a.sales ANTI JOIN b.sales AS s USING (n)"
-        with pytest.raises(dpsyn_sql.SourceError, match="one table under two names"):
+        with pytest.raises(dpsyn_sql.errors.SourceError, match="one table under two names"):
             release(con, anti, into=tmp_path / "o.csv", ledger=tmp_path / "l", public_tables=["b.sales"])
     assert not (tmp_path / "l").exists()
 
@@ -178,7 +180,7 @@ def test_a_file_that_is_attached_twice_is_not_two_tables(path, tmp_path):
 def test_a_database_that_is_no_file_is_told_apart_by_its_address():
     tables = [StoredTable((name, "main", "t"), f"md:{name}") for name in "ab"]
     refuse_one_table_twice(tables)
-    with pytest.raises(dpsyn_sql.SourceError, match="one table under two names"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="one table under two names"):
         refuse_one_table_twice([*tables, StoredTable(("c", "main", "T"), "md:a")])
 
 
@@ -248,7 +250,7 @@ def test_settings_that_make_no_difference_are_not_paid_for(path):
 def test_a_column_called_row_is_not_taken_for_rows_silently(path):
     with duckdb.connect(str(path)) as con:
         con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "Row"')
-    with pytest.raises(dpsyn_sql.InputError, match="ambiguous"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="ambiguous"):
         release(path, "odd", unit="Row")
     release(path, "odd", unit="row", exclude=["Row"])
 
@@ -269,7 +271,7 @@ def test_a_query_that_multiplies_rows_has_a_unit_of_its_own(path, query):
     release(path, query, **settings)
     (account,) = overview(path).accounts
     assert account.unit == "row of result" and account.name == "main.sales#row of result"
-    with pytest.raises(dpsyn_sql.AccountError, match="does not hold for a row of the table"):
+    with pytest.raises(dpsyn_sql.errors.AccountError, match="does not hold for a row of the table"):
         release(path)
     assert release(path, query, **settings).replayed
 
@@ -277,7 +279,9 @@ def test_a_query_that_multiplies_rows_has_a_unit_of_its_own(path, query):
 def test_rows_of_results_do_not_mix_with_rows(path):
     release(path)
     for query in MULTIPLYING:
-        with pytest.raises(dpsyn_sql.AccountError, match=r"one row of a table can give several rows.*unit="):
+        with pytest.raises(
+            dpsyn_sql.errors.AccountError, match=r"one row of a table can give several rows.*unit="
+        ):
             release(path, query, into="q", public_tables=["codes"])
     for number, query in enumerate(
         ("SELECT n FROM sales WHERE n > 3", "SELECT n FROM sales SEMI JOIN codes ON k = n")
@@ -295,7 +299,7 @@ def test_a_union_of_two_tables_counts_each_row_once(path):
 def test_no_column_passes_for_a_row_of_a_result(path):
     with duckdb.connect(str(path)) as con:
         con.execute('CREATE TABLE odd AS SELECT 1::INTEGER AS n, 2 AS "row of result"')
-    with pytest.raises(dpsyn_sql.InputError, match="rename the column"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="rename the column"):
         release(path, "odd", unit="Row of Result", most=1, exclude=[])
 
 
@@ -305,7 +309,7 @@ def test_no_column_passes_for_a_row_of_a_result(path):
 def test_the_same_settings_to_another_output_are_not_paid_twice(path):
     first = release(path)
     with pytest.raises(
-        dpsyn_sql.ReleaseExists, match=r"at no cost, add name='main.sales_synthetic'.*new_debit=True"
+        dpsyn_sql.errors.ReleaseExists, match=r"at no cost, add name='main.sales_synthetic'.*new_debit=True"
     ):
         release(path, into="copy")
     assert "name='main.sales_synthetic'" in plan(path, into="copy")
@@ -318,9 +322,9 @@ def test_the_same_settings_to_another_output_are_not_paid_twice(path):
 
 def test_replacing_an_output_and_paying_again_are_two_words(path):
     release(path)
-    with pytest.raises(dpsyn_sql.ReleaseChanged, match="new_debit=True"):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged, match="new_debit=True"):
         release(path, epsilon=2, replace=True)
-    with pytest.raises(dpsyn_sql.TargetError, match="replace=True"):
+    with pytest.raises(dpsyn_sql.errors.TargetError, match="replace=True"):
         release(path, epsilon=2, new_debit=True)
     assert not release(path, epsilon=2, new_debit=True, replace=True).replayed
     assert len(overview(path).releases) == 2
@@ -330,7 +334,7 @@ def test_a_refusal_for_want_of_budget_says_what_is_free(path):
     grant(path, "sales#row")
     release(path)
     with pytest.raises(
-        dpsyn_sql.PrivacyBudgetExceeded, match=r"name='main.sales_synthetic' replays it for free"
+        dpsyn_sql.errors.PrivacyBudgetExceeded, match=r"name='main.sales_synthetic' replays it for free"
     ):
         release(path, into="o", name="other")
 
@@ -345,7 +349,9 @@ def test_an_output_that_is_taken_says_how_to_go_on_for_nothing(path, monkeypatch
         return stage(*arguments, **options)
 
     monkeypatch.setattr("dpsyn_sql.rows.write.families.stage_rows", taken)
-    with pytest.raises(dpsyn_sql.PublishError, match=r"name='o.csv' and another into=, costs nothing more"):
+    with pytest.raises(
+        dpsyn_sql.errors.PublishError, match=r"name='o.csv' and another into=, costs nothing more"
+    ):
         release(path, into=into)
     monkeypatch.undo()
     assert release(path, into=path.with_name("p.csv"), name="o.csv").replayed
@@ -362,7 +368,7 @@ def test_an_output_never_overwrites_the_ledger(path, ending):
         into.symlink_to(path.with_name(f"x.csv{ending}"))
     SqliteLedger(ledger).close()
     for replace in (False, True):
-        with pytest.raises(dpsyn_sql.TargetError):
+        with pytest.raises(dpsyn_sql.errors.TargetError):
             release(path, into=into, ledger=ledger, replace=replace)
     assert not ledgers.overview(ledger).releases
 
@@ -384,7 +390,7 @@ def test_n_default_releases_fit_a_grant_of_n_times_their_epsilon(words, number, 
     grant(words, "words#row", granted)
     for count in range(number):
         release(words, "words", epsilon=epsilon, version=str(count), into=f"o{count}")
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="threshold delta"):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded, match="threshold delta"):
         release(words, "words", epsilon=epsilon, version="more", into="more")
 
 
@@ -396,7 +402,7 @@ def test_what_is_left_of_epsilon_and_of_threshold_delta_is_said(words):
     release(words, "words")
     shown = ledger_command("show", f"{words}.dpsyn-ledger").output
     assert "still fits if it discovers no categories" in shown
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match="Declare the categories"):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded, match="Declare the categories"):
         release(words, "words", version="2", into="o")
     release(words, "words", version="2", into="o", exclude=["w"])
 
@@ -434,6 +440,8 @@ def test_plan_says_what_delta_its_thresholds_take(words):
 def test_two_grants_under_one_name_have_to_be_chosen_from(path):
     grant(path, "main.sales#row")
     grant(path, "sales#person")
-    with pytest.raises(dpsyn_sql.AccountError, match=r"Several accounts.*main.sales#row.*sales#person"):
+    with pytest.raises(
+        dpsyn_sql.errors.AccountError, match=r"Several accounts.*main.sales#row.*sales#person"
+    ):
         release(path)
     assert release(path, account="main.sales#row").notes

@@ -36,10 +36,10 @@ def test_every_spelling_of_a_file_has_one_limit(folder, tmp_path):
                 None, f"{folder}/{spelling}", domain=SPEC, epsilon=0.9, into=into, name=str(number)
             )
             done += 1
-        except dpsyn_sql.PrivacyBudgetExceeded:
+        except dpsyn_sql.errors.PrivacyBudgetExceeded:
             pass
     query = f"SELECT n FROM '{folder}/p.parquet'"
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         dpsyn_sql.release(None, query, domain=SPEC, epsilon=0.9, into=tmp_path / "q.csv")
     assert done == 1
 
@@ -47,7 +47,7 @@ def test_every_spelling_of_a_file_has_one_limit(folder, tmp_path):
 def test_a_file_named_twice_is_refused(folder):
     os.link(folder / "p.parquet", folder / "hard.parquet")
     for source in (folder, f"{folder}/*.parquet", f"{folder}/[hp]*.parquet"):
-        with pytest.raises(dpsyn_sql.SourceError, match="twice"):
+        with pytest.raises(dpsyn_sql.errors.SourceError, match="twice"):
             dpsyn_sql.release(None, source, domain=SPEC, into=folder / "o.csv")
 
 
@@ -63,12 +63,12 @@ def test_a_growing_folder_keeps_its_release_and_its_account(tmp_path):
 def test_files_of_one_source_have_one_shape(tmp_path):
     (tmp_path / "a.csv").write_text("n,s\n1,2\n")
     (tmp_path / "b.csv").write_text("s,n\n1,2\n")
-    with pytest.raises(dpsyn_sql.SourceError, match="header"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="header"):
         dpsyn_sql.plan(None, f"{tmp_path}/*.csv", domain=SPEC, into=tmp_path / "o.parquet")
     with duckdb.connect() as con:
         con.execute(f"COPY (SELECT 1::INTEGER AS n) TO '{tmp_path}/a.parquet'")
         con.execute(f"COPY (SELECT 'x' AS n) TO '{tmp_path}/b.parquet'")
-    with pytest.raises(dpsyn_sql.SourceError, match="same columns"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="same columns"):
         dpsyn_sql.plan(None, f"{tmp_path}/*.parquet", domain=SPEC, into=tmp_path / "o.csv")
 
 
@@ -83,7 +83,7 @@ def con():
 
 def test_a_view_cannot_be_called_public(con):
     con.execute("CREATE VIEW agg AS SELECT n, count(*) AS c FROM t GROUP BY n")
-    with pytest.raises(dpsyn_sql.SourceError, match="views"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="views"):
         dpsyn_sql.plan(
             con, "SELECT n, c FROM t JOIN agg USING (n)", public_tables=["agg"], into="o", domain=SPEC
         )
@@ -91,7 +91,7 @@ def test_a_view_cannot_be_called_public(con):
 
 def test_a_temporary_table_does_not_hide_what_a_query_reads(con):
     con.execute("CREATE TEMP TABLE t AS SELECT 1 AS n")
-    with pytest.raises(dpsyn_sql.SourceError, match="temporary"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="temporary"):
         dpsyn_sql.plan(con, "SELECT n FROM t", domain=SPEC, into="o")
 
 
@@ -110,7 +110,7 @@ def test_a_ledger_has_one_home_however_it_is_named(folder, tmp_path, monkeypatch
     with closing(SqliteLedger(place)) as opened:
         for number, ledger in enumerate((opened, tmp_path / "other", None)):
             options = {"ledger": ledger, "into": tmp_path / f"o{number}.csv", "new_debit": True}
-            with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+            with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
                 dpsyn_sql.release(None, folder / "p.parquet", domain=SPEC, **options)
 
 
@@ -142,22 +142,22 @@ def trusted(file, source, **options):
 )
 def test_a_trusted_query_is_charged_to_every_table_behind_it(file, source):
     granted(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
-    with pytest.raises((dpsyn_sql.PrivacyBudgetExceeded, dpsyn_sql.SourceError)):
+    with pytest.raises((dpsyn_sql.errors.PrivacyBudgetExceeded, dpsyn_sql.errors.SourceError)):
         trusted(file, source)
-    with pytest.raises((dpsyn_sql.TargetError, dpsyn_sql.SourceError)):
+    with pytest.raises((dpsyn_sql.errors.TargetError, dpsyn_sql.errors.SourceError)):
         trusted(file, source, into="t", replace=True, epsilon="0.01")
 
 
 def test_macros_cannot_hide_a_table(file):
-    with pytest.raises(dpsyn_sql.SourceError, match="macro"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="macro"):
         trusted(file, "SELECT (m() % 10)::INTEGER AS n, 1 AS person FROM dummy")
 
 
 def test_a_grant_cannot_be_passed_by_another_account_or_unit(file):
     granted(f"{file}.dpsyn-ledger", "main.t#row", "0.1")
-    with pytest.raises(dpsyn_sql.AccountError):
+    with pytest.raises(dpsyn_sql.errors.AccountError):
         dpsyn_sql.release(file, "t", domain=SPEC, exclude=["person"], account="mine")
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         dpsyn_sql.release(file, "t", domain=SPEC, unit="person", most=10, weights=False)
 
 
@@ -165,7 +165,7 @@ def test_what_a_resumed_release_reads_is_recorded(file):
     with duckdb.connect(str(file)) as con:
         con.execute("CREATE TABLE bad AS SELECT 'a' AS n")
         con.execute("CREATE VIEW w AS SELECT n::INTEGER AS n FROM bad UNION ALL SELECT 1 AS n FROM bad")
-    with pytest.raises(dpsyn_sql.EngineFailure):
+    with pytest.raises(dpsyn_sql.errors.EngineFailure):
         dpsyn_sql.release(file, "w", domain=SPEC, into="s")
     with duckdb.connect(str(file)) as con:
         con.execute(

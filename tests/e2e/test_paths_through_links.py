@@ -73,7 +73,7 @@ def test_the_ledger_and_the_budget_are_those_of_the_file_that_is_meant(places, k
     meant, decoy = places
     place = meant / ("w.duckdb.dpsyn-ledger" if kind == "database" else ".dpsyn-ledger")
     granted(place, "main.t#row" if kind == "database" else f"{name}#row", "0.1")
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         dpsyn_sql.release(con, source, domain=SPEC, into="out.csv")
     assert not list(decoy.glob("*dpsyn-ledger*")) and not (decoy / ".dpsyn-ledger").exists()
 
@@ -109,7 +109,7 @@ def test_an_output_that_is_the_source_or_joins_it_is_seen_through_links(places):
         ("here/again/packed", "meant/packed/new.CSV.gz"),
         ("meant/packed", "here/again/packed/out.csv.gz"),
     ]:
-        with pytest.raises(dpsyn_sql.TargetError, match="is the source or would become part of it"):
+        with pytest.raises(dpsyn_sql.errors.TargetError, match="is the source or would become part of it"):
             dpsyn_sql.plan(None, source, domain=SPEC, into=into)
 
 

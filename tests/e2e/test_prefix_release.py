@@ -109,5 +109,5 @@ def test_the_plan_says_what_each_length_can_find(rare):
         assert f"first {length} characters of others that at least" in text
     learn(rare)
     other = {"columns": {**LEARNT["columns"], "icd": {"type": "discover", "prefixes": [2]}}}
-    with pytest.raises(dpsyn_sql.ReleaseChanged):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged):
         dpsyn_sql.release(rare, "stays", epsilon=10, seed=1, method="independent", replace=True, domain=other)

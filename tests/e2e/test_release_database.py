@@ -174,7 +174,7 @@ def test_a_payee_is_some_unit_and_the_plan_says_that_it_is_not_protected(con):
         "SELECT count(DISTINCT payee), count(*) FILTER (payee IS NULL) / count(*) FROM copy.transfers"
     ).fetchall()
     assert named > 50 and without == pytest.approx(0.25, abs=0.05)
-    with pytest.raises(dpsyn_sql.InputError, match="belongs to units in several ways") as refused:
+    with pytest.raises(dpsyn_sql.errors.InputError, match="belongs to units in several ways") as refused:
         del transfers["parent"], transfers["foreign_key"]
         transfers["columns"] = {name: {"references": "customers"} for name in ("payer", "payee")}
         released(con, **options)
@@ -229,7 +229,7 @@ def test_of_two_ways_to_the_units_the_owner_names_one(con, tmp_path):
     )
     options = dict(source=["customers", "addresses", "parcels"], public_tables=[])
     tables = {"customers": TABLES["customers"], "parcels": {}}
-    with pytest.raises(dpsyn_sql.InputError, match="several ways"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="several ways"):
         released(con, domain={"tables": tables}, **options)
     keys = {"customers": "customer_id", "addresses": "address_id", "parcels": "parcel_id"}
     ties = [

@@ -80,7 +80,7 @@ def test_a_replay_leaves_alone_what_it_did_not_write(path, tmp_path):
         con.execute("CREATE OR REPLACE TABLE t_synthetic AS SELECT 42 AS mine")
     (tmp_path / "o.csv").write_text("my notes")
     for into in outputs:
-        with pytest.raises(dpsyn_sql.PublishError, match=r"it was changed.*replace=True"):
+        with pytest.raises(dpsyn_sql.errors.PublishError, match=r"it was changed.*replace=True"):
             release(path, into=into)
     with duckdb.connect(str(path)) as con:
         assert con.execute("FROM t_synthetic").fetchall() == [(42,)]
@@ -102,7 +102,7 @@ def test_a_replay_leaves_the_model_beside_its_file_alone(path, tmp_path):
         assert con.execute("FROM mine").fetchall() == [(42,)]
     output.unlink()
     for epsilon in (1, 2):  # nothing says whose model it is
-        with pytest.raises(dpsyn_sql.TargetError, match="model of .* exists"):
+        with pytest.raises(dpsyn_sql.errors.TargetError, match="model of .* exists"):
             release(path, into=output, epsilon=epsilon)
     with duckdb.connect(str(model)) as con:
         assert con.execute("FROM mine").fetchall() == [(42,)]
@@ -133,7 +133,7 @@ def test_output_rows_and_seed_are_not_part_of_the_identity(path):
 def test_a_limit_is_kept_and_the_message_says_what_is_left(path):
     granted(f"{path}.dpsyn-ledger", "main.t#row")
     release(path, epsilon=1)
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded, match=r"(?s)left.*Nothing was read"):
         release(path, epsilon="0.001", version="2", into="o")
     assert len(shown(path).releases) == 1
 
@@ -158,7 +158,7 @@ def test_a_note_that_fails_after_publishing_says_that_the_output_stands(
 
     with monkeypatch.context() as patched, closing(kept) as ledger:
         patched.setattr(sys.modules["dpsyn_sql.front.publish"], "publish", published)
-        with pytest.raises(dpsyn_sql.LedgerError, match="output was written, and the") as failed:
+        with pytest.raises(dpsyn_sql.errors.LedgerError, match="output was written, and the") as failed:
             release(path, into=into, ledger=ledger)
     other.close()
     text = str(failed.value)
@@ -180,7 +180,7 @@ def rows_at(path, into):
 
 def test_a_source_keeps_its_unit(path):
     release(path)
-    with pytest.raises(dpsyn_sql.InputError, match="unit"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="unit"):
         release(path, unit="person", most=4, weights=False, into="o", exclude=[])
 
 
@@ -210,7 +210,7 @@ def test_units_of_several_rows(path):
     ],
 )
 def test_bad_units_and_labels(path, options, message):
-    with pytest.raises(dpsyn_sql.InputError, match=message):
+    with pytest.raises(dpsyn_sql.errors.InputError, match=message):
         release(path, **{"exclude": [], **options})
     ledger = Path(f"{path}.dpsyn-ledger")
     assert not ledger.exists() or overview(ledger).releases == ()

@@ -88,7 +88,7 @@ def test_within_the_limit_of_one_release_it_still_fits_at_the_epsilon_that_is_na
     text = str(stopped(con, ledger))
     epsilon = text.split("a release of epsilon=")[1].split(" ")[0]
     with pytest.raises(
-        dpsyn_sql.PrivacyBudgetExceeded, match=f"epsilon={epsilon} with delta=1e-09 still fits"
+        dpsyn_sql.errors.PrivacyBudgetExceeded, match=f"epsilon={epsilon} with delta=1e-09 still fits"
     ):
         released(con, ledger, exclude=IDS)
     release = dpsyn_sql.release(con, "visits", epsilon=epsilon, ledger=ledger, exclude=IDS)

@@ -115,7 +115,7 @@ def test_a_connection_that_another_thread_uses_is_refused_in_one_sentence(tmp_pa
         running.wait()
         try:
             with pytest.raises(
-                dpsyn_sql.SourceError, match=r"in use by another thread.*con\.cursor\(\)\. Noth"
+                dpsyn_sql.errors.SourceError, match=r"in use by another thread.*con\.cursor\(\)\. Noth"
             ):
                 released(con, "o")
         finally:
@@ -166,15 +166,15 @@ def test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit(
     tmp_path, spent, happens, source
 ):
     happens(tmp_path)
-    with pytest.raises(dpsyn_sql.SourceError, match="not the file that the database has open"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="not the file that the database has open"):
         dpsyn_sql.release(spent, source, into="o2", epsilon=1, version="2", method="independent")
-    with pytest.raises(dpsyn_sql.SourceError, match="not the file that the database has open"):
+    with pytest.raises(dpsyn_sql.errors.SourceError, match="not the file that the database has open"):
         dpsyn_sql.release(spent, source=["t"], unit="t", into="s", epsilon=1)
     assert not (tmp_path / "a.duckdb.dpsyn-ledger").exists()
     spent.close()
     with (
         duckdb.connect(str(tmp_path / "b.duckdb")) as con,
-        pytest.raises(dpsyn_sql.LedgerError, match="dpsyn ledger moved"),
+        pytest.raises(dpsyn_sql.errors.LedgerError, match="dpsyn ledger moved"),
     ):
         released(con, "o2", epsilon=1, version="2")
     ledger = SqliteLedger(tmp_path / "b.duckdb.dpsyn-ledger")
@@ -182,7 +182,7 @@ def test_a_database_that_is_no_longer_at_its_path_is_refused_before_the_debit(
     ledger.close()
     with (
         duckdb.connect(str(tmp_path / "b.duckdb")) as con,
-        pytest.raises(dpsyn_sql.PrivacyBudgetExceeded),
+        pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded),
     ):
         released(con, "o2", epsilon=1, version="2")
 

@@ -119,7 +119,9 @@ def test_an_expression_of_the_owner_that_fails(
             account="a",
         )
     )
-    assert isinstance(watched.error, dpsyn_sql.EngineFailure | dpsyn_sql.SourceError), watched.said
+    assert isinstance(watched.error, dpsyn_sql.errors.EngineFailure | dpsyn_sql.errors.SourceError), (
+        watched.said
+    )
     assert watched.error.__cause__ is None and watched.error.__context__ is None
     assert canary not in watched.said.lower() + "".join(capfd.readouterr())
     assert {path.parent for path in holding(tmp_path, canary)} == {Path(tmp_path / "source")}

@@ -61,10 +61,10 @@ def test_a_release_stops_and_nothing_is_written(spark, table, db, tmp_path, monk
     for method in ("sums", "gather", "keep"):
         monkeypatch.setattr(SparkEngine, method, changing(getattr(SparkEngine, method)))
     into = f"{db}.o_{change}"
-    with pytest.raises((dpsyn_sql.ReleaseUnfinished, dpsyn_sql.EngineFailure)) as caught:
+    with pytest.raises((dpsyn_sql.errors.ReleaseUnfinished, dpsyn_sql.errors.EngineFailure)) as caught:
         dpsyn_sql.release(spark, name, domain=SPEC, into=into, ledger=tmp_path / "l")
     if change != "removed":  # a file that is gone fails the task that reads it
-        assert isinstance(caught.value, dpsyn_sql.ReleaseUnfinished) and "changed" in str(caught.value)
+        assert isinstance(caught.value, dpsyn_sql.errors.ReleaseUnfinished) and "changed" in str(caught.value)
     assert changed and "canary" not in str(caught.value) + "".join(capfd.readouterr())
     assert not spark.catalog.tableExists(into)
 
@@ -88,7 +88,9 @@ def test_a_cache_can_mix_states_and_is_refused(spark, table, tmp_path, case):
     owners = {"trust_query": True, "account": "a"} if case != "a table" else {}
     options = {"domain": SPEC, "into": tmp_path / "o.parquet", "ledger": tmp_path / "l", **owners}
     try:
-        with pytest.raises(dpsyn_sql.SourceError, match="in the cache of Spark.*Nothing was read or charged"):
+        with pytest.raises(
+            dpsyn_sql.errors.SourceError, match="in the cache of Spark.*Nothing was read or charged"
+        ):
             dpsyn_sql.release(con, source, **options)
     finally:
         spark.catalog.uncacheTable(name)
@@ -102,7 +104,7 @@ def test_a_cache_that_comes_in_between_stops_the_release(spark, table):
     with open_source(spark, name) as session:
         spark.table(name).persist().take(1)
         try:
-            with pytest.raises(dpsyn_sql.SourceError, match="put into the cache of Spark while"):
+            with pytest.raises(dpsyn_sql.errors.SourceError, match="put into the cache of Spark while"):
                 counted(session, domain, [MarginalQuery(("v",))])
         finally:
             spark.catalog.uncacheTable(name)

@@ -96,7 +96,7 @@ def test_a_task_that_always_fails_is_our_error_without_its_text(spark, table, do
     whole = spark.table(table)
     with (
         open_source(None, Frame(whole.mapInArrow(failing, whole.schema), "t"), trust_query=True) as session,
-        pytest.raises(dpsyn_sql.EngineFailure) as caught,
+        pytest.raises(dpsyn_sql.errors.EngineFailure) as caught,
     ):
         counted(session, domain, queries(domain))
     assert "canary" not in str(caught.value) + repr(vars(caught.value))
@@ -153,7 +153,7 @@ def test_a_release_whose_workers_always_die_says_so_and_goes_on_later(
         return task if next(passes) == 0 else lambda batches: faults.killing_worker(os.getpid(), "")
 
     monkeypatch.setattr(tasks, "task_of", made)
-    with pytest.raises(dpsyn_sql.EngineFailure, match="counting marginals") as caught:
+    with pytest.raises(dpsyn_sql.errors.EngineFailure, match="counting marginals") as caught:
         dpsyn_sql.release(spark, toy, **given)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
     assert next(passes) > 1 and files_under(private) == []

@@ -63,7 +63,7 @@ def test_a_table_and_its_replay(spark, db, places):
     assert again.replayed and again.id == release.id and again.to_df().equals(rows)
     with pytest.MonkeyPatch.context() as patch:  # a replay needs the workers too
         patch.setattr(tasks, "versions", lambda _: iter([("python9", "", "")]))
-        with pytest.raises(dpsyn_sql.InputError, match=r"\(python9\) has no duckdb and no pyarrow"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match=r"\(python9\) has no duckdb and no pyarrow"):
             dpsyn_sql.release(spark, f"{db}.people", **places, **OPTIONS)
 
 
@@ -186,7 +186,7 @@ def test_a_table_that_changes_while_it_is_read(spark, db, places, monkeypatch, c
     options = {**places, **OPTIONS, "domain": domain}
     with monkeypatch.context() as patch:
         acted = _after_a_read(patch, lambda: spark.sql(statement))
-        with pytest.raises(dpsyn_sql.ReleaseUnfinished, match="files of the source changed") as caught:
+        with pytest.raises(dpsyn_sql.errors.ReleaseUnfinished, match="files of the source changed") as caught:
             dpsyn_sql.release(spark, f"{db}.people", **options)
     assert acted and caught.value.__context__ is None and not places["into"].exists()
     with closing(SqliteLedger(places["ledger"])) as ledger:
@@ -212,7 +212,7 @@ def test_an_error_leaves_nothing_and_quotes_nothing(spark, db, places, monkeypat
 
     with monkeypatch.context() as patch:
         _after_a_read(patch, fails)
-        with pytest.raises(dpsyn_sql.InternalError, match="ValueError") as caught:
+        with pytest.raises(dpsyn_sql.errors.InternalError, match="ValueError") as caught:
             dpsyn_sql.release(spark, f"{db}.people", **places, **OPTIONS)
     assert "Ann" not in str(caught.value) and "4711" not in str(caught.value)
     assert files_under(private) == []
@@ -235,15 +235,15 @@ with session_in(folder + "/session") as spark:
     SparkEngine._asked = stopping
     try:
         dpsyn_sql.release(spark, "people", ledger=folder + "/l", into=folder + "/o.parquet", **options)
-    except dpsyn_sql.ReleaseUnfinished as error:
+    except dpsyn_sql.errors.ReleaseUnfinished as error:
         print("failed:", error.__context__, error.__cause__, error)
     try:
         dpsyn_sql.release(spark, "people", ledger=folder + "/l", into=folder + "/o.parquet", **options)
-    except dpsyn_sql.InputError as error:
+    except dpsyn_sql.errors.InputError as error:
         print(error)
     try:
         dpsyn_sql.load(spark, folder + "/o.parquet")
-    except dpsyn_sql.InputError as error:
+    except dpsyn_sql.errors.InputError as error:
         print(error)
 """
 

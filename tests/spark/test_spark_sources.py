@@ -122,7 +122,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
         "TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(10,2) VARCHAR VARCHAR VARCHAR BOOLEAN DATE"
     )
     assert (types["m"], types["n"]) == ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP")
-    with pytest.raises(dpsyn_sql.DomainError) as caught:
+    with pytest.raises(dpsyn_sql.errors.DomainError) as caught:
         dpsyn_sql.plan(spark, f"{db}.kinds", into=tmp_path / "o.parquet", ledger=ledger)
     told = str(caught.value)
     for name, kind in {
@@ -137,7 +137,7 @@ def test_types_are_told_without_a_row(spark, db, ledger, tmp_path):
     assert "'h'" not in told
     unread = {"exclude": list("opqrst"), "ledger": ledger, "into": tmp_path / "o.parquet"}
     dpsyn_sql.plan(spark, f"{db}.kinds", **unread)
-    with pytest.raises(dpsyn_sql.InputError, match="FLOAT, which cannot identify a unit"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="FLOAT, which cannot identify a unit"):
         dpsyn_sql.plan(spark, f"{db}.kinds", unit="e", most=1, **unread)
 
 
@@ -234,7 +234,7 @@ def test_columns_that_differ_in_case_alone(spark, db, ledger):
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         frame = spark.sql(f"SELECT age, age AS AGE FROM {db}.people")
-        with pytest.raises(dpsyn_sql.SourceError, match=r"age.*AGE|AGE.*age"):
+        with pytest.raises(dpsyn_sql.errors.SourceError, match=r"age.*AGE|AGE.*age"):
             dpsyn_sql.release(frame, "t", into="o", ledger=ledger, **OPTIONS, **TRUSTED)
     finally:
         spark.conf.unset("spark.sql.caseSensitive")

@@ -411,11 +411,11 @@ def test_two_threads_release_at_once_and_pay_once(con):
 
 def test_connections_that_cannot_be_used(con, tmp_path):
     for wrong in (None, "people.duckdb", 3):
-        with pytest.raises(dpsyn_sql.InputError, match="open DuckDB connection"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match="open DuckDB connection"):
             dpsyn_sql.attach(wrong)
     closed = duckdb.connect()
     closed.close()
-    with pytest.raises(dpsyn_sql.InputError, match="closed"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="closed"):
         dpsyn_sql.attach(closed)
 
 

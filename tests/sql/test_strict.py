@@ -69,7 +69,7 @@ def test_a_release_stops_without_naming_the_value(tmp_path):
     assert "secret" not in str(caught.value) + caught.value.statement
     assert caught.value.__context__ is None
     path.write_text("n\n" + "5\n" * 200)
-    with pytest.raises(dpsyn_sql.ReleaseExists, match=r"name='p.parquet'"):
+    with pytest.raises(dpsyn_sql.errors.ReleaseExists, match=r"name='p.parquet'"):
         dpsyn_sql.release(None, path, into=tmp_path / "q.parquet", on_error="fail", **options)
     ok = dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", on_error="fail", **options)
     assert ok.rows > 100

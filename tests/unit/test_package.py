@@ -18,7 +18,7 @@ ORDERS = {
     "the modules first": "import dpsyn_sql.planning.limits, dpsyn_sql.front.release, dpsyn_sql.auditing, dpsyn_sql.front.request",
     "a name out of a module": "from dpsyn_sql.front.release import release\nfrom dpsyn_sql.planning.plan import Plan",
     "the functions first": "from dpsyn_sql import release, plan, audit\nimport dpsyn_sql.front.release, dpsyn_sql.planning.plan",
-    "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(TargetError, InputError)",
+    "everything": "from dpsyn_sql import *\nassert callable(release) and callable(plan) and issubclass(errors.TargetError, errors.InputError)",
     "nothing": "",
 }
 

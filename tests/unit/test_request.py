@@ -237,7 +237,7 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
     ],
 )
 def test_faults_of_a_file_are_one_message(tmp_path, text, words):
-    with pytest.raises(dpsyn_sql.InputError) as caught:
+    with pytest.raises(dpsyn_sql.errors.InputError) as caught:
         Request.from_yaml(written(tmp_path, text)).check()
     assert all(word in str(caught.value) for word in words), str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -248,7 +248,7 @@ def test_faults_of_a_file_are_one_message(tmp_path, text, words):
 )
 def test_values_of_a_file_are_checked_as_arguments_are(tmp_path, text):
     asked = Request.from_yaml(written(tmp_path, f"source: t\n{text}\n"))
-    with pytest.raises(dpsyn_sql.InputError, match=f"{text.partition(':')[0]}="):
+    with pytest.raises(dpsyn_sql.errors.InputError, match=f"{text.partition(':')[0]}="):
         asked.check()
 
 
@@ -294,7 +294,7 @@ TREE = {"tables": {"customers": {}, "orders": {"parent": "customers", "foreign_k
 )
 @pytest.mark.parametrize("source", ["t", SHOP], ids=["one", "several"])
 def test_what_is_wrong_is_refused_by_its_name(source, options, words):
-    with pytest.raises(dpsyn_sql.InputError) as caught:
+    with pytest.raises(dpsyn_sql.errors.InputError) as caught:
         Request(**{"source": source, **options}).check()
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
@@ -321,7 +321,7 @@ def test_what_is_wrong_is_refused_by_its_name(source, options, words):
     ],
 )
 def test_what_one_table_does_not_take_is_refused(options, words):
-    with pytest.raises(dpsyn_sql.InputError) as caught:
+    with pytest.raises(dpsyn_sql.errors.InputError) as caught:
         Request("t", **options).check()
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
@@ -348,10 +348,10 @@ def test_what_one_table_does_not_take_is_refused(options, words):
     ],
 )
 def test_what_several_tables_do_not_take_is_refused(options, words):
-    with pytest.raises(dpsyn_sql.InputError) as caught:
+    with pytest.raises(dpsyn_sql.errors.InputError) as caught:
         Request(SHOP, **{"unit": "customers.id", **options}).check()
     assert all(word in str(caught.value) for word in words), str(caught.value)
-    with pytest.raises(dpsyn_sql.InputError, match=words[0].split("=")[0]):
+    with pytest.raises(dpsyn_sql.errors.InputError, match=words[0].split("=")[0]):
         dpsyn_sql.plan(None, domain=TREE, **options)
 
 
@@ -394,7 +394,7 @@ def test_a_whole_number_is_a_label_by_its_decimal_text(tmp_path):
     assert Request(version=0) == Request(version="0") == replace(Request(), version=numpy.int64(0))
     assert repr(Request(version=0)) == "Request(version='0')"
     for wrong in (True, 1.0, numpy.float64(3)):
-        with pytest.raises(dpsyn_sql.InputError, match="version=.* is not a usable label"):
+        with pytest.raises(dpsyn_sql.errors.InputError, match="version=.* is not a usable label"):
             Request("t.csv", version=wrong).check()
 
 
@@ -404,14 +404,14 @@ def frames_of_ours(error):
 
 
 WRONG_CALLS = {
-    "epsilon": (dpsyn_sql.BudgetError, lambda: dpsyn_sql.release(None, "t.parquet", epsilon=-1)),
-    "source": (dpsyn_sql.SourceError, lambda: dpsyn_sql.plan(None, "none.parquet")),
-    "column": (dpsyn_sql.InputError, lambda: dpsyn_sql.release(None, "t.parquet", unit="who", most=1)),
-    "form": (dpsyn_sql.SourceError, lambda: dpsyn_sql.init(None, "none.parquet")),
-    "advice": (dpsyn_sql.InputError, lambda: dpsyn_sql.suggest(None, domain="none.yml")),
-    "stored": (dpsyn_sql.InputError, lambda: dpsyn_sql.load("none.parquet")),
-    "evaluation": (dpsyn_sql.InputError, lambda: dpsyn_sql.evaluate(None, "t.parquet", "t.parquet")),
-    "audit": (dpsyn_sql.InputError, lambda: dpsyn_sql.audit(epsilon=0)),
+    "epsilon": (dpsyn_sql.errors.BudgetError, lambda: dpsyn_sql.release(None, "t.parquet", epsilon=-1)),
+    "source": (dpsyn_sql.errors.SourceError, lambda: dpsyn_sql.plan(None, "none.parquet")),
+    "column": (dpsyn_sql.errors.InputError, lambda: dpsyn_sql.release(None, "t.parquet", unit="who", most=1)),
+    "form": (dpsyn_sql.errors.SourceError, lambda: dpsyn_sql.init(None, "none.parquet")),
+    "advice": (dpsyn_sql.errors.InputError, lambda: dpsyn_sql.suggest(None, domain="none.yml")),
+    "stored": (dpsyn_sql.errors.InputError, lambda: dpsyn_sql.load("none.parquet")),
+    "evaluation": (dpsyn_sql.errors.InputError, lambda: dpsyn_sql.evaluate(None, "t.parquet", "t.parquet")),
+    "audit": (dpsyn_sql.errors.InputError, lambda: dpsyn_sql.audit(epsilon=0)),
 }
 
 
@@ -425,7 +425,7 @@ def test_what_is_wrong_reaches_the_caller_without_our_frames(folder, monkeypatch
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("kind", [dpsyn_sql.InternalError, RuntimeError])
+@pytest.mark.parametrize("kind", [dpsyn_sql.errors.InternalError, RuntimeError])
 def test_a_bug_of_ours_keeps_its_frames(folder, monkeypatch, kind):
     def broken(*_, **__):
         raise kind("a bug")
@@ -440,7 +440,7 @@ def test_a_bug_of_ours_keeps_its_frames(folder, monkeypatch, kind):
 def test_a_misspelt_option_names_the_function_and_a_request_comes_alone():
     with pytest.raises(TypeError, match=r"^plan\(\) got an unexpected keyword argument 'epsilom'$"):
         dpsyn_sql.plan(None, "t.csv", epsilom=1)
-    with pytest.raises(dpsyn_sql.InputError, match="Give a Request alone"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="Give a Request alone"):
         dpsyn_sql.release(None, Request("t.csv"), epsilon=2)
 
 
@@ -463,7 +463,7 @@ def test_a_function_takes_a_request_or_its_options():
     assert ask(None, asked) == (None, asked)
     assert ask(None, ["c", "o"], unit="c.id", epsilon=2) == (None, asked)
     assert ask(con=None, source=["c", "o"], unit="c.id", epsilon=2) == (None, asked)
-    with pytest.raises(dpsyn_sql.InputError, match="Give a Request alone"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="Give a Request alone"):
         ask(None, asked, epsilon=3)
     with pytest.raises(TypeError, match="epsilom"):
         ask(None, ["c", "o"], epsilom=3)
@@ -475,9 +475,9 @@ def test_a_function_takes_a_request_or_its_options():
 
 
 def test_a_missing_file_is_said(tmp_path):
-    with pytest.raises(dpsyn_sql.InputError, match="no.yml"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="no.yml"):
         Request.from_yaml(tmp_path / "no.yml")
-    with pytest.raises(dpsyn_sql.InputError, match="from the path of a YAML file, not from"):
+    with pytest.raises(dpsyn_sql.errors.InputError, match="from the path of a YAML file, not from"):
         Request.from_yaml({"source": "t"})
     result = run("release", "--request", tmp_path / "no.yml")
     assert result.exit_code == 2 and "no.yml" in result.output and "Traceback" not in result.output

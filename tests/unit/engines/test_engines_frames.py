@@ -20,8 +20,8 @@ from dpsyn_sql.engines import frames
 from dpsyn_sql.engines.frames import NAME, text_of
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
-from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.measure import opened_counter
+from dpsyn_sql.front.prepare import prepared
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.source.frames import Frame, is_frame
@@ -218,7 +218,7 @@ release = dpsyn_sql.release(frame, "p", domain=spec, epsilon=9, ledger=sys.argv[
 assert release.to_df("polars").shape == (20, 2)
 try:
     release.to_df("arrow")
-except dpsyn_sql.InputError as error:
+except dpsyn_sql.errors.InputError as error:
     assert "dpsyn_sql[arrow]" in str(error)
     print("done")
 """
@@ -373,7 +373,7 @@ UNSUPPORTED = {
 @pytest.mark.parametrize("case", UNSUPPORTED)
 def test_columns_that_cannot_be_read_are_named_and_can_be_left_out(tmp_path, case):
     frame = pd.DataFrame({"x": UNSUPPORTED[case], "b": [True, False]})
-    with pytest.raises(dpsyn_sql.DomainError, match="unsupported types: 'x'"):
+    with pytest.raises(dpsyn_sql.errors.DomainError, match="unsupported types: 'x'"):
         dpsyn_sql.release(frame, "p", ledger=tmp_path / "l")
     assert list(tmp_path.iterdir()) == []
     release = dpsyn_sql.release(frame, "p", ledger=tmp_path / "l", exclude=["x"], rows=4)
@@ -393,7 +393,7 @@ def test_columns_of_polars_that_cannot_be_read(tmp_path):
     frame = pl.DataFrame({"b": [True, False], **odd})
     kinds = dict(zip(frame.columns, types_of(frame), strict=True))
     readable = [name for name in odd if kinds[name] == "HUGEINT"]  # some DuckDB may learn to read it
-    with pytest.raises(dpsyn_sql.DomainError, match="unsupported types: 'l'"):
+    with pytest.raises(dpsyn_sql.errors.DomainError, match="unsupported types: 'l'"):
         dpsyn_sql.release(frame, "p", ledger=tmp_path / "l")
     rest = [name for name in odd if name not in readable]
     release = dpsyn_sql.release(frame, "p", ledger=tmp_path / "l", exclude=rest, rows=4)
@@ -426,7 +426,7 @@ def test_no_row_is_looked_at_before_the_first_question(tmp_path, monkeypatch):
     with closing(SqliteLedger(tmp_path / "l")) as ledger:
         ledger.grant(":frame:p#row", 1, 1e-9)
     before = len(seen)
-    with pytest.raises(dpsyn_sql.PrivacyBudgetExceeded):
+    with pytest.raises(dpsyn_sql.errors.PrivacyBudgetExceeded):
         dpsyn_sql.release(frame, "p", version="2", **options)
     assert set(seen[before:]) == {0}
 

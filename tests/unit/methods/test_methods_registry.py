@@ -191,7 +191,7 @@ def test_other_settings_are_another_release_and_the_certificate_has_them(con):
 
 def test_settings_changed_under_one_name_are_refused(con, tmp_path):
     released(con, tmp_path / "l.ledger", method="toy", name="r", into="one")
-    with pytest.raises(dpsyn_sql.ReleaseChanged, match="settings"):
+    with pytest.raises(dpsyn_sql.errors.ReleaseChanged, match="settings"):
         released(con, tmp_path / "l.ledger", method=Toy(degree=2), name="r", into="one", replace=True)
 
 
