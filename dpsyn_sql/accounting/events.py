@@ -15,7 +15,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.budget import Kind
 from dpsyn_sql.accounting.gdp import AMOUNT_UNITS, choice_cost, gaussian_cost, pure_cost
-from dpsyn_sql.accounting.tradeoff import threshold_delta_units
+from dpsyn_sql.accounting.tails import threshold_delta_units
 from dpsyn_sql.errors import InternalError
 
 

@@ -1,4 +1,7 @@
-"""The domain file as a document: its numbers and its reading."""
+"""The domain file as a document: its format (``specs.py``) and its reading (YAML or a dict).
+
+The file is public, so messages may quote it. Faults are collected, so that one run shows them all.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpsyn_sql.domain.specs import Entry, Spec, entry_of
+from dpsyn_sql.domain.yaml_numbers import read_decimal
 from dpsyn_sql.errors import DomainError, InputError, said, yaml_word
-
-# -- numbers -----------------------------------------------------------------------------------------
-
-# Numbers of YAML as they are written. It loads nothing but YAML, for commands that are quick.
-
-
-def read_decimal(loader: type[yaml.SafeLoader]) -> None:
-    """Let a loader take decimal numbers alone for numbers: YAML 1.1 reads 010 as 8 and 1:30 as 90."""
-    whole, broken = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
-    loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in found if tag not in (whole, broken)]
-        for first, found in loader.yaml_implicit_resolvers.items()
-    }
-    loader.add_implicit_resolver(whole, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
-    number = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|[-+]?\.inf$|\.nan$", re.I)
-    loader.add_implicit_resolver(broken, number, list("-+0123456789."))
-
-
-# -- the document ------------------------------------------------------------------------------------
-
-# The domain file as a document: its format (``specs.py``) and its reading (YAML or a dict).
-#
-# The file is public, so messages may quote it. Faults are collected, so that one run shows them all.
 
 _KEYS = ("columns", "never")
 

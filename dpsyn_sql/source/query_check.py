@@ -22,7 +22,7 @@ import sqlglot
 import sqlglot.expressions as exp
 
 from dpsyn_sql.errors import SourceError
-from dpsyn_sql.source import csv_form, traces
+from dpsyn_sql.source import file_options, traces
 from dpsyn_sql.source import query_words as words
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.engine_syntax import (
@@ -328,14 +328,14 @@ class _Check:
         ]
         path = given[0].name if given and given[0].is_string else None
         if path is not None and (name == "read_csv" or (name == "read_parquet" and len(given) == 1)):
-            if not self._bind_file(table, path, csv_form.csv_form_of(given[1:])):
+            if not self._bind_file(table, path, file_options.csv_form_of(given[1:])):
                 raise SourceError(f"The query reads {shorten(path)!r}, which is not a file.")
         elif not self.trusted:
-            raise _refuse(f"the table function {shorten(name)} ({csv_form.ALLOWED})")
+            raise _refuse(f"the table function {shorten(name)} ({file_options.ALLOWED})")
         elif name not in words.TABLE_FUNCTIONS_WITHOUT_FILES:
             raise SourceError(
                 f"The query uses the table function {shorten(name)}. Others can read rows to find their "
-                f"columns, before anything is charged; even with trust_query=True {csv_form.ALLOWED}."
+                f"columns, before anything is charged; even with trust_query=True {file_options.ALLOWED}."
             )
 
     def _bind_file(self, table: exp.Table, path: str, form: CsvForm = _PLAIN) -> bool:

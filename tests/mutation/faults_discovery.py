@@ -6,7 +6,7 @@ DISCOVERY = "tests/unit/measure/test_measure_discovery.py"
 TAILS = "tests/unit/accounting/test_accounting_tails.py"
 DISCOVERED = "tests/conformance/test_coupling_discover.py"
 KEYS = "dpsyn_sql/private/measure/questions/columns.py"
-TAIL = "dpsyn_sql/accounting/tradeoff.py"
+TAIL = "dpsyn_sql/accounting/tails.py"
 ACCOUNT = "dpsyn_sql/accounting/account.py"
 UNITS_SQL = "sql/discover/units.sql"
 

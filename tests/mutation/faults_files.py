@@ -77,7 +77,7 @@ FAULTS = (
         "any option of read_csv is allowed",
         f"{FORMS}::test_an_option_that_is_not_listed_is_refused_whoever_answers_for_the_query[store_rejects]",
         (
-            "dpsyn_sql/source/csv_form.py",
+            "dpsyn_sql/source/file_options.py",
             "        if key not in _READ:\n            raise",
             "        if key not in _READ:\n            continue\n            raise",
         ),

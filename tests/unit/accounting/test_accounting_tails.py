@@ -20,7 +20,7 @@ from dpsyn_sql.accounting.events import (
 )
 from dpsyn_sql.accounting.gdp import pure_cost
 from dpsyn_sql.accounting.pld import epsilon_from_events, is_available
-from dpsyn_sql.accounting.tradeoff import threshold_delta_units
+from dpsyn_sql.accounting.tails import threshold_delta_units
 from dpsyn_sql.errors import InternalError
 
 dp.enable_features("contrib")
