@@ -7,10 +7,13 @@ VARIABLE = "DPSYN_FAULTS"
 
 DRAWN = 20
 
+MOST = 240
+"""Of changed files; a change of nearly all files would plant nearly all faults, for an hour and more."""
+
 
 def chosen(faults, words):
-    """The faults of changed files and those that a changed test kills, and ``DRAWN`` of the others, in the
-    order of ``faults``.
+    """The faults of changed files and those that a changed test kills, of more than ``MOST`` so many drawn at
+    random, and ``DRAWN`` of the others, in the order of ``faults``.
 
     Every process of pytest-xdist chooses the same.
     """
@@ -23,6 +26,9 @@ def chosen(faults, words):
         files = (fault.killed_by.partition("::")[0], *(file for file, _, _ in fault.edits))
         return not changed.isdisjoint(files)
 
-    others = [fault.name for fault in faults if not touched(fault)]
-    drawn = set(random.Random(seed).sample(others, min(DRAWN, len(others))))
-    return [fault for fault in faults if touched(fault) or fault.name in drawn]
+    def drawn(names, most):
+        return set(random.Random(seed).sample(names, min(most, len(names))))
+
+    wanted = drawn([fault.name for fault in faults if touched(fault)], MOST)
+    wanted |= drawn([fault.name for fault in faults if not touched(fault)], DRAWN)
+    return [fault for fault in faults if fault.name in wanted]

@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from chosen import DRAWN, VARIABLE, chosen
+from chosen import DRAWN, MOST, VARIABLE, chosen
 from faults import FAULTS
 from verdicts import ROOT, pool, verdict
 
@@ -48,6 +48,13 @@ def test_a_run_plants_the_faults_of_changed_files_and_some_drawn_at_random():
     killed = [one for one in FAULTS if one.killed_by.startswith(f"{test}::")]
     taken = chosen(FAULTS, f"7 {test}")
     assert len(taken) == len(killed) + DRAWN and all(one in taken for one in killed)
+
+
+def test_a_change_of_all_files_plants_as_many_as_a_run_has_time_for():
+    every = " ".join(file for fault in FAULTS for file, _, _ in fault.edits)
+    taken = chosen(FAULTS, f"7 {every}")
+    assert len(taken) == MOST < len(FAULTS)
+    assert taken == chosen(FAULTS, f"7 {every}") != chosen(FAULTS, f"8 {every}")
 
 
 def selected(items):
