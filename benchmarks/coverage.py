@@ -57,7 +57,7 @@ def released(table: RealTable, epsilon: float, method: str, pairs: int) -> tuple
         release = dpsyn_sql.release(con, table.name, into="copy", ledger=ledger, **asked)
         request = Request(table.name, into="counted", ledger=Path(folder) / "other", **asked)
         with prepared(con, request) as job:
-            plan = job.plan
+            plan = job.only.plan
             queries = [MarginalQuery(names) for names in compared(release, pairs)]
             relation, unit = plan.source.relation, plan.source.unit
             counter = SqlCounter(job.session.engine, relation.sql, plan.domain, queries, csv=False, unit=unit)

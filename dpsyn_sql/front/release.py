@@ -1,16 +1,25 @@
-"""release() on one page, for one table and for tables that keys tie.
+"""release() on one page: for one table, for rows of a person, and for tables that keys tie.
 
-    prepare     the tree of tables, their domains, plans, ledger and output, from public facts; a wrong call
-                is refused here
-    charge      the ledger, which may refuse the debit, once for all tables, before anything is read
-    measure     behind the door: what discovery asks of each table; then, from the leaves to the root, whether
-                rows of one row above are alike; then, from the root to the leaves, what the method asks
-    finish      the source is let go; what values codes stand for, and what was lost
-    write       rows of the root, then of each table given the rows above it; all in one transaction
+    prepare     from public facts: the tree of tables (one table is a tree of one), what is declared of each,
+                plans, ledger and output; a wrong call is refused here
+    charge      the ledger, which may refuse the debit, once for all tables, before a row is counted
+    measure     behind the door: what discovery asks of each table, until its domain is complete; then, from
+                the leaves to the root, whether rows of one unit, or of one row above, are alike; then, from
+                the root to the leaves, what the method asks, and the model of its answers
+    close       the source: from here on nothing can read it
+    write       from the root to the leaves: what values codes stand for, rows given the rows above, and what
+                was lost; then all rows with their models in one transaction
+
+One table whose rows count one each is not asked whether rows are alike. Where rows of a person stay together,
+persons are no table: the model of the rows has a number of rows and a class for each of them.
 
 What comes after the last question uses only noisy answers: it may be seeded, repeated, published. Questions
 about a table below the root depend on synthetic rows above it. These are drawn from noisy answers alone, by a
-seed that the release id decides, so that a replay asks the same.
+seed that the release id decides, so that a replay asks the same. The rows that are written are drawn anew, by
+the seed of the call if it gives one.
+
+A period of a series goes on from those before it. A running total first measures those that are missing, each
+under a debit of its own, and adds up all answers; a panel draws rows given the rows of the period before.
 """
 
 from __future__ import annotations
@@ -104,7 +113,10 @@ def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger
 def earlier_periods(
     job: Job, ledger: SqliteLedger, progress: ReleaseProgress
 ) -> TotalBefore | PanelBefore | None:
-    """What the earlier periods of a series left: answers of a running total, rows of a panel."""
+    """What the earlier periods of a series left: answers of a running total, rows of a panel.
+
+    A running total measures periods that are missing, and charges them.
+    """
     if job.request.series == "total":
         return TotalBefore.of(job, ledger, progress)
     return PanelBefore.of(job, ledger) if job.request.series == "panel" else None

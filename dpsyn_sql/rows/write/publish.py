@@ -271,7 +271,7 @@ def _check_keys(table: WrittenTable, rows: Mapping[str, int], decoding: _Decodin
                 raise PublishError(
                     f"Column {role.name!r} of table {table.name!r} has a type that cannot hold the "
                     f"{rows[role.table]} keys of {role.table!r}. Nothing was written. The same call with "
-                    "fewer units= costs nothing more."
+                    "a smaller rows= costs nothing more."
                 )
 
 
