@@ -142,7 +142,7 @@ def test_slices(spark, db, places, part, rows):
 def test_a_running_total(spark, db, places):
     days = {"type": "temporal", "lower": "2020-01-01", "upper": "2020-03-31", "bins": 3}
     options = {**OPTIONS, "exclude": ["person"], "domain": {"columns": {**DOMAIN["columns"], "day": days}}}
-    window = Window("day", "months", ("2020-01-01", "2020-02-01", "2020-03-01"), 1)
+    window = Window("day", "months", ("2020-01-01", "2020-02-01", "2020-03-01"), 1, labels=("1", "2"))
     total = dpsyn_sql.release(
         spark,
         f"{db}.people",
