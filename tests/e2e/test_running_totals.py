@@ -52,9 +52,10 @@ def days(periods):
     return tuple(str(day) for (day,) in found)
 
 
-def asked(periods, period, most=None, **options):
+def asked(periods, period, windows=None, **options):
+    """``windows``: in so many a unit counts."""
     edges = days(periods)
-    window = Window("day", "days from 2100-01-01", edges, period - 1, most=most)
+    window = Window("day", "days from 2100-01-01", edges, period - 1, most=windows)
     standard = {
         "name": "so_far",
         "into": f"so_far_{period}",
@@ -163,6 +164,7 @@ def test_delta_0_and_rows_as_units(path):
             path,
             asked(
                 *(5, 5),
+                windows=1,
                 most=1,
                 delta=0,
                 epsilon=epsilon,
@@ -310,7 +312,7 @@ def test_a_schedule_without_a_whole_calendar_has_no_totals(tmp_path, monkeypatch
 
 def third_period(path):
     """Three nodes are measured by one call."""
-    return total(path, asked(4, 3, most=2))
+    return total(path, asked(4, 3, windows=2))
 
 
 def test_a_killed_total_continues_by_the_same_call_and_each_node_is_debited_once(children, tmp_path):
