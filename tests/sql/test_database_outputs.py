@@ -32,7 +32,7 @@ def kept(name, shape):
     domain = Domain(shape.domain.attributes)
     shares = {one.name: np.full(one.size, 1 / one.size) for one in domain.attributes}
     model = ProductModel(domain, Margins(10.0, shares))
-    guarantee = {"epsilon": 1.0, "delta": 1e-9, "unit": "cid", "most": 1, "rows_per_unit": 6}
+    guarantee = {"epsilon": 1.0, "delta": 1e-9, "privacy_unit": "cid", "rows_per_unit": 6}
     facts = {"method": "independent", "guarantee": guarantee, "release": "id-1", "sampling": {"rows": 1}}
     labels = [code_labels(one) for one in domain.attributes]
     return StoredRelease(
@@ -208,7 +208,9 @@ def test_a_type_without_room_for_the_keys_is_refused_before_anything_is_written(
     narrow = replace(next(role for role in orders.roles if role.name == "cid"), sql_type="TINYINT")
     roles = tuple(narrow if role.name == "cid" else role for role in orders.roles)
     made.shapes["orders"] = replace(orders, roles=roles)
-    with pytest.raises(PublishError, match=r"'cid' of table 'orders'.*200 keys of 'customers'.*a smaller rows= costs nothing"):
+    with pytest.raises(
+        PublishError, match=r"'cid' of table 'orders'.*200 keys of 'customers'.*a smaller rows= costs nothing"
+    ):
         publish(con, made, out(kind, made, tmp_path))
     assert [file.name for file in tmp_path.iterdir()] == ["home"]
     assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE NOT temporary").fetchall() == [(0,)]
