@@ -123,7 +123,7 @@ FAULTS = (
     fault(
         "the second branch of a UNION has no owner",
         f"{ORIGINS}::test_one_table_of_two_owners_is_refused",
-        ("dpsyn_sql/source/origins.py", "return [(name, own | other) for", "return [(name, own) for"),
+        ("dpsyn_sql/source/origins.py", "return [(name, first | second) for", "return [(name, first) for"),
     ),
     fault(
         "any cast keeps the unit",
@@ -137,7 +137,11 @@ FAULTS = (
     fault(
         "a branch whose unit is of a public table has no owner",
         f"{ORIGINS}::test_a_branch_whose_unit_comes_from_elsewhere_is_another_owner",
-        ("dpsyn_sql/source/origins.py", "found | _away(read - _places([(name, found)]), here)", "found"),
+        (
+            "dpsyn_sql/source/origins.py",
+            "origins | _away(read - _places([(name, origins)]), here)",
+            "origins",
+        ),
     ),
     fault(
         "units of a public table are one owner in all queries",

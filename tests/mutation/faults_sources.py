@@ -104,7 +104,7 @@ FAULTS = (
     fault(
         "another file charged than the one that is meant",
         f"{LINKS}::test_what_is_read_is_what_is_charged[parquet]",
-        (PATHS, "os.path.realpath(Path(*parts[:behind]))", "os.path.normpath(Path(*parts[:behind]))"),
+        (PATHS, "os.path.realpath(Path(*components[:after]))", "os.path.normpath(Path(*components[:after]))"),
     ),
     # -- what stays on the disk ------------------------------------------------------------------------
     fault(
