@@ -129,7 +129,7 @@ FAULTS = (
     fault(
         "another name of a public row is another question",
         f"{CERTIFICATE}::test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer",
-        ("dpsyn_sql/report/certificate.py", 'if what != "named"}', "if what}"),
+        ("dpsyn_sql/report/certificate.py", 'if key != "named"}', "if key}"),
     ),
     fault(
         "columns of one name that agree in two tables",

@@ -127,7 +127,7 @@ FAULTS = (
     fault(
         "rows are blamed for answers that contradict each other",
         f"{UNIT}::test_answers_that_contradict_each_other_blame_nobody",
-        (CHECK, " and agree(made, bound)", ""),
+        (CHECK, " and agree(fitted, bound)", ""),
     ),
     fault(
         "the row before a first row is the last one of another person",

@@ -62,15 +62,15 @@ FAULTS = (
     fault(
         "an error after a debit does not say what stays",
         STAYS,
-        ("dpsyn_sql/report/progress_bar.py", "return after_debit(error, told)", "return error"),
+        ("dpsyn_sql/report/progress_bar.py", "return after_debit(error, charge_words)", "return error"),
     ),
     fault(
         "the text of an error of Python is passed on",
         STAYS,
         (
             ENDED,
-            'return InternalError(f"{unexpected(error)} {told} {_MENDED}")',
-            'return InternalError(f"{error} {told} {_MENDED}")',
+            'return InternalError(f"{unexpected(error)} {charge_words} {_MENDED}")',
+            'return InternalError(f"{error} {charge_words} {_MENDED}")',
         ),
     ),
     fault(
