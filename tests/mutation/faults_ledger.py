@@ -109,7 +109,7 @@ FAULTS = (
     fault(
         "a continued debit is not tied",
         f"{UNITS}::test_a_view_that_changed_is_no_way_to_go_on_with_another_unit",
-        (ENTRIES, "refuse_other_ties(store, known.account.account_id, name, key)", "pass"),
+        (ENTRIES, "refuse_other_ties(store, recorded.account.account_id, name, key)", "pass"),
     ),
     fault(
         "a base table of two owners",
@@ -162,7 +162,7 @@ FAULTS = (
     fault(
         "threshold deltas of a rest that pay twice",
         f"{STOPS}::test_within_a_limit_the_rest_fits_to_the_last_unit[memory]",
-        (STOPPED, "min(delta, one.budget.delta)", "delta"),
+        (STOPPED, "min(delta, stop.budget.delta)", "delta"),
     ),
     fault(
         "a release that went on hands on",
@@ -172,7 +172,7 @@ FAULTS = (
     fault(
         "a question after something was handed on",
         f"{STOPS}::test_a_release_that_handed_something_on_asks_nothing_more[memory-before]",
-        (STOPPED, 'if one.state == "debited":', 'if one.state == "stopped":'),
+        (STOPPED, 'if takeover.state == "debited":', 'if takeover.state == "stopped":'),
         (
             "dpsyn_sql/ledger/questions.py",
             "        self.refuse_after_handing_on()\n        if state",
@@ -200,7 +200,7 @@ FAULTS = (
     fault(
         "what stopped is in the way of the next release",
         f"{STOPS}::test_a_stopped_release_is_in_nobodys_way[memory]",
-        (ENTRIES, '(row for row in named if row["entry_id"] not in stopped)', "iter(named)"),
+        (ENTRIES, '(row for row in same_name if row["entry_id"] not in stopped)', "iter(same_name)"),
     ),
     fault(
         "a release that was named stops",
@@ -314,7 +314,7 @@ FAULTS = (
     fault(
         "backup that was not made called made",
         "tests/unit/ledger/test_ledger_backup.py::test_a_backup_never_overwrites",
-        ("dpsyn_sql/ledger/guard.py", "        if not made:\n", "        if made is None:\n"),
+        ("dpsyn_sql/ledger/guard.py", "        if not created:\n", "        if created is None:\n"),
     ),
     fault(
         "a new ledger put over one that is there",
@@ -325,7 +325,7 @@ FAULTS = (
     fault(
         "the last answer wins",
         f"{LEDGER}::test_the_first_answer_wins_and_the_loser_uses_it",
-        (TRANSCRIPT, 'known or {**row, "content": content}', '{**row, "content": content}'),
+        (TRANSCRIPT, 'stored or {**row, "content": content}', '{**row, "content": content}'),
     ),
     fault(
         "one number for the questions of two doors",
@@ -369,8 +369,8 @@ FAULTS = (
         f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
         (
             "dpsyn_sql/ledger/ties.py",
-            "found == place:\n        return\n    raise",
-            "place:\n        return\n    raise",
+            "actual == recorded:\n        return\n    raise",
+            "recorded:\n        return\n    raise",
         ),
     ),
     fault(
@@ -453,15 +453,15 @@ FAULTS = (
     fault(
         "an unfinished window holds up nothing",
         f"{PANELLED}::test_an_unfinished_window_holds_up_the_next_one_of_its_series",
-        (ACCOUNTS, "    refuse_unfinished(known, charge.place)\n", ""),
+        (ACCOUNTS, "    refuse_unfinished(debited_before, charge.place)\n", ""),
     ),
     fault(
         "a unit without a bound has one",
         f"{PANELLED}::test_without_a_bound_every_window_is_charged",
         (
             IN_LEDGER,
-            'if told is None or told["most"] is None:\n        return None',
-            'if told is None:\n        return None\n    told = {**told, "most": told["most"] or 1}',
+            'if slice_facts is None or slice_facts["most"] is None:\n        return None',
+            'if slice_facts is None:\n        return None\n    slice_facts = {**slice_facts, "most": slice_facts["most"] or 1}',
         ),
     ),
     fault(
