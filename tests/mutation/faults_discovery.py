@@ -15,7 +15,7 @@ FAULTS = (
     fault(
         "threshold of a count of zero",
         f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
-        (TAIL, "one = _tail(Decimal(sigma), steps)", "one = _tail(Decimal(sigma), steps + 1)"),
+        (TAIL, "of_one_key = _tail(Decimal(sigma), steps)", "of_one_key = _tail(Decimal(sigma), steps + 1)"),
     ),
     fault(
         "threshold one too low",
@@ -25,7 +25,7 @@ FAULTS = (
     fault(
         "one key of a unit charged for all",
         f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
-        (TAIL, "1 - (1 - one) ** keys", "1 - (1 - one) ** min(keys, 1)"),
+        (TAIL, "1 - (1 - of_one_key) ** keys", "1 - (1 - of_one_key) ** min(keys, 1)"),
     ),
     fault(
         "noise of keys for one key a unit",

@@ -184,8 +184,8 @@ FAULTS = (
         f"{STOPS}::test_accounts_and_kinds_keep_to_themselves",
         (
             "dpsyn_sql/accounting/account.py",
-            "if taken is None or budget.kind != self._kind:",
-            "if taken is None:",
+            "if taken_over is None or budget.kind != self._kind:",
+            "if taken_over is None:",
         ),
     ),
     fault(
@@ -436,19 +436,19 @@ FAULTS = (
         f"{PANELLED}::test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls",
         (
             PANELS,
-            "costs: _Costs = (cost.amount, cost.delta, *parts)",
-            "costs: _Costs = (cost.amount, 0, *parts)",
+            "costs: _Costs = (cost.amount, cost.delta, *by_kind)",
+            "costs: _Costs = (cost.amount, 0, *by_kind)",
         ),
     ),
     fault(
         "a late window is charged as if in order",
         f"{PANELLED}::test_a_window_released_after_a_later_one_is_charged_in_full_for_units_and_not_for_rows",
-        (PANELS, "place.number >= self.last", "place.number != self.last"),
+        (PANELS, "slot.number >= self.last", "slot.number != self.last"),
     ),
     fault(
         "a calendar may change",
         f"{PANELLED}::test_a_calendar_with_other_edges_is_charged_in_full",
-        (PANELS, "        if self.edges[:shared] != place.edges[:shared]:\n            return False\n", ""),
+        (PANELS, "        if self.edges[:shared] != slot.edges[:shared]:\n            return False\n", ""),
     ),
     fault(
         "an unfinished window holds up nothing",
