@@ -85,8 +85,8 @@ FAULTS = (
         "::test_what_a_release_of_a_database_excluded_is_left_out_and_named",
         (
             "dpsyn_sql/evaluation/tables.py",
-            "if released.issuperset(map(fold, one.columns))]",
-            "if released]",
+            "if released.issuperset(map(fold, reference.columns))",
+            "if released",
         ),
     ),
     # -- what our SQL would call, or read, instead of what it means ----------------------------------
