@@ -89,7 +89,7 @@ class Copula(Static):
         """A correlation of latent normals for each pair, and the one-way marginals."""
         if self.correlation != "fitted":
             margins = fit_margins(domain, Measurements(answers))
-            return CopulaModel(domain, FixedCopula(margins, one=self.correlation == "ones"))
+            return CopulaModel(domain, FixedCopula(margins, all_ones=self.correlation == "ones"))
         return CopulaModel(domain, fit_copula(domain, answers))
 
 

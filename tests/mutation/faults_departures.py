@@ -24,8 +24,8 @@ FAULTS = (
         HEALTHY,
         (
             "dpsyn_sql/fit/denoise.py",
-            "return np.asarray(found)\n\n\ndef working_bins",
-            "return np.asarray(found) + np.eye(found.size)[0] * 0.03\n\n\ndef working_bins",
+            "return np.asarray(shares)\n\n\ndef working_bins",
+            "return np.asarray(shares) + np.eye(shares.size)[0] * 0.03\n\n\ndef working_bins",
         ),
     ),
     fault(
@@ -186,7 +186,7 @@ FAULTS = (
         "pairs that stand out and are not measured are forgotten",
         "tests/unit/methods/test_methods_adaptive.py"
         "::test_pairs_that_stand_out_are_told_whether_they_are_worth_their_budget_or_not",
-        ("dpsyn_sql/methods/adaptive/measure.py", "told.other, within, clear)", "told.other, within)"),
+        ("dpsyn_sql/methods/adaptive/measure.py", "told.typical, within, clear)", "told.other, within)"),
     ),
     fault(
         "luck makes a pair stand out",

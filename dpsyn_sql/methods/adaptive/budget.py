@@ -55,7 +55,7 @@ def distributions(
     if given is None:
         return {}
     found = dict[int, FloatArray]()
-    for index in tree.known:
+    for index in tree.given_cliques:
         names, bins = zip(*(variables[v] for v in tree.cliques[index]), strict=True)
         found[index] = given.shares(names, bins)
     return found

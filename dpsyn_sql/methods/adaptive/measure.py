@@ -349,7 +349,7 @@ def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
     for pair, rows in scores.clear().items():
         attributes = _attributes(task, pair)
         clear[attributes] = max(rows, clear.get(attributes, 0.0))
-    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within, clear)))
+    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.typical, within, clear)))
 
 
 def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, Observation]) -> Known:
@@ -395,9 +395,9 @@ def components(task: Task, known: Known) -> dict[Scope, Components]:
         if sizes[pair[0]] == 1 or sizes[pair[1]] == 1:  # a copy of the other's table
             found[pair] = Components(0.0, 0.0)
         elif pair in announced and pair not in precisions:
-            found[pair] = Components(last.pairs.get(pair, last.other), 0.0)
+            found[pair] = Components(last.pairs.get(pair, last.typical), 0.0)
         elif pair in announced:
-            told = [one.pairs.get(pair, one.other) for one in rounds]
+            told = [one.pairs.get(pair, one.typical) for one in rounds]
             dispersion = max(told)
             if pair in noises and precisions[pair] == 0:
                 dispersion = noises[pair] + max(one.within.get(pair, dispersion) for one in rounds)

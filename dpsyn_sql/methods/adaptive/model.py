@@ -345,7 +345,7 @@ def independence(task: Task) -> Known:
     """The first model: the one-way tables alone."""
     fixed = {**task.working.base, **task.working.links}
     tree = task.working.tree(fixed)
-    return Known(task.total, calibrate(tree, fixed, given=task.given(tree)))
+    return Known(task.total, calibrate(tree, fixed, given_tables=task.given(tree)))
 
 
 def fitted(
@@ -377,7 +377,7 @@ def fitted(
     clock = deadline.running() if last else nullcontext()
     with clock, phase("fit", most) as advance:
         fit = fit_potentials(
-            Likelihood(tree, observed, total, base, given=given),
+            Likelihood(tree, observed, total, base, given_tables=given),
             known.potentials,
             first,
             constants.tolerance_first if last else constants.tolerance,

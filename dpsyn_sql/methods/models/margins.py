@@ -250,7 +250,7 @@ class CopulaModel(_OfNormals):
         if isinstance(self.fitted, FittedCopula):
             return CopulaSampler(self.fitted)
         probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
-        return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)
+        return OneNormalSampler(probabilities) if self.fitted.all_ones else ProductSampler(probabilities)
 
 
 @dataclass(frozen=True, slots=True)

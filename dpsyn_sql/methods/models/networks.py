@@ -241,8 +241,8 @@ class GraphicalModel(Answering):
                 self.within,
                 self.domain.names,
                 previous,
-                given=bool(own.above),
-                kept=own.kept,
+                given_units=bool(own.above),
+                retained=own.kept,
             )
         made = tree_network(self.beliefs, self.bins, self.within, self.domain.names)
         return made if own is None else replace(made, levels=(ROW,) * len(made.nodes))
