@@ -25,7 +25,7 @@ FAULTS = (
         ROOT,
         (
             "dpsyn_sql/methods/models/networks.py",
-            "NO_DEADLINE if own.below else deadline",
+            "NO_DEADLINE if families.below else deadline",
             "deadline",
         ),
     ),

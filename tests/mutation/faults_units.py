@@ -64,8 +64,8 @@ FAULTS = (
         f"{SAMPLED}::test_moments_follow_the_moment_of_the_row_before_as_in_the_model",
         (
             "dpsyn_sql/methods/models/networks.py",
-            "FamilySampler(self.network(), own, self._succession(own))",
-            "FamilySampler(self.network(), own)",
+            "FamilySampler(self.network(), families, self._succession(families))",
+            "FamilySampler(self.network(), families)",
         ),
     ),
     fault(
@@ -161,7 +161,7 @@ FAULTS = (
         f"{GIVEN}::test_no_question_is_asked_about_attributes_above_alone[gaussian]",
         (
             "dpsyn_sql/methods/independent.py",
-            "pairs = [pair for pair in pairs if not set(pair) <= set(given)]",
+            "pairs = [pair for pair in pairs if not set(pair) <= set(above)]",
             "pairs = [pair for pair in pairs if pair]",
         ),
     ),

@@ -105,21 +105,21 @@ class Adaptive(Recipe):
         most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most, terms.above)
         rho = equivalent_rho(source, domain, budget, of_units=terms.of_tree)
-        others, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
+        unasked, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
         if terms.alone:
             pairs = ()
         share = Fraction(one_way_share(rho, self.constants), 100)
         if terms.unasked:  # the shares of the others are spent, or cost nothing
-            own = share * Fraction(len(others.attributes), attributes)
-            share = own / (1 - share + own)
+            share_of_unasked = share * Fraction(len(unasked.attributes), attributes)
+            share = share_of_unasked / (1 - share + share_of_unasked)
         if not pairs:
             share = Fraction(1)
         counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
-        rows, first, rest = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
+        rows, first, for_pairs = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
         steps: list[MeasureStep | ReservedStep] = []
         if counted:
             steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
-        if others.attributes:
+        if unasked.attributes:
             steps += self._first_steps(domain, first, terms)
         if pairs:
             further = further_queries(domain, most)
@@ -131,9 +131,9 @@ class Adaptive(Recipe):
             if counted:
                 few = _pairs_scored(attributes, pairs, terms)
                 needed = source.unit.sensitivity // source.unit.weight * rows_needed(attributes, budget, few)
-                things = "units" if source.unit.together else "rows"
-                name += f", if there are about {needed:,.0f} {things} or more"
-            steps.append(ReservedStep(name, pairs, rest, further))
+                units = "units" if source.unit.together else "rows"
+                name += f", if there are about {needed:,.0f} {units} or more"
+            steps.append(ReservedStep(name, pairs, for_pairs, further))
         return self.planned(source, domain, budget, terms, steps)
 
     def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
@@ -172,32 +172,32 @@ class Adaptive(Recipe):
         if plan.reserved and total_of(observed) > 0:
             about_target, step = target.asked(task, plan.reserved[0])
             known, left = all_rounds(task, known, step)
-            others = measure.unknown(plan.domain, terms.unasked)
-            if left is not None and left.amount >= LEAST_UNITS and others.attributes:
+            unknown = measure.unknown(plan.domain, terms.unasked)
+            if left is not None and left.amount >= LEAST_UNITS and unknown.attributes:
                 # No pair stands out: one-way tables get everything.
                 steps = self._first_steps(plan.domain, left, terms)
                 rows = rows_given(plan, terms)
-                tables = measure.first_tables(others, curator, steps, rows)
-                again = dict(zip(others.names, tables, strict=True))
+                tables = measure.first_tables(unknown, curator, steps, rows)
+                again = dict(zip(unknown.names, tables, strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first
                     for name, first in zip(plan.domain.names, observed, strict=True)
                 ]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
                 known = replace(model.independence(task), dispersions=known.dispersions)
-        found = _model(task, known, known.total if known.tables else total_of(observed))
-        return target.refined(task, found, about_target, grouped=known.grouped)
+        fitted = _model(task, known, known.total if known.tables else total_of(observed))
+        return target.refined(task, fitted, about_target, grouped=known.grouped)
 
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the number of rows, noisy where no rows above tell it: the rest of the plan, or
         one-way tables alone with all that is left."""
-        attributes, found = len(plan.domain.attributes), rows_given(plan, terms)
-        if found is None:
+        attributes, rows_above = len(plan.domain.attributes), rows_given(plan, terms)
+        if rows_above is None:
             first, *_ = plan.known
             (noisy,) = curator.ask(Marginals(first.queries), first.budget)
             plan, rows = replace(plan, steps=plan.steps[1:]), float(noisy.values)
         else:
-            rows = float(found.values)
+            rows = float(rows_above.values)
         pairs = _pairs_scored(attributes, plan.reserved[0].queries, terms)
         if rows >= plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs):
             return plan
@@ -207,9 +207,9 @@ class Adaptive(Recipe):
 
     def _first_steps(self, domain: Domain, budget: Budget, terms: Terms) -> list[MeasureStep]:
         """The one-way tables that are to be asked for."""
-        others, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
+        unasked, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
         return measure.first_steps(
-            others,
+            unasked,
             budget,
             terms.workload,
             self.constants,
@@ -220,16 +220,16 @@ class Adaptive(Recipe):
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
-        own = Recipe.variances(self, model, answers)
+        one_way = Recipe.variances(self, model, answers)
         model = model.graphical if isinstance(model, TargetModel) else model
         if not isinstance(model, GraphicalModel):
-            return own
-        return Variances(model.within, {**own.components, **model.components})
+            return one_way
+        return Variances(model.within, {**one_way.components, **model.components})
 
     def visible(self, plan: Plan) -> float | None:
         """Three deviations of the distances of all pairs, by the least that is spent on them; half a distance
         is what moves. Where a private choice or a target comes before them, not all are looked at."""
-        step = next((one for one in plan.reserved if one.queries), None)
+        step = next((reserved for reserved in plan.reserved if reserved.queries), None)
         if step is None or not plan.budget.gaussian or plan.details.public.get("target"):
             return None
         if len(plan.domain.attributes) >= self.constants.preselect_between[0]:
@@ -276,15 +276,15 @@ def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
     *steps, last = plan.steps
     if rows >= needed or not isinstance(last, ReservedStep):
         return plan
-    own = tuple(query for query in last.queries if target in query.attrs)
-    return replace(plan, steps=(*steps, replace(last, queries=own, further=None)))
+    target_queries = tuple(query for query in last.queries if target in query.attrs)
+    return replace(plan, steps=(*steps, replace(last, queries=target_queries, further=None)))
 
 
 def _model(task: Task, known: Known, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    beside = model.targets(task, known)
-    told = measure.components(task, known)
+    outside_tree = model.targets(task, known)
+    components = measure.components(task, known)
     clear = known.dispersions[-1].clear if known.dispersions and not known.grouped else {}
     weight = task.plan.source.unit.weight
     return GraphicalModel(
@@ -293,8 +293,8 @@ def _model(task: Task, known: Known, total: float) -> GraphicalModel:
         known.beliefs,
         bins,
         task.working.within,
-        beside,
-        told,
+        outside_tree,
+        components,
         known.sets,
         balance=not known.grouped,
         families=task.terms.families,
@@ -389,8 +389,8 @@ def _with_full(task: Task, before: Progress, full: Scope, budget: Budget) -> Kno
 def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Progress:
     """Measure the pairs with the target, or their coarse twins, as many as fit into the tree; fit."""
     target, coarse = task.plan.domain.index(task.terms.workload.target), set(pairs.twins.values())
-    own = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
-    scores = {pairs.twins.get(pair, pair): math.inf for pair in own}
+    fine_pairs = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
+    scores = {pairs.twins.get(pair, pair): math.inf for pair in fine_pairs}
     weights = _selected(task, known, scores, {}, budget, last=False)
     if not weights:
         return Progress(known, carried=budget.amount)
@@ -424,13 +424,13 @@ def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: 
     if before.scores is not None and not known.tables:
         scores = before.scores.pooled(scores)
     stand_out = scores.beyond_luck(task.constants.luck)
-    beside = set[Scope]()
-    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
+    kept_out = set[Scope]()
+    selected = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, kept_out=kept_out)
     left = for_tables if task.many else pairs.budget  # much of it is spent on the scores of many
-    if not known.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, found, left):
-        found = {}
-    outside = model.beside_the_tree(task, [*known.tables, *found], beside & found.keys())
-    return Choice(scores, found, for_tables, outside)
+    if not known.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, selected, left):
+        selected = {}
+    outside = model.beside_the_tree(task, [*known.tables, *selected], kept_out & selected.keys())
+    return Choice(scores, selected, for_tables, outside)
 
 
 def _selected(
@@ -441,7 +441,7 @@ def _selected(
     budget: Budget,
     *,
     last: bool,
-    beside: set[Scope] | None = None,
+    kept_out: set[Scope] | None = None,
 ) -> dict[Scope, float]:
     """The greedy choice; before the last round under a smaller cap, and all in the tree."""
     working, constants = task.working, task.constants
@@ -449,14 +449,14 @@ def _selected(
     weights = select.table_weights(working, task.terms.workload, scores)
     small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = task.cap if last else min(small, task.cap)
-    held = [*working.held, *known.tables]
+    in_every_tree = [*working.held, *known.tables]
     with phase("select"):
         law = task.noise_law(budget)
         outside = (
-            beside if last and not working.levels else None
+            kept_out if last and not working.levels else None
         )  # no exchange of rows meets them in families
         return select.selected(
-            scores, twins, weights, working.sizes, held, cap, law, constants, outside, working.levels
+            scores, twins, weights, working.sizes, in_every_tree, cap, law, constants, outside, working.levels
         )
 
 
@@ -490,14 +490,14 @@ def _with_triples(
     """
     for_scores, for_tables = task.parts(budget)
     expected = measure.noisy_scores(task, known, triples, {}, for_scores).expected(triples)
-    found = _selected(task, known, expected, {}, for_tables, last=True)
-    promised = {triple: expected[triple] for triple in found}
+    selected = _selected(task, known, expected, {}, for_tables, last=True)
+    promised = {triple: expected[triple] for triple in selected}
     if not select.triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
-        found = {}
-    tables = measure.tables_measured(task, known, found or pairs, for_tables)
-    beside = known.beside.keys()
-    after = model.fitted(task, known, tables, beside, last=True)
-    hopeless = found and after.misfit > task.constants.hopeless
+        selected = {}
+    tables = measure.tables_measured(task, known, selected or pairs, for_tables)
+    outside_tree = known.beside.keys()
+    after = model.fitted(task, known, tables, outside_tree, last=True)
+    hopeless = selected and after.misfit > task.constants.hopeless
     return _last_fit(task, known) if hopeless else after
 
 
