@@ -32,7 +32,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def quotient(values: FloatArray, divisors: FloatArray) -> FloatArray:
-    """``values`` / ``divisors``; 0 where a divisor is 0, or too small in float64."""
+    """``values`` / ``divisors``; 0 where one is 0, or too small for a quotient in float64."""
     return np.divide(values, divisors, out=np.zeros_like(values), where=divisors >= _TINY)
 
 

@@ -327,7 +327,7 @@ _FIT_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class State:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
     the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
     ``dispersions``: of pairs of attributes, as their scores told them, one round after the other. ``sets``:
@@ -345,21 +345,21 @@ class Known:
     grouped: bool = False
 
 
-def independence(task: Task) -> Known:
+def independence(task: Task) -> State:
     """The first model: the one-way tables alone."""
     fixed = {**task.working.base, **task.working.links}
     tree = task.working.tree(fixed)
-    return Known(task.total, calibrate(tree, fixed, given_tables=task.given(tree)))
+    return State(task.total, calibrate(tree, fixed, given_tables=task.given(tree)))
 
 
 def fitted(
     task: Task,
-    known: Known,
+    state: State,
     tables: Mapping[Scope, Observation],
     outside_scopes: Collection[Scope],
     *,
     last: bool,
-) -> Known:
+) -> State:
     """The graphical model of all ``tables`` but those of ``outside_scopes``, which are kept; its fit starts
     where the last fit ended.
 
@@ -387,7 +387,7 @@ def fitted(
     with clock, phase("fit", most) as advance:
         fit = fit_potentials(
             Likelihood(tree, observed, total, base, given_tables=given_tables),
-            known.potentials,
+            state.potentials,
             first,
             constants.tolerance_first if last else constants.tolerance,
             stop,
@@ -402,8 +402,8 @@ def fitted(
                 stop,
                 advance,
             )
-    return Known(
-        total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions, known.sets
+    return State(
+        total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, state.dispersions, state.sets
     )
 
 
@@ -437,7 +437,7 @@ _FAINTEST = 1e-200
 # Rows that a model expects: no less, so that no ratio to them leaves float64. A cell of fewer stays one.
 
 
-def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
+def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
     """Of each pair of attributes beside the tree its joint probabilities over working bins.
 
     A pair that was measured both with a coarse twin and without follows the larger table. What a coarse
@@ -445,12 +445,12 @@ def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
     """
     working, sizes = task.working, task.working.sizes
     joints = dict[Scope, FloatArray]()
-    scopes = sorted(known.beside, key=lambda scope: (cells_of([scope], sizes), scope))
-    tables = all_pairs(known.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
+    scopes = sorted(state.beside, key=lambda scope: (cells_of([scope], sizes), scope))
+    tables = all_pairs(state.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
     for scope in scopes:
         ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
-        expected = known.total * tables[scope]
-        ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
+        expected = state.total * tables[scope]
+        ratio = target(state.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T

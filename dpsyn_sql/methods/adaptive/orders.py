@@ -21,7 +21,7 @@ from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER, Settings
-from dpsyn_sql.methods.adaptive.model import Known, Task, targets
+from dpsyn_sql.methods.adaptive.model import State, Task, targets
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import cell_deviation, over_bins
 from dpsyn_sql.methods.mixture.rounds import Task as Rounds
@@ -49,43 +49,43 @@ _LEAST_SHARE = 1e-9
 # Of a logarithm.
 
 
-def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | None, bool]:
+def hidden_groups(task: Task, state: State, budget: Budget) -> tuple[State | None, bool]:
     """The model with a hidden variable, or None; and whether the budget was spent."""
     paired = task.paired
     few = len(paired) < task.constants.group_attributes or budget.amount == 0
-    if few or known.sets or task.terms.workload.target or task.terms.families:
+    if few or state.sets or task.terms.workload.target or task.terms.families:
         return None, False
-    pairs = _pairs(task, known, paired)
-    mixture = _explaining(task, known, pairs)
+    pairs = _pairs(task, state, paired)
+    mixture = _explaining(task, state, pairs)
     if mixture is None:
         return None, False
-    rounds = _rounds(task, known, mixture.number, paired, budget)
+    rounds = _rounds(task, state, mixture.number, paired, budget)
     label = rounds.label(mixture, 1)
     tables = rounds.by_label(label, budget)
     of_rows = partial(labels_of, label, rounds.working)
-    tree = _label_tables(_drawn(task, known), of_rows, tables)
+    tree = _label_tables(_drawn(task, state), of_rows, tables)
     foretold = _label_tables(drawn_rows(mixture, np.random.default_rng(_SEED))[0], of_rows, tables)
-    if _apart(foretold, tables, known.total) > task.constants.group_worth * _apart(tree, tables, known.total):
+    if _apart(foretold, tables, state.total) > task.constants.group_worth * _apart(tree, tables, state.total):
         return None, True
     _, shares, counted = rounds.counted(rounds.working.observed, tables)
     mixture = softened(mixture, counted, of_rows, shares, _SEED)
-    return replace(known, beliefs=_star(mixture), beside={}, grouped=True), True
+    return replace(state, beliefs=_star(mixture), beside={}, grouped=True), True
 
 
-def _pairs(task: Task, known: Known, attributes: Sequence[int]) -> dict[Scope, FloatArray]:
+def _pairs(task: Task, state: State, attributes: Sequence[int]) -> dict[Scope, FloatArray]:
     """Joint probabilities of all pairs of attributes, those beside the tree as their tables say."""
-    return all_pairs(known.beliefs, list(combinations(attributes, 2))) | targets(task, known)
+    return all_pairs(state.beliefs, list(combinations(attributes, 2))) | targets(task, state)
 
 
-def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> Components | None:
+def _explaining(task: Task, state: State, pairs: Mapping[Scope, FloatArray]) -> Components | None:
     """The mixture of fewest components whose pairs are those of the model, but for less than sampling alone
     would change. If a short fit of the most components is far from them, none is looked for."""
-    settings, shares = task.constants, _shares(task, known)
+    settings, shares = task.constants, _shares(task, state)
     numbers = _numbers(shares, pairs, settings)
     if not numbers:
         return None
     chance = np.mean([np.sqrt(table * (1 - table)).sum() for table in pairs.values()])
-    chance *= 1 / math.sqrt(2 * math.pi * known.total)
+    chance *= 1 / math.sqrt(2 * math.pi * state.total)
     products: dict[Scope, FloatArray] = {(a, b): np.multiply.outer(shares[a], shares[b]) for a, b in pairs}
     depends = settings.group_depends * _mean_variation(pairs, products)
     most = min(settings.group_apart, settings.group_chance * chance, depends)
@@ -114,10 +114,10 @@ def _numbers(shares: Sequence[FloatArray], pairs: Collection[Scope], settings: S
     ]
 
 
-def _shares(task: Task, known: Known) -> list[FloatArray]:
+def _shares(task: Task, state: State) -> list[FloatArray]:
     """One-way probabilities of all attributes over working bins."""
     return [
-        marginals(known.beliefs, [(attribute,)])[attribute,]
+        marginals(state.beliefs, [(attribute,)])[attribute,]
         for attribute in range(len(task.plan.domain.names))
     ]
 
@@ -127,7 +127,7 @@ def _mean_variation(tables: Mapping[Scope, FloatArray], references: Mapping[Scop
     return float(np.mean([np.abs(table - references[scope]).sum() / 2 for scope, table in tables.items()]))
 
 
-def _rounds(task: Task, known: Known, number: int, paired: Sequence[int], budget: Budget) -> Rounds:
+def _rounds(task: Task, state: State, number: int, paired: Sequence[int], budget: Budget) -> Rounds:
     """What asks for labelled tables over working bins."""
     working, domain = task.working, task.plan.domain
     attributes = range(len(domain.names))
@@ -136,17 +136,17 @@ def _rounds(task: Task, known: Known, number: int, paired: Sequence[int], budget
         tuple(working.variables[attribute].bins for attribute in attributes),
         working.within,
         tuple(working.observed[attribute,] for attribute in attributes),
-        tuple(_shares(task, known)),
+        tuple(_shares(task, state)),
     )
     rows = task.plan.source.unit.sensitivity
     return Rounds(
-        task.curator, binned_tables, known.total, rows, budget, "em", None, tuple(paired), (number,), 1
+        task.curator, binned_tables, state.total, rows, budget, "em", None, tuple(paired), (number,), 1
     )
 
 
-def _drawn(task: Task, known: Known) -> list[IntArray]:
+def _drawn(task: Task, state: State) -> list[IntArray]:
     """Rows of the tree in working bins, by attribute."""
-    columns = drawn_bins(known.beliefs, task.constants.group_rows, np.random.default_rng(_SEED))
+    columns = drawn_bins(state.beliefs, task.constants.group_rows, np.random.default_rng(_SEED))
     return [np.asarray(columns[attribute]) for attribute in range(len(task.plan.domain.names))]
 
 
@@ -209,17 +209,17 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     return used if cheap else None
 
 
-def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[int]:
+def isolated(task: Task, state: State, scores: Mapping[Scope, float]) -> list[int]:
     """The attributes of candidate pairs whose pairs all move few of the rows, narrowest first.
 
     ``scores``: rows by which the model is off for pairs that it will have (rows).
     """
     variables, sizes = task.working.variables, task.working.sizes
     moved = dict(scores)
-    for pair, joint in all_pairs(known.beliefs, [scope for scope in known.tables if len(scope) == 2]).items():
+    for pair, joint in all_pairs(state.beliefs, [scope for scope in state.tables if len(scope) == 2]).items():
         product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
-        moved[pair] = float(snapped(np.asarray(known.total * np.abs(joint - product).sum()), 1.0))
-    least = task.constants.tied * known.total
+        moved[pair] = float(snapped(np.asarray(state.total * np.abs(joint - product).sum()), 1.0))
+    least = task.constants.tied * state.total
     dependent = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
     alone = [attribute for attribute in task.paired if attribute not in dependent]
     return sorted(alone, key=lambda attribute: (sizes[attribute], attribute))
@@ -251,7 +251,7 @@ def candidate_sets(alone: Sequence[int], dependent: Sequence[int], most: int) ->
 
 
 def screened(
-    task: Task, known: Known, scores: Mapping[Scope, float], tied: Sequence[Scope], budget: Budget
+    task: Task, state: State, scores: Mapping[Scope, float], tied: Sequence[Scope], budget: Budget
 ) -> tuple[dict[Scope, float], Budget]:
     """The sets that stand out, with their weights in the budget, and what is left of it.
 
@@ -261,7 +261,7 @@ def screened(
     strongest dependence.
     """
     settings = task.constants
-    alone = isolated(task, known, scores)
+    alone = isolated(task, state, scores)
     if (
         task.working.levels
         or task.many
@@ -280,7 +280,7 @@ def screened(
         return {}, budget
     for_scores, left = budget.split((share, 1 - share))
     distances = _distances(
-        task, known, [(columns, _tied(columns, dependent)) for columns in sets], for_scores
+        task, state, [(columns, _tied(columns, dependent)) for columns in sets], for_scores
     )
     return _chosen(task, tied, distances, left), left
 
@@ -310,7 +310,7 @@ def _luck(number: int, budget: Budget, settings: Settings) -> float:
     return highest + settings.screen_clear
 
 
-def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], budget: Budget) -> Scores:
+def _distances(task: Task, state: State, sets: Sequence[tuple[Scope, Scope]], budget: Budget) -> Scores:
     """How far the model is from the rows over two bins a column, less what sampling explains (rows).
 
     ``sets``: each with its pair that the model knows, or none.
@@ -319,8 +319,8 @@ def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], bu
     queries = [
         over_bins(domain, ((attribute, halves[attribute][0]) for attribute in scope)) for scope, _ in sets
     ]
-    expected = products(known.beliefs, sets, {attribute: bins for attribute, (_, bins) in halves.items()})
-    counts = [known.total * expected[scope] for scope, _ in sets]
+    expected = products(state.beliefs, sets, {attribute: bins for attribute, (_, bins) in halves.items()})
+    counts = [state.total * expected[scope] for scope, _ in sets]
     references = [np.rint(table).astype(np.int64) for table in counts]
     noisy = task.curator.ask(Distances(queries, references), budget)
     sampling = [
