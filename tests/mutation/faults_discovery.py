@@ -96,7 +96,7 @@ FAULTS = (
         "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
         (
             "dpsyn_sql/planning/discovery.py",
-            "keys = Budget(rest.kind, rest.amount, share.delta)",
+            "keys = Budget(for_keys.kind, for_keys.amount, share.delta)",
             "keys = Budget(share.kind, share.amount, share.delta)",
         ),
     ),
@@ -247,7 +247,7 @@ FAULTS = (
         "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
             "dpsyn_sql/planning/discovery.py",
-            "math.floor(pool * Fraction(rest) / every)",
+            "math.floor(pool * Fraction(hidden_rows) / every)",
             "math.floor(pool)",
         ),
     ),
@@ -256,8 +256,8 @@ FAULTS = (
         "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
         (
             "dpsyn_sql/planning/discovery.py",
-            "Budget(own.kind, looks[name].amount, later.delta)",
-            "Budget(own.kind, looks[name].amount, 2 * own.delta)",
+            "Budget(share.kind, looks[name].amount, later.delta)",
+            "Budget(share.kind, looks[name].amount, 2 * share.delta)",
         ),
     ),
     fault(
@@ -336,8 +336,8 @@ FAULTS = (
         "tests/unit/test_discovery.py::test_each_length_of_prefixes_is_asked_with_its_part_of_the_share",
         (
             "dpsyn_sql/planning/discovery.py",
-            'DiscoveryStep("prefixes", column.name, own, length)',
-            'DiscoveryStep("prefixes", column.name, Budget(own.kind, own.amount, share.delta), length)',
+            'DiscoveryStep("prefixes", column.name, length_share, length)',
+            'DiscoveryStep("prefixes", column.name, replace(length_share, delta=share.delta), length)',
         ),
     ),
     fault(
