@@ -224,7 +224,7 @@ FAULTS = (
     fault(
         "a plan that forgets what learning takes",
         "tests/unit/planning/test_planning_foresight.py::test_what_learning_takes_is_not_there_for_tables",
-        ("dpsyn_sql/planning/foresight.py", "float(1 - spends.learning(seen, budget))", "1.0"),
+        ("dpsyn_sql/planning/foresight.py", "float(1 - spends.learning(units, budget))", "1.0"),
     ),
     fault(
         "a plan that takes every table for a large one",
