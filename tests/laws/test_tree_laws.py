@@ -25,6 +25,7 @@ from laws.trees import (
     cases,
     dense,
     nameless,
+    recoded,
     shuffled,
     units,
     without,
@@ -138,6 +139,18 @@ def test_the_order_of_rows_has_no_say(con, case):
         questions, before, counts(con, shuffled(equal, 4), questions), strict=True
     ):
         np.testing.assert_array_equal(table, other, str(question))
+
+
+@law([TREE])
+def test_rows_with_rows_below_are_chosen_by_their_keys(con, case):
+    """Their codes have no say: rows of equal codes have other rows below them."""
+    chosen = []
+    for variant in (case, recoded(case)):
+        rows = kept_rows(con, variant)
+        forest = Forest(variant, rows)
+        inner = [table.name for table in case.tables if case.is_inner(table.name)]
+        chosen.append({name: Counter(map(forest.keys, rows[name])) for name in inner})
+    assert chosen[0] == chosen[1]
 
 
 # -- 4: counts are those of the definitions ----------------------------------------------------------
