@@ -26,7 +26,7 @@ WITH coded AS (
 {% if below %}
         {{ unit }} AS unit,
         coded.key AS key,
-        {{ dialect.lot(["coded.key"], seed, secret) }} AS h,
+        {{ lot(["coded.key"], seed, secret) }} AS h,
 {% endif %}
 {% for code in codes %}
         coded.{{ code }} AS {{ code }},
@@ -134,7 +134,7 @@ drawn AS (
         h AS lot
 {% else %}
         * EXCLUDE (seed, copy),
-        {{ dialect.lot(codes + ["copy"], "seed", secret) }} AS lot
+        {{ lot(codes + ["copy"], "seed", secret) }} AS lot
 {% endif %}
     FROM cut
 ),

@@ -178,7 +178,7 @@ def test_rows_are_chosen_among_those_of_their_parent(con, case):
 def test_counts_are_those_of_the_kept_rows(con, case):
     """One-way and two-way, of a row and of those above, below, before and beside it."""
     described, questions = meanings(case), questions_of(case, 3)
-    forest = Forest(case, kept_rows(con, case, questions))
+    forest = Forest(case, kept_rows(con, case))
     for question, table in zip(questions, counts(con, case, questions), strict=True):
         asked = [described[question.table][name] for name in question.names]
         if any(meaning.drawn for meaning in asked):  # by a hash: each row has one class

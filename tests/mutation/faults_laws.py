@@ -53,8 +53,8 @@ FAULTS = (
         ALONE,
         (
             KEPT,
-            '{{ dialect.lot(["coded.key"], seed, secret) }} AS h',
-            '{% if up %}{{ dialect.lot(["coded.key"], seed, secret) }}'
+            '{{ lot(["coded.key"], seed, secret) }} AS h',
+            '{% if up %}{{ lot(["coded.key"], seed, secret) }}'
             "{% else %}hash(row_number() OVER (ORDER BY coded.key)){% endif %} AS h",
         ),
     ),
@@ -63,8 +63,8 @@ FAULTS = (
         KEYED,
         (
             KEPT,
-            '{{ dialect.lot(["coded.key"], seed, secret) }}',
-            '{{ dialect.lot(["coded.p0"], seed, secret) }}',
+            '{{ lot(["coded.key"], seed, secret) }}',
+            '{{ lot(["coded.p0"], seed, secret) }}',
         ),
         (KEPT, "lot{% if below %}, key{% else %}", "lot{% if below %}{% else %}"),
     ),

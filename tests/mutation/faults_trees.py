@@ -53,8 +53,8 @@ FAULTS = (
     fault(
         "text of nodes compared by the collation of a session",
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[letters-row]",
-        (TREE_ROWS, "return _compared(hierarchies[part], own, dialect)", "return own"),
-        (TREE_ROWS, '_compared(one, Fragment(f"nodes.n{part}"), dialect)', 'Fragment(f"nodes.n{part}")'),
+        (TREE_ROWS, "return _compared(hierarchies[part], own)", "return own"),
+        (TREE_ROWS, '_compared(one, Fragment(f"nodes.n{part}"))', 'Fragment(f"nodes.n{part}")'),
     ),
     fault(
         "a row without a key counted in a node",
@@ -211,7 +211,7 @@ FAULTS = (
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[numbers-unit]",
         (
             TREE_ROWS,
-            "unit=None if bound is None else unit_bytes(bound.column, dialect)",
+            "unit=None if bound is None else unit_bytes(bound.column)",
             "unit=None if bound is None else Fragment(f'\"{bound.column}\"')",
         ),
     ),

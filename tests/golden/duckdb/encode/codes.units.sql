@@ -16,13 +16,15 @@ coded AS (
 )
 SELECT
     owner,
-    CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0
+    CAST(k0 AS UTINYINT) AS p0,
+    CAST(k1 AS UTINYINT) AS p1
 FROM coded
 ),
 members AS MATERIALIZED (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
+        coded.p1 AS p1,
         1048576 AS parent_weight
     FROM coded
     WHERE coded.owner IS NOT NULL
@@ -40,7 +42,7 @@ cut AS (
     SELECT
         members.*,
         members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
+        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1) AS copy,
         families.n AS n
     FROM members
     JOIN families
@@ -53,6 +55,7 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
+                p1,
                 copy
             ),
             hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
@@ -66,7 +69,7 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0
+                lot, p0, p1
         ) AS place
     FROM drawn
 ),
@@ -86,6 +89,7 @@ bounded AS (
 SELECT
     parent,
     p0,
+    p1,
     n,
     parent_weight // n AS w
 FROM bounded
@@ -96,5 +100,5 @@ family AS (
     FROM kept
 )
 SELECT
-    p0
+    CAST((CAST(p0 AS INTEGER) * 3 + p1) AS UTINYINT) AS p0
 FROM family
