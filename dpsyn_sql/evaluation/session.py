@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.relations import OpenedRelation
+from dpsyn_sql.engines.open_source import OpenedRelation
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.source.names import absolute_path, fold, listed, shorten

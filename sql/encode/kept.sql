@@ -4,7 +4,7 @@
 -- Rows that have rows below are told by their keys: those with equal codes have other rows below. Their lots are of keys.
 -- in:  coded (a query: codes; owner, the key of the row above, but not of the root; key, the row's own, with below; both
 --      as bytes),
---      codes (names of codes, and of the moment if rows have an order),
+--      codes (names of codes, and of the moment if rows have an order), columns (the same, or of packed codes each),
 --      up (the kept rows of the table above; none: the root, and rows of persons),
 --      parent (the place of the row above, or the key of a person; not of the root), weight (of the row above, or of a unit),
 --      seed (of a lot: the lot of the row above, or the key of the unit),
@@ -12,7 +12,7 @@
 --      ties (the order of rows with one key in one unit; with below),
 --      carried (whether the unit stays: a table below has tables below it),
 --      secret (the key of the draw), most (rows that are kept of a family; none: the root, which keeps one of each unit)
--- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the codes,
+-- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the columns,
 --      n INTEGER (kept rows of the family), w INTEGER (the weight of the row); with below key, h UBIGINT (the lot of the
 --      row) and unit BIGINT (the same for all rows of a unit; if it stays)
 WITH coded AS (
@@ -175,8 +175,8 @@ SELECT
     key,
     h,
 {% endif %}
-{% for code in codes %}
-    {{ code }},
+{% for column in columns %}
+    {{ column }},
 {% endfor %}
 {% if most is none %}
     1 AS n,

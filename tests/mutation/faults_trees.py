@@ -85,7 +85,7 @@ FAULTS = (
         "choices of parts are not charged",
         f"{TREES_ASKED}::test_a_tree_of_several_parts_charges_its_tests_and_its_choices[gdp]",
         (
-            "dpsyn_sql/private/measure/question_parts.py",
+            "dpsyn_sql/private/measure/counting.py",
             "return self.event, *self.further",
             "return (self.event,)",
         ),

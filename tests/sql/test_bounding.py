@@ -84,8 +84,8 @@ def drawn(con, rows, key, max_rows):
 
 
 def lot(con, unit, codes, copy, key):
-    args = ", ".join(f"{code}::UBIGINT" for code in codes)
-    sql = f"SELECT hash(xor(hash({args}, {copy}::BIGINT), hash(xor(hash(?::BLOB), {key}::UBIGINT))))"
+    pack = np.ravel_multi_index(codes, DOMAIN.shape())
+    sql = f"SELECT hash(xor(hash({pack}::UBIGINT, {copy}::BIGINT), hash(xor(hash(?::BLOB), {key}::UBIGINT))))"
     return con.execute(sql, [unit.encode()]).fetchone()[0]
 
 

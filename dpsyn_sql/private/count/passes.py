@@ -13,7 +13,6 @@ family; where rows lie in parts, generated SQL counts them there.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,11 +27,13 @@ from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
 from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
 from dpsyn_sql.private.encode.codes import (
+    digit,
     encode_expression,
     key_columns,
     label_expression,
     mixed_radix,
     named_columns,
+    pack_column,
 )
 from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
 from dpsyn_sql.sqltext.expressions import code_type, value_at
@@ -82,11 +83,6 @@ class BinnedMarginals:
             tuple((domain.index(name), bins) for name, bins in names),
             tuple(MarginalQuery(tuple(names[key] for key in _columns(query))) for query in queries),
         )
-
-
-def pack_column(pack: int) -> Fragment:
-    """The column of the encoded table that holds pack number ``pack``."""
-    return Fragment(f"p{pack}")
 
 
 def marginal(table: Fragment, packs: Sequence[int], *, weighted: bool = False) -> Tally:
@@ -140,18 +136,6 @@ def repack(
     read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
     query = render("count/repack", table=encoding.table, digits=read, carried=list(carried), columns=columns)
     return Encoding(repacked, query, of=encoding, width=encoding.width)
-
-
-def digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
-    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
-    place = pack.index(attribute)
-    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
-    code = str(pack_column(index))
-    if below > 1:
-        code = f"({code} // {below})"
-    if place > 0:
-        code = f"({code} % {domain.attributes[attribute].size})"
-    return Fragment(code)
 
 
 def scans(

@@ -281,6 +281,23 @@ def mixed_radix(domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragmen
     return Fragment(f"CAST({code} AS {code_type(cells)})")
 
 
+def pack_column(pack: int) -> Fragment:
+    """The column of the encoded table that holds pack number ``pack``."""
+    return Fragment(f"p{pack}")
+
+
+def digit(domain: Domain, index: int, pack: Sequence[int], attribute: int) -> Fragment:
+    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
+    place = pack.index(attribute)
+    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
+    code = str(pack_column(index))
+    if below > 1:
+        code = f"({code} // {below})"
+    if place > 0:
+        code = f"({code} % {domain.attributes[attribute].size})"
+    return Fragment(code)
+
+
 @dataclass(frozen=True, slots=True)
 class Carried:
     """A column beside the codes: an expression of the source's columns, and its name."""

@@ -29,10 +29,12 @@ from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.planning.tree import Table, Tree, families_of_tree
 from dpsyn_sql.private.encode.codes import (
     Carried,
+    digit,
     encode_expression,
     encode_query,
     key_bytes,
     mixed_radix,
+    pack_column,
     unit_bytes,
 )
 from dpsyn_sql.private.encode.hidden import HiddenCodes, class_expression, moment
@@ -43,6 +45,9 @@ from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 _STEM = "dpsyn_kept"
+
+_PACKED = 2**31
+# Codes of a pack while rows are drawn.
 
 _GROUPS = 1_000
 # More classes than one table has, so that those of two tables have draws of their own.
@@ -86,17 +91,25 @@ def rows_of_units(
     unit as bytes), ``n`` (its kept rows), ``w`` (the weight of a row), with an ``order`` ``o`` (the moment).
 
     At most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key`` from the unit's own value,
-    codes and moments alone; rows without a unit are not. The lot of a row is of the code of each attribute,
-    in the order of the domain: what is asked of the rows, and how codes are packed for it, has no say.
+    codes and moments alone; rows without a unit are not. The lot of a row is of the codes of all attributes,
+    packed as the domain alone says: what is asked of the rows, and how codes are packed for it, has no say.
     """
     owner = [Carried(unit_bytes(bound.column), Fragment("owner"))]
-    singles = [(place,) for place in range(len(domain.attributes))]
-    coded = encode_query(relation_sql, domain, singles, decimal, order=order, carried=owner)
-    codes = [Fragment(f"p{place}") for (place,) in singles] + ([] if order is None else [Fragment("o")])
+    packs = list(_wide_packs(domain))
+    coded = encode_query(relation_sql, domain, packs, decimal, order=order, carried=owner)
+    moments = [] if order is None else [Fragment("o")]
+    singles = [
+        Fragment(
+            f"CAST({digit(domain, i, pack, place)} AS {code_type(domain.attributes[place].size)}) AS p{place}"
+        )
+        for i, pack in enumerate(packs)
+        for place in pack
+    ]
     return render(
         "encode/kept",
         coded=coded,
-        codes=codes,
+        codes=[*map(pack_column, range(len(packs))), *moments],
+        columns=[*singles, *moments],
         up=None,
         parent=Fragment("coded.owner"),
         weight=WEIGHT,
@@ -106,6 +119,19 @@ def rows_of_units(
         secret=bound.key,
         most=bound.max_rows,
     )
+
+
+def _wide_packs(domain: Domain) -> Iterator[list[int]]:
+    """All attributes in their order, in as few packs as 32 bits hold: a draw handles rows of few columns."""
+    pack, cells = list[int](), 1
+    for place, attribute in enumerate(domain.attributes):
+        if pack and cells * attribute.size > _PACKED:
+            yield pack
+            pack, cells = [], 1
+        pack.append(place)
+        cells *= attribute.size
+    if pack:
+        yield pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +397,7 @@ class KeptRows:
             "encode/kept",
             coded=coded,
             codes=codes,
+            columns=codes,
             below=below,
             ties=[*ties, *(Fragment(f"met.{code}") for code in codes)],
             carried=table.parent is not None and self._has_grandchildren(table),

@@ -16,15 +16,13 @@ coded AS (
 )
 SELECT
     owner,
-    CAST(k0 AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1
+    CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0
 FROM coded
 ),
 members AS MATERIALIZED (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
-        coded.p1 AS p1,
         1048576 AS parent_weight
     FROM coded
     WHERE coded.owner IS NOT NULL
@@ -42,7 +40,7 @@ cut AS (
     SELECT
         members.*,
         members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1) AS copy,
+        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
         families.n AS n
     FROM members
     JOIN families
@@ -55,7 +53,6 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
-                p1,
                 copy
             ),
             hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
@@ -69,7 +66,7 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0, p1
+                lot, p0
         ) AS place
     FROM drawn
 ),
@@ -88,8 +85,8 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    p1,
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((p0 % 3) AS UTINYINT) AS p1,
     n,
     parent_weight // n AS w
 FROM bounded

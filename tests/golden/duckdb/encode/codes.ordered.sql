@@ -17,8 +17,7 @@ coded AS (
 )
 SELECT
     owner,
-    CAST(k0 AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1,
+    CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0,
     o
 FROM coded
 ),
@@ -26,7 +25,6 @@ members AS MATERIALIZED (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
-        coded.p1 AS p1,
         coded.o AS o,
         1048576 AS parent_weight
     FROM coded
@@ -45,7 +43,7 @@ cut AS (
     SELECT
         members.*,
         members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1, members.o) AS copy,
+        row_number() OVER (PARTITION BY members.parent, members.p0, members.o) AS copy,
         families.n AS n
     FROM members
     JOIN families
@@ -58,7 +56,6 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
-                p1,
                 o,
                 copy
             ),
@@ -73,7 +70,7 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0, p1, o
+                lot, p0, o
         ) AS place
     FROM drawn
 ),
@@ -92,8 +89,8 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    p1,
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((p0 % 3) AS UTINYINT) AS p1,
     o,
     n,
     parent_weight // n AS w

@@ -21,21 +21,13 @@ coded AS (
 )
 SELECT
     owner,
-    CAST(k0 AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1,
-    CAST(k2 AS UTINYINT) AS p2,
-    CAST(k3 AS UTINYINT) AS p3,
-    CAST(k4 AS UTINYINT) AS p4
+    CAST(((((CAST(k0 AS INTEGER) * 3 + k1) * 3 + k2) * 5 + k3) * 12 + k4) AS USMALLINT) AS p0
 FROM coded
 ),
 members AS MATERIALIZED (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
-        coded.p1 AS p1,
-        coded.p2 AS p2,
-        coded.p3 AS p3,
-        coded.p4 AS p4,
         1048576 AS parent_weight
     FROM coded
     WHERE coded.owner IS NOT NULL
@@ -53,7 +45,7 @@ cut AS (
     SELECT
         members.*,
         members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1, members.p2, members.p3, members.p4) AS copy,
+        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
         families.n AS n
     FROM members
     JOIN families
@@ -66,10 +58,6 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
-                p1,
-                p2,
-                p3,
-                p4,
                 copy
             ),
             hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
@@ -83,7 +71,7 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0, p1, p2, p3, p4
+                lot, p0
         ) AS place
     FROM drawn
 ),
@@ -102,11 +90,11 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    p1,
-    p2,
-    p3,
-    p4,
+    CAST((p0 // 540) AS UTINYINT) AS p0,
+    CAST(((p0 // 180) % 3) AS UTINYINT) AS p1,
+    CAST(((p0 // 60) % 3) AS UTINYINT) AS p2,
+    CAST(((p0 // 12) % 5) AS UTINYINT) AS p3,
+    CAST((p0 % 12) AS UTINYINT) AS p4,
     n,
     parent_weight // n AS w
 FROM bounded
