@@ -18,7 +18,7 @@
 WITH coded AS (
 {{ coded }}
 ),
-{% if below %}met{% else %}members{% endif %} AS MATERIALIZED (
+{% if below %}met AS MATERIALIZED{% else %}members AS{% endif %} (
     SELECT
 {% if most is not none %}
         {{ parent }} AS parent,
@@ -79,7 +79,7 @@ numbered AS (
         ON met.parent = up.rowid
 {% endif %}
 ),
-members AS MATERIALIZED (
+members AS{% if most is none %} MATERIALIZED{% endif %} (
     SELECT met.*
     FROM met
     ANTI JOIN repeated
@@ -93,14 +93,11 @@ members AS MATERIALIZED (
 
 {% endif %}
 {% if most is not none %}
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 -- Where all rows are kept there is nothing to draw.
 {% if not below %}
@@ -109,20 +106,16 @@ families AS MATERIALIZED (
 {% endif %}
 cut AS (
     SELECT
-        members.*,
-{% if not below %}
+        counted.*{% if not below %},
         {{ seed }} AS seed,
-        row_number() OVER (PARTITION BY members.parent{% for code in codes %}, members.{{ code }}{% endfor %}) AS copy,
-{% endif %}
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        row_number() OVER (PARTITION BY counted.parent{% for code in codes %}, counted.{{ code }}{% endfor %}) AS copy{% endif %}
+
+    FROM counted
 {% if up and not below %}
     JOIN {{ up }} AS up
-        ON members.parent = up.rowid
+        ON counted.parent = up.rowid
 {% endif %}
+    WHERE counted.candidates > {{ most }}
 ),
 -- The key passes through the unit, else one order of codes would hold in all units; and through a hash of its own on the
 -- outside, because the last argument of hash() is only xored in. Rows that tie are equal: what is kept of a family depends
@@ -151,13 +144,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= {{ most }}
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -183,7 +172,7 @@ SELECT
     parent_weight AS w
 FROM members
 {% else %}
-    n,
+    CAST(LEAST(candidates, {{ most }}) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 {% endif %}

@@ -35,8 +35,8 @@ FAULTS = (
         EQUAL,
         (
             KEPT,
-            "PARTITION BY members.parent{% for",
-            "PARTITION BY {% if up %}members.parent{% else %}0{% endif %}{% for",
+            "PARTITION BY counted.parent{% for",
+            "PARTITION BY {% if up %}counted.parent{% else %}0{% endif %}{% for",
         ),
     ),
     fault(
@@ -44,8 +44,8 @@ FAULTS = (
         EQUAL,
         (
             KEPT,
-            "PARTITION BY members.parent{% for",
-            "PARTITION BY {% if up %}0{% else %}members.parent{% endif %}{% for",
+            "PARTITION BY counted.parent{% for",
+            "PARTITION BY {% if up %}0{% else %}counted.parent{% endif %}{% for",
         ),
     ),
     fault(

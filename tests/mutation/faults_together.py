@@ -19,8 +19,8 @@ FAULTS = (
         ADDS,
         (
             KEPT,
-            "        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS n\n",
-            "        CAST(max(LEAST(count(*), {{ most }})) OVER () AS INTEGER) AS n\n",
+            "    CAST(LEAST(candidates, {{ most }}) AS INTEGER) AS n,\n",
+            "    CAST(max(LEAST(candidates, {{ most }})) OVER () AS INTEGER) AS n,\n",
         ),
     ),
     fault(

@@ -31,8 +31,8 @@ FAULTS = (
         FULL,
         (
             KEPT,
-            "        families.n AS n\n    FROM members\n    JOIN families\n        ON members.parent = families.parent\n        AND families.met > families.n",
-            "        families.met AS n\n    FROM members\n    JOIN families\n        ON members.parent = families.parent\n        AND families.met > families.n",
+            "CAST(LEAST(candidates, {{ most }}) AS INTEGER) AS n",
+            "CAST(candidates AS INTEGER) AS n",
         ),
     ),
     fault(

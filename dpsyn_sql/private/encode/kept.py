@@ -113,7 +113,7 @@ def rows_of_units(
         up=None,
         parent=Fragment("coded.owner"),
         weight=WEIGHT,
-        seed=Fragment("members.parent"),
+        seed=Fragment("counted.parent"),
         below=False,
         carried=False,
         secret=bound.key,

@@ -21,7 +21,7 @@ SELECT
     o
 FROM coded
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
@@ -30,25 +30,19 @@ members AS MATERIALIZED (
     FROM coded
     WHERE coded.owner IS NOT NULL
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
-        members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.o) AS copy,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        counted.*,
+        counted.parent AS seed,
+        row_number() OVER (PARTITION BY counted.parent, counted.p0, counted.o) AS copy
+    FROM counted
+    WHERE counted.candidates > 3
 ),
 drawn AS (
     SELECT
@@ -75,13 +69,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 3
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -92,7 +82,7 @@ SELECT
     CAST((p0 // 3) AS UTINYINT) AS p0,
     CAST((p0 % 3) AS UTINYINT) AS p1,
     o,
-    n,
+    CAST(LEAST(candidates, 3) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 ),
