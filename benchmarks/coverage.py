@@ -60,7 +60,9 @@ def released(table: RealTable, epsilon: float, method: str, pairs: int) -> tuple
             plan = job.only.plan
             queries = [MarginalQuery(names) for names in compared(release, pairs)]
             relation, unit = plan.source.relation, plan.source.unit
-            counter = SqlCounter(job.session.engine, relation.sql, plan.domain, queries, csv=False, unit=unit)
+            counter = SqlCounter(
+                job.session.engine, relation.sql, plan.domain, queries, decimal="", unit=unit
+            )
             counts = dict(zip([query.attrs for query in queries], counter.count(queries), strict=True))
             counter.close()
     return release, counts

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import epoch
 from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 
 Family = Literal[
@@ -223,14 +223,14 @@ def tick_literal(kind: SqlType, tick: int) -> Fragment:
     return Fragment(f"CAST('{text}' AS {kind.sql})")
 
 
-def moment_tick(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+def moment_tick(kind: SqlType, column: Fragment) -> str:
     """The tick of a date or time that Python has."""
     if kind.family == "date":
         return f"CAST({column} - {tick_literal(kind, 0)} AS BIGINT)"
     if kind.text == "TIMESTAMP_NS":
-        nanoseconds = dialect.epoch(column, True)  # division is towards zero
+        nanoseconds = epoch(column, nanoseconds=True)  # division is towards zero
         return f"(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
-    return f"({dialect.epoch(column, False)}{f' // {kind.unit}' if kind.unit > 1 else ''})"
+    return f"({epoch(column)}{f' // {kind.unit}' if kind.unit > 1 else ''})"
 
 
 def number_tick(kind: SqlType, column: Fragment) -> str:
@@ -244,10 +244,10 @@ def number_tick(kind: SqlType, column: Fragment) -> str:
     return f"CAST({exact} * CAST({10**kind.scale} AS DECIMAL({_DIGITS},0)) AS BIGINT)"
 
 
-def tick_expression(kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+def tick_expression(kind: SqlType, column: Fragment) -> str:
     """The tick of a value of a discrete type, less than ``MAX_TICK`` away from zero, as BIGINT."""
     if kind.temporal:
-        return moment_tick(kind, column, dialect)
+        return moment_tick(kind, column)
     return number_tick(kind, column)
 
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Protocol
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.source.engine import Encoding, Engine
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -139,7 +140,7 @@ class CodeSlices:
         """A name under which an encoding reads one part of a relation after the other; None: it has none."""
         if relation not in self._relations:
             return None
-        part = self._engine.dialect.temporary("dpsyn_part")
+        part = temporary_table("dpsyn_part")
         self._parts[part] = self._relations[relation]
         return part
 
@@ -159,7 +160,7 @@ class CodeSlices:
             for _ in self.slices(encoding, step, keep=True):
                 pass
             return
-        table = self._engine.dialect.temporary(_STEM)
+        table = temporary_table(_STEM)
         try:
             with self._engine.one_read():
                 self._engine.make(table, encoding.query, step)
@@ -285,7 +286,7 @@ class CodeSlices:
                 self._let_go(tables, step)
 
     def _made(self, query: Fragment, step: str) -> Fragment:
-        table = self._engine.dialect.temporary(_STEM)
+        table = temporary_table(_STEM)
         with phase("encode"):
             self._engine.make(table, query, step)
         return table
@@ -307,7 +308,7 @@ class CodeSlices:
 
     def _in_file(self, table: Fragment, step: str) -> Fragment:
         """The same codes in a table of the file."""
-        filed, folder, failed = self._engine.dialect.temporary(_STEM), self._engine.folder, False
+        filed, folder, failed = temporary_table(_STEM), self._engine.folder, False
         try:
             with phase("encode"):
                 self._engine.make(filed, Fragment(f"SELECT * FROM {table}"), step, filed=True)

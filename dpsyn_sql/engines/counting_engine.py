@@ -1,5 +1,5 @@
-"""PRIVATE: how a database that holds all rows of a source counts them: the half of an engine that its dialect
-does not spell. The other half runs statements (``Engine``)."""
+"""PRIVATE: how a database that holds all rows of a source counts them. The other half of an engine runs
+statements (``Engine``)."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class CountingEngine(Engine):
         failure: EngineFailure | None = None
         if not (filed or self._overflowed):
             try:
-                sql = render("count/keep", dialect=self.dialect, table=table, query=query)
+                sql = render("count/keep", table=table, query=query)
                 self.execute(sql, step=step)
             except EngineFailure as error:
                 failure = error

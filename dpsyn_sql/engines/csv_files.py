@@ -13,7 +13,6 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from dpsyn_sql.domain.types import parse_type
@@ -21,7 +20,7 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, TextFile, common_header, not_of
 from dpsyn_sql.source.names import fold, listed, name_hint, shorten
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import text_as
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -30,11 +29,6 @@ _FORMATTED = {"date": "day", "timestamp": "moment"}
 _BLOCK = 1 << 20
 _NO_LATIN = re.compile(rb"[\x80-\x9f]")
 """Bytes that stand for no character of ISO 8859-1. The database refuses them too."""
-
-
-def csv_dialect(form: CsvForm) -> Dialect:
-    """The dialect that reads the numbers of such files."""
-    return replace(DUCKDB, decimal_comma=True) if form.decimal == "," else DUCKDB
 
 
 def csv_call(files: FileSet, paths: Fragment, form: CsvForm, *, strict: bool = False) -> Fragment:
@@ -93,7 +87,7 @@ def _value(name: str, kind: str | None, form: CsvForm) -> Fragment:
     pattern = None if option is None else getattr(form, option)
     if pattern is not None:
         return Fragment(f"TRY_CAST(try_strptime(trim({text}), {literal(pattern)}) AS {sql_type.sql})")
-    return csv_dialect(form).text_as(text, sql_type.sql)
+    return text_as(text, sql_type.sql, form.decimal or ".")
 
 
 def refuse_undecodable(files: Iterable[TextFile]) -> None:

@@ -22,7 +22,6 @@ from dpsyn_sql.common.folders import LockedFolder
 from dpsyn_sql.engines.code_slices import own_files
 from dpsyn_sql.engines.counting_engine import CountingEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import ident, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -51,8 +50,6 @@ class DuckDBEngine(CountingEngine):
     ``trace`` sees every statement before it runs: the proof that nothing touches the source after
     the last question. ``scratch`` is a private folder that goes when the session is closed.
     """
-
-    dialect = DUCKDB
 
     def __init__(
         self,

@@ -7,25 +7,31 @@ change. All relations of a source are read in one engine.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import folded
 from dpsyn_sql.engines.connections import CALLERS, Reader, no_source, open_reader, refuse_memory_limit
+from dpsyn_sql.engines.csv_files import refuse_undecodable
+from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.frames import open_frame
-from dpsyn_sql.engines.identities import refuse_one_table_twice
+from dpsyn_sql.engines.identities import refuse_one_table_twice, storage
 from dpsyn_sql.engines.resolve import opened_files, public_sources, resolved
 from dpsyn_sql.engines.source_session import Connection, OpenedSource, SourceSession
-from dpsyn_sql.errors import InputError, SourceError, said
+from dpsyn_sql.errors import EngineFailure, InputError, SourceError, said
 from dpsyn_sql.source.csv_form import CsvForm
-from dpsyn_sql.source.files import ending_of, find_files
+from dpsyn_sql.source.files import ending_of, file_beside, find_files
 from dpsyn_sql.source.frames import Frame, is_spark, is_spark_frame
 from dpsyn_sql.source.names import Identity, display_name, fold, is_query, listed, shorten
 from dpsyn_sql.source.query_words import TRUST_IT
+from dpsyn_sql.source.relation import Column
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.render import render
 
 _PLAIN = CsvForm()
 
@@ -299,3 +305,160 @@ def _refuse_clashes(sources: Sequence[OpenedSource]) -> None:
             f"The tables are in several databases: {listed(databases.values())}. Tables tied by keys must be "
             "in one: copy the others into it."
         )
+
+
+# -- relations that are compared ---------------------------------------------------------------------
+
+
+Given = str | os.PathLike[str]
+"""The name of a table or view, a query, or the path of files."""
+
+FURTHER = "dpsyn_further"
+"""The name by which a further database file is attached."""
+
+_MADE_HERE = "Synthetic rows, drawn from a model of noisy answers."
+"""How the comment on a table that a release wrote begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRelation:
+    """One relation: ``sql`` to put after FROM, its ``columns`` in order.
+
+    ``identity`` is equal for two names of one table, file or query. ``untyped``: CSV files, all of whose
+    columns are text. ``stored``: reading it again costs little. ``released``: it says of itself that a
+    release wrote it. ``database``: the file of a table.
+    """
+
+    name: str
+    sql: Fragment
+    columns: tuple[Column, ...]
+    identity: tuple[object, ...]
+    untyped: bool = False
+    stored: bool = False
+    released: bool = False
+    paths: tuple[str, ...] = field(default=(), repr=False)
+    database: str | None = None
+
+
+@contextlib.contextmanager
+def opened_relations(
+    con: Connection,
+    given: Mapping[str, Given],
+    memory_limit: str | None,
+    further: Path | None = None,
+) -> Iterator[tuple[DuckDBEngine, dict[str, OpenedRelation]]]:
+    """An engine that reads all of ``given``, and what each of them is; all closed at the end.
+
+    Args:
+        con: a DuckDB connection, the path of a DuckDB file, or None (files and queries over files).
+        given: by what they are called in messages.
+        memory_limit: such as ``"4GB"``; only in an instance of our own.
+        further: another database file, which is attached as ``FURTHER``; only beside a file.
+
+    Raises:
+        SourceError: one is missing, unreadable, or visible to the caller alone.
+        InputError: ``con`` or ``memory_limit`` is wrong.
+    """
+    for called, source in given.items():
+        _check_given(called, source)
+    reader = _reader(con, memory_limit)
+    try:
+        if further is not None:
+            _attach(reader, further)
+        relations = {called: _compared(reader, source) for called, source in given.items()}
+        beside = () if further is None else (str(further), f"{further}.wal")
+        reader.lock((*(path for relation in relations.values() for path in relation.paths), *beside))
+        yield reader.engine, relations
+    finally:
+        with contextlib.suppress(EngineFailure):  # a connection that is gone has no temporary tables
+            reader.engine.drop_temporary()
+        reader.engine.close()
+
+
+def _attach(reader: Reader, path: Path) -> None:
+    """A database file, to be read."""
+    sql = render("source/attach", path=literal(str(path)), name=ident(FURTHER), read_only=1)
+    attached = False
+    with contextlib.suppress(EngineFailure):
+        reader.engine.execute(sql, step="attaching the database file")
+        attached = True
+    if not attached:
+        raise SourceError(f"{shorten(str(path))!r} {instance.NOT_OPENED}")
+
+
+_OF_SPARK = (
+    "evaluate() does not compare tables of Spark: write both to Parquet, df.write.parquet(folder), and give "
+    "the folders with con=None."
+)
+
+
+def _check_given(called: str, source: object) -> None:
+    if is_spark_frame(source):
+        raise InputError(_OF_SPARK)
+    if not isinstance(source, str | os.PathLike) or not isinstance(os.fspath(source), str):
+        raise InputError(
+            f"{called}={said(source)}: give the name of a table or view, a query, or the path of a file"
+        )
+    text = os.fspath(source)
+    if not text.strip() or "\x00" in text:
+        raise InputError(f"{called}= is empty or holds a NUL character: give a table, a file or a query")
+
+
+def _reader(con: Connection, memory_limit: str | None) -> Reader:
+    if isinstance(con, CALLERS):
+        refuse_memory_limit(memory_limit)
+        return open_reader(con, None)
+    if is_spark(con):
+        raise InputError(_OF_SPARK)
+    if con is not None and not (isinstance(con, str | os.PathLike) and isinstance(os.fspath(con), str)):
+        raise InputError(f"con={said(con)}: give a DuckDB connection, the path of a DuckDB file, or None")
+    return open_reader(con, memory_limit)
+
+
+def _compared(reader: Reader, source: Given) -> OpenedRelation:
+    text, near, opened = os.fspath(source), list[str](), None
+    if isinstance(source, str) and (reader.callers or reader.database or is_query(text)):
+        opened = resolved(reader, text, trusted=True, public_tables=())
+        near = [] if opened is not None else reader.catalog.near(text)
+    if opened is None:
+        files = find_files(text)
+        if files is None:
+            raise no_source(text, near)
+        opened = opened_files(reader.engine, files, text, strict=False, form=_PLAIN)
+    if opened.relation.kind == "view":
+        reader.refuse_hidden(opened.reads)
+    refuse_undecodable(opened.texts)
+    kind, place = opened.relation.kind, opened.catalogued
+    return OpenedRelation(
+        text,
+        opened.relation.sql,
+        opened.relation.columns,
+        _identity(opened),
+        untyped=kind == "csv",
+        stored=kind in ("table", "parquet"),
+        released=_is_released(reader.engine, opened),
+        paths=opened.paths,
+        database=place.file if kind == "table" and place is not None else None,
+    )
+
+
+def _identity(opened: OpenedSource) -> tuple[object, ...]:
+    """Equal for two names of one table, file or query."""
+    if opened.relation.kind == "query":
+        return ("query", " ".join(opened.spelled.split()))
+    place = opened.catalogued
+    if place is None:
+        return ("files", *sorted(storage(path) for path in opened.paths))
+    database = (fold(place.identity[0]),) if place.file is None else storage(place.file)
+    return ("table", *database, *map(fold, place.identity[1:]))
+
+
+def _is_released(engine: DuckDBEngine, opened: OpenedSource) -> bool:
+    """Whether a table bears the comment of a release, or a file has its model beside it."""
+    if opened.relation.kind == "table" and opened.catalogued is not None:
+        catalog, schema, name = map(literal, opened.catalogued.identity)
+        sql = render("evaluate/comment", catalog=catalog, schema=schema, name=name)
+        comments = engine.fetch(sql, step="reading the catalog")["comment"]
+        return any(str(comment).startswith(_MADE_HERE) for comment in comments)
+    is_file = opened.catalogued is None and opened.relation.kind != "query" and opened.pattern is None
+    return is_file and file_beside(Path(opened.paths[0])).is_file()

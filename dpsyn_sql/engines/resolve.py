@@ -11,7 +11,6 @@ from pathlib import Path
 from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
 from dpsyn_sql.engines.code_slices import ParquetSlicing, TableSlicing
 from dpsyn_sql.engines.connections import Reader
-from dpsyn_sql.engines.csv_files import csv_dialect
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.identities import StoredTable, origins_in, refuse_one_table_twice, stored
 from dpsyn_sql.engines.source_session import MULTIPLIES, TRUSTED, OpenedSource
@@ -242,7 +241,6 @@ def opened_files(
     sql = catalog.file_call(files, form=form, strict=strict)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
     stated = (f"{', '.join(form.stated)}: {_STATED}",) if form.stated and files.format == "csv" else ()
-    engine.dialect = csv_dialect(form)
     if files.format == "parquet" and "file_row_number" not in map(fold, (column.name for column in columns)):
         engine.read_in_parts(sql, ParquetSlicing(engine, tuple(map(path_literal, files.paths))))
     engine.watch(files.paths)
@@ -255,7 +253,9 @@ def opened_files(
     if folder:
         pattern = str(absolute_path(text) / f"*.{files.format}")
     return OpenedSource(
-        relation=Relation(files.name, files.format, sql, columns, stated, strict=strict),
+        relation=Relation(
+            files.name, files.format, sql, columns, stated, decimal=form.decimal or ".", strict=strict
+        ),
         spelled=text,
         default_into=default if files.single else None,
         warnings=warnings,

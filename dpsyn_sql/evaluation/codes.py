@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.evaluation.session import ComparedColumn, Session
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -134,7 +134,7 @@ def encode(session: Session, **more: Fragment) -> Codes:
         EngineFailure: the database failed, such as for want of room.
     """
     columns = tuple(_look(session, index, column) for index, column in enumerate(session.columns))
-    codes = Codes(session, DUCKDB.temporary("codes"), columns)
+    codes = Codes(session, temporary_table("codes"), columns)
     sql = render("evaluate/materialised", table=codes.table, relation=codes.rows(**more))
     session.engine.execute(sql, step="coding rows")
     return codes
@@ -154,7 +154,7 @@ def value_of(column: ComparedColumn) -> Fragment:
 def _look(session: Session, index: int, column: ComparedColumn) -> Coded:
     engine, value = session.engine, value_of(column)
     numeric = column.kind in ("numeric", "temporal")
-    table = DUCKDB.temporary("distribution")
+    table = temporary_table("distribution")
     sides = [
         {"number": SIDES.index(side), "value": value, "relation": relation}
         for side, relation in session.tables.items()
@@ -167,7 +167,7 @@ def _look(session: Session, index: int, column: ComparedColumn) -> Coded:
     if numbers is not None:
         code, labels = _number_code(index, _cuts(engine, table, numbers), numbers), None
     else:
-        labels = DUCKDB.temporary("labels")
+        labels = temporary_table("labels")
         sql = render("evaluate/labels", labels=labels, table=table, most=MOST_LABELS, first=FIRST, rare=RARE)
         engine.execute(sql, step=_STEP)
         known_code = f"coalesce(l{index}.code, {UNSEEN})"

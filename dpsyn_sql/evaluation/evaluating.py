@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.file import DomainSpec
-from dpsyn_sql.engines.relations import Given
+from dpsyn_sql.engines.open_source import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.evaluation.codes import Codes

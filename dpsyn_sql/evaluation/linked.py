@@ -21,7 +21,7 @@ from dpsyn_sql.evaluation.session import ComparedColumn, Session
 from dpsyn_sql.evaluation.tables import keys_of
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
 from dpsyn_sql.source.names import fold, name_hint, shorten
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -129,7 +129,7 @@ def linked(tree: Tree, codes: Mapping[str, Codes], seed: int) -> tuple[list[Link
     root = tree.root
     if root.foreign_key:
         name, keys = ", ".join(root.foreign_key), _key_columns(root, root.foreign_key)
-        units = LinkedRows(name, codes[root.name].engine, DUCKDB.temporary("linked"), keys, in_table=False)
+        units = LinkedRows(name, codes[root.name].engine, temporary_table("linked"), keys, in_table=False)
         _make_roots(units, codes[root.name], keys, seed, once=True)
         rows.append(units)
         sql = _dangling(root, codes, units, root.foreign_key)
@@ -152,7 +152,7 @@ def _linked(
     parent = table.parent or (rows[0].name if rows and table.foreign_key else None)
     above = next((candidate for candidate in rows if candidate.name == parent), None)
     linked_rows = LinkedRows(
-        table.name, codes.engine, DUCKDB.temporary("linked"), key, columns, above, bool(table.order)
+        table.name, codes.engine, temporary_table("linked"), key, columns, above, bool(table.order)
     )
     selected = [Fragment(f"{column.key} AS {name}") for column, name in columns]
     selected += [*linked_rows.hashes, *key, *([Fragment("moment")] if table.order else [])]

@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.relations import Given
+from dpsyn_sql.engines.open_source import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError

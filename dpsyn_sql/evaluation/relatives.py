@@ -28,7 +28,7 @@ from dpsyn_sql.evaluation.linked import (
     ratio,
     sums,
 )
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -172,7 +172,7 @@ def _joined(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _link(parent: LinkedRows, child: LinkedRows) -> tuple[Line, list[Line]]:
     """How many rows a row above has; and the same x each column of the parent."""
-    engine, table = child.engine, DUCKDB.temporary("children")
+    engine, table = child.engine, temporary_table("children")
     names = [name for _, name in parent.columns]
     sql = render("evaluate/children", table=table, parents=parent.rows, children=child.rows, columns=names)
     engine.execute(sql, step=STEP)
@@ -214,7 +214,7 @@ def _make_families(rows: LinkedRows, table: Fragment, whose: Fragment, names: Se
 
 def _relatives(rows: LinkedRows, of: LinkedRows, whose: Fragment) -> tuple[list[Line], list[str]]:
     """One line per column, and what is unknown."""
-    families = DUCKDB.temporary("families")
+    families = temporary_table("families")
     _make_families(rows, families, whose, rows.hashes)
     constant = fetched(rows.engine, render("evaluate/constant", table=families, values=rows.hashes))
     lines = []
@@ -275,7 +275,7 @@ def _means(relatives: pd.DataFrame) -> pd.DataFrame:
 
 def _ordered(rows: LinkedRows) -> tuple[Line, list[Line]]:
     """Times between a row and the one before within one row above, and steps of each column."""
-    families, steps = DUCKDB.temporary("families"), DUCKDB.temporary("steps")
+    families, steps = temporary_table("families"), temporary_table("steps")
     _make_families(rows, families, Fragment("parent"), [Fragment("moment")])
     names = [name for _, name in rows.columns]
     rows.engine.execute(render("evaluate/steps", table=steps, families=families, codes=names), step=STEP)

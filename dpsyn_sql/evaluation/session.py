@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from dpsyn_sql.domain.types import SqlType, parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.engines.relations import OpenedRelation
+from dpsyn_sql.engines.open_source import OpenedRelation
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.source.names import absolute_path, fold, listed, shorten
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -341,7 +341,7 @@ def _relation(
     relation = render("source/frame", columns=aliased, frame=source.sql)
     if source.stored:
         return relation
-    table, readable = DUCKDB.temporary(side), False
+    table, readable = temporary_table(side), False
     with contextlib.suppress(EngineFailure):
         sql = render("evaluate/materialised", table=table, relation=relation)
         engine.execute(sql, step=_READING)

@@ -16,8 +16,7 @@ from dpsyn_sql.domain.database_file import DatabaseFile, read_database
 from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.identities import given_of
-from dpsyn_sql.engines.open_source import open_source
-from dpsyn_sql.engines.relations import FURTHER, Given, OpenedRelation, opened_relations
+from dpsyn_sql.engines.open_source import FURTHER, Given, OpenedRelation, open_source, opened_relations
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.membership import identifiers

@@ -55,7 +55,7 @@ def departed(method: Recipe, fitted: FittedRelease, drawn: DrawnRows) -> tuple[D
 
 def _stated_of_text(design: TableDesign, fitted: FittedRelease) -> frozenset[str]:
     """The columns of a text file whose types are not learnt."""
-    if not design.source.relation.read_as_text:
+    if not design.source.relation.text_decimal:
         return frozenset()
     return frozenset(fitted.shape.domain.names).difference(fitted.types)
 

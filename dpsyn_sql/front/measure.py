@@ -125,7 +125,7 @@ class _Measuring:
         """The complete domain of a table."""
         relation, looked = table.source.relation, table.source.unit.in_discovery
         counter = SqlDiscoveryCounter(
-            self.job.session.engine, relation.sql, csv=relation.read_as_text, unit=looked
+            self.job.session.engine, relation.sql, decimal=relation.text_decimal, unit=looked
         )
         chooser = replace(table.chooser, review=stopping(table, self.entry))
         with self._of(table), closing(counter) as unknown:
@@ -231,7 +231,7 @@ def opened_counter(
             relation.sql,
             plan.domain,
             plan.queries,
-            csv=relation.read_as_text,
+            decimal=relation.text_decimal,
             unit=plan.source.unit,
             further=plan.further,
             families=families,

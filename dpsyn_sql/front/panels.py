@@ -245,10 +245,11 @@ def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
         return job.only.shape
     first = at_period(job, 1)
     table = first.only
-    source, unit = table.source, table.source.unit
-    csv = source.relation.read_as_text
+    relation, unit = table.source.relation, table.source.unit
     with (
-        closing(SqlDiscoveryCounter(job.session.engine, source.relation.sql, csv=csv, unit=unit)) as unknown,
+        closing(
+            SqlDiscoveryCounter(job.session.engine, relation.sql, relation.text_decimal, unit)
+        ) as unknown,
         ledger.open_release(first.key, first.budget) as entry,
     ):
         door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
@@ -259,11 +260,10 @@ def _persons(job: Job, shape: Shape) -> Persons:
     """The synthetic persons of the period before, in the codes of the domain."""
     output = _output_before(job, shape)
     read = Domain(tuple(replace(one, source=None) for one in shape.domain.attributes))
-    singles = [(place,) for place in range(len(read.attributes))]
-    bound, dialect = Bound(output.unit.name, 1, 0), job.session.engine.dialect
-    coded = rows_of_units(output.rows(output.constant), read, singles, bound, dialect=dialect)
+    bound = Bound(output.unit.name, 1, 0)
+    coded = rows_of_units(output.rows(output.constant), read, bound)
     with _stored(job) as session:
-        return output.persons(session.engine, coded, len(singles))
+        return output.persons(session.engine, coded, len(read.attributes))
 
 
 def _given(families: Families, persons: Persons, stays: IntArray, joins: int) -> _Following:
@@ -293,9 +293,7 @@ def _joined(
     bound = Bound.of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
-    sql, coded = joined_rows(
-        job.only.source, past, domain, bound.key, everybody=everybody, dialect=engine.dialect
-    )
+    sql, coded = joined_rows(job.only.source, past, domain, bound.key, everybody=everybody)
     further = None if plan is None else plan.further
     counter = SqlCounter(engine, sql, coded, queries, unit=PrivacyUnit(UNIT), further=further)
     with closing(counter):

@@ -530,6 +530,11 @@ class Request(Options):
                 f"most={self.most} is out of range: leave it out with unit='row', and give 1 or more with a "
                 "column; further rows of a unit are left out"
             )
+        if self.protected().together and self.protected().max_rows > WEIGHT:
+            raise InputError(
+                f"most={self.most} is out of range: each of n rows of a unit counts {WEIGHT} // n, which is "
+                f"nothing for more than {WEIGHT}. Give most={WEIGHT} or less, or weights=False"
+            )
         if self.order is not None and self.series:
             raise InputError(
                 "order= is for a release by itself: rows of a running total or a panel are not ordered. "

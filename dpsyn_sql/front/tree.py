@@ -378,9 +378,9 @@ def protected_source(request: Request, session: SourceSession, unit: PrivacyUnit
     """The rows that are read, and the unit that is protected."""
     source = Source(session.relation, unit)
     if request.window is not None:
-        source = sliced_source(source.relation, unit, request.window, shape, session.engine.dialect)
+        source = sliced_source(source.relation, unit, request.window, shape)
     if source.sliced is not None and request.series:
         source = replace(source, sliced=replace(source.sliced, together=True))
     if source.relation.strict:
-        source = replace(source, relation=typed_relation(source.relation, shape, session.engine.dialect))
+        source = replace(source, relation=typed_relation(source.relation, shape))
     return source

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 
 # -- parts -------------------------------------------------------------------------------------------
@@ -67,8 +66,6 @@ class Encoding:
 
 class Engine(Protocol):
     """A database session. Every failure is an ``EngineFailure`` without the engine's text."""
-
-    dialect: Dialect
 
     @property
     def private(self) -> bool:

@@ -65,8 +65,8 @@ class Relation:
     ``statements`` are the owner's public statements that made it admissible
     (``trust_query``, ``public_tables``), printed in plan and certificate.
     ``checks`` are the CHECK constraints of a base table. ``multiplies``: one row of a private table can give
-    several rows. ``strict`` says that text of a CSV file that
-    does not parse is an error (outside the privacy promise), not NULL.
+    several rows. Of a CSV file: ``decimal``, the mark before the decimals of its numbers, "." or ","; and
+    ``strict`` says that text that does not parse is an error (outside the privacy promise), not NULL.
     """
 
     name: str
@@ -75,13 +75,15 @@ class Relation:
     columns: tuple[Column, ...]
     statements: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    decimal: str = "."
     strict: bool = False
     multiplies: bool = False
 
     @property
-    def read_as_text(self) -> bool:
-        """Whether its columns are text that is cast to their types, and is NULL where it does not parse."""
-        return self.kind == "csv" and not self.strict
+    def text_decimal(self) -> str:
+        """The decimal mark where columns are text that is cast to their types, and is NULL where it does not
+        parse; empty where they have types."""
+        return self.decimal if self.kind == "csv" and not self.strict else ""
 
 
 ROW_OF_RESULT = "row of result"

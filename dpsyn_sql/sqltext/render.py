@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import lot
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -45,24 +45,22 @@ def _environment() -> jinja2.Environment:
         autoescape=False,
     )
     environment.filters = {"ident": ident, "literal": literal}
+    environment.globals["lot"] = lot
     return environment
 
 
-def render(template: str, *, dialect: Dialect = DUCKDB, **values: Any) -> Fragment:
+def render(template: str, **values: Any) -> Fragment:
     """The statement of ``sql/<template>.sql`` with ``values`` filled in.
 
     Args:
         template: path below ``sql/`` without the ending, for example ``"count/marginal"``.
-        dialect: of the engine that runs the statement; every template can use it.
         values: fragments, integers, and lists or objects that hold them.
 
     Raises:
         InternalError: a value is missing or would be printed unquoted.
     """
     try:
-        return Fragment(
-            _environment().get_template(f"{template}.sql").render(values, dialect=dialect).strip()
-        )
+        return Fragment(_environment().get_template(f"{template}.sql").render(values).strip())
     except jinja2.UndefinedError as error:
         problem = str(error)
     raise InternalError(f"template {template}: {problem}")

@@ -1,5 +1,5 @@
 -- The rows of a query, once, for the statements that follow (private side).
 -- in:  table, query
 -- out: temporary table with the columns of the query
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 {{ query }}

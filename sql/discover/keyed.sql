@@ -88,7 +88,7 @@ drawn AS (
         {{ key }},
 {% endfor %}
         state,
-        {{ dialect.lot(keys + ["state", "copy"], "unit", bound.key) }} AS lot
+        {{ lot(keys + ["state", "copy"], "unit", bound.key) }} AS lot
     FROM numbered
 ),
 -- Rows that tie in lot, keys and state are identical: the rows kept depend on nothing but the unit's own.

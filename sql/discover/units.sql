@@ -36,7 +36,7 @@ drawn AS (
     SELECT
         unit,
         thing,
-        {{ dialect.lot(["thing"], "unit", bound.key) }} AS lot
+        {{ lot(["thing"], "unit", bound.key) }} AS lot
     FROM pairs
 ),
 -- No two pairs of a unit tie in lot and thing: those kept depend on nothing but the unit's own.

@@ -4,7 +4,7 @@
 -- Rows that have rows below are told by their keys: those with equal codes have other rows below. Their lots are of keys.
 -- in:  coded (a query: codes; owner, the key of the row above, but not of the root; key, the row's own, with below; both
 --      as bytes),
---      codes (names of codes, and of the moment if rows have an order),
+--      codes (names of codes, and of the moment if rows have an order), columns (the same, or of packed codes each),
 --      up (the kept rows of the table above; none: the root, and rows of persons),
 --      parent (the place of the row above, or the key of a person; not of the root), weight (of the row above, or of a unit),
 --      seed (of a lot: the lot of the row above, or the key of the unit),
@@ -12,13 +12,13 @@
 --      ties (the order of rows with one key in one unit; with below),
 --      carried (whether the unit stays: a table below has tables below it),
 --      secret (the key of the draw), most (rows that are kept of a family; none: the root, which keeps one of each unit)
--- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the codes,
+-- out: parent (the place of the row above, BIGINT, or the key of a person; not of the root), the columns,
 --      n INTEGER (kept rows of the family), w INTEGER (the weight of the row); with below key, h UBIGINT (the lot of the
 --      row) and unit BIGINT (the same for all rows of a unit; if it stays)
 WITH coded AS (
 {{ coded }}
 ),
-{% if below %}met{% else %}members{% endif %} AS MATERIALIZED (
+{% if below %}met AS MATERIALIZED{% else %}members AS{% endif %} (
     SELECT
 {% if most is not none %}
         {{ parent }} AS parent,
@@ -26,7 +26,7 @@ WITH coded AS (
 {% if below %}
         {{ unit }} AS unit,
         coded.key AS key,
-        {{ dialect.lot(["coded.key"], seed, secret) }} AS h,
+        {{ lot(["coded.key"], seed, secret) }} AS h,
 {% endif %}
 {% for code in codes %}
         coded.{{ code }} AS {{ code }},
@@ -79,7 +79,7 @@ numbered AS (
         ON met.parent = up.rowid
 {% endif %}
 ),
-members AS MATERIALIZED (
+members AS{% if most is none %} MATERIALIZED{% endif %} (
     SELECT met.*
     FROM met
     ANTI JOIN repeated
@@ -93,14 +93,11 @@ members AS MATERIALIZED (
 
 {% endif %}
 {% if most is not none %}
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 -- Where all rows are kept there is nothing to draw.
 {% if not below %}
@@ -109,20 +106,16 @@ families AS MATERIALIZED (
 {% endif %}
 cut AS (
     SELECT
-        members.*,
-{% if not below %}
+        counted.*{% if not below %},
         {{ seed }} AS seed,
-        row_number() OVER (PARTITION BY members.parent{% for code in codes %}, members.{{ code }}{% endfor %}) AS copy,
-{% endif %}
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        row_number() OVER (PARTITION BY counted.parent{% for code in codes %}, counted.{{ code }}{% endfor %}) AS copy{% endif %}
+
+    FROM counted
 {% if up and not below %}
     JOIN {{ up }} AS up
-        ON members.parent = up.rowid
+        ON counted.parent = up.rowid
 {% endif %}
+    WHERE counted.candidates > {{ most }}
 ),
 -- The key passes through the unit, else one order of codes would hold in all units; and through a hash of its own on the
 -- outside, because the last argument of hash() is only xored in. Rows that tie are equal: what is kept of a family depends
@@ -134,7 +127,7 @@ drawn AS (
         h AS lot
 {% else %}
         * EXCLUDE (seed, copy),
-        {{ dialect.lot(codes + ["copy"], "seed", secret) }} AS lot
+        {{ lot(codes + ["copy"], "seed", secret) }} AS lot
 {% endif %}
     FROM cut
 ),
@@ -151,13 +144,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= {{ most }}
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -175,15 +164,15 @@ SELECT
     key,
     h,
 {% endif %}
-{% for code in codes %}
-    {{ code }},
+{% for column in columns %}
+    {{ column }},
 {% endfor %}
 {% if most is none %}
     1 AS n,
     parent_weight AS w
 FROM members
 {% else %}
-    n,
+    CAST(LEAST(candidates, {{ most }}) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 {% endif %}

@@ -1,7 +1,7 @@
 -- How many rows of a child table each row of a table has: each number up to 16, then doublings.
 -- in:  table, parents, children (tables of linked.sql), columns (codes of parents that are kept)
 -- out: a temporary table: part, children BIGINT, number INTEGER (the bin), the columns
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 WITH counted AS (
     SELECT
         parent,

@@ -4,7 +4,7 @@
 --      ordered (1: numbers | 0: text)
 -- out: a temporary table: value (NULL for missing ones), real, synthetic, holdout BIGINT, and if ordered
 --      real_to, synthetic_to BIGINT (among the finite values), next
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 WITH valued AS (
 {% for side in sides %}
     SELECT

@@ -1,7 +1,7 @@
 -- Codes of the categories of the real table: the most frequent ones have a code each, all others one.
 -- in:  labels (the table to make), table (a distribution), most, first (the first code), rare (of all others)
 -- out: a temporary table: value, code UTINYINT
-{{ dialect.create_temporary }} {{ labels }} AS
+CREATE TEMP TABLE {{ labels }} AS
 WITH ranked AS (
     SELECT
         value,

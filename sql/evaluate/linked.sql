@@ -3,7 +3,7 @@
 --      may stand twice, of which the first row counts | 0), keys (of parents), ties (pairs own, key: columns of codes
 --      and of parents that are equal), above (codes of parents that are kept), columns (of codes that are kept)
 -- out: a temporary table: part, side, id, unit (id of the root's row), parent (id), the columns
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 SELECT
     above.part,
     own.side,

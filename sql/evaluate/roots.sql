@@ -2,7 +2,7 @@
 -- in:  table, codes (a table of codes), part (an expression of the keys), keys (that are not NULL), once (1: the first
 --      row of each key | 0: all rows), columns (of the table of codes that are kept)
 -- out: a temporary table: part, side, id, unit (the same), parent (NULL), the columns
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 SELECT
     {{ part }} AS part,
     side,

@@ -2,7 +2,7 @@
 -- in:  table, families (table of families.sql, with a moment), codes (names)
 -- out: a temporary table: part, place (1 for a first row), most (rows of the unit), since (DOUBLE, NULL in a
 --      first row), the codes, and p<i> (code i in the row before, NULL in a first row)
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 SELECT
     part,
     row_number() OVER run AS place,

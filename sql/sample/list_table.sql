@@ -1,7 +1,7 @@
 -- Table of one row that holds the alias tables of a network (public side).
 -- in:  table, steps (by node: name, lists (to stand after FROM))
 -- out: temporary table with the columns of all lists
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 SELECT *
 FROM (
     SELECT

@@ -1,5 +1,5 @@
 -- The keys of a table's rows, for the rows that name them.
 -- in:  table (qualified name), query (dpsyn_row, then the columns of the key)
 -- out: a temporary table
-{{ dialect.create_temporary }} {{ table }} AS
+CREATE TEMP TABLE {{ table }} AS
 {{ query }}

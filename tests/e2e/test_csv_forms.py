@@ -1,7 +1,6 @@
 """CSV files in other encodings, with other delimiters, quotes and decimals: read as stated, or refused at no cost."""
 
 import gzip
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -12,7 +11,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, ReleaseChanged, SourceError
 from dpsyn_sql.source.csv_form import csv_form
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import text_as
 
 CANARY = "canary4711é"
 TOWNS = ["Besançon", "Évreux", "Nîmes", "Paris"]
@@ -50,8 +49,7 @@ def test_every_row_is_read_as_it_is_stated(tmp_path, name, zipped):
     with open_source(None, path, form=csv_form(**stated)) as session:
         assert [column.name for column in session.relation.columns] == ["commune", "revenu", "age"]
         session.refuse_undecodable()
-        dialect = session.engine.dialect
-        read = f"commune, {dialect.text_as('revenu', 'DECIMAL(9,2)')} AS revenu, CAST(age AS INTEGER) AS age"
+        read = f"commune, {text_as('revenu', 'DECIMAL(9,2)', session.relation.decimal)} AS revenu, CAST(age AS INTEGER) AS age"
         found = session.engine.fetch(f"SELECT {read} FROM {session.relation.sql}", step="a test")
     paris = 'Paris"' if name == "no quote" else "Paris"
     rows = zip(found["commune"], [f"{value:.2f}" for value in found["revenu"]], found["age"], strict=True)
@@ -201,15 +199,13 @@ NUMBERS = {
 
 
 def test_numbers_with_a_comma():
-    read = replace(DUCKDB, decimal_comma=True).text_as("t", "DOUBLE")
+    read = text_as("t", "DOUBLE", ",")
     with duckdb.connect() as con:
         found = {
             value: con.execute(f"SELECT {read} FROM (SELECT ?::VARCHAR AS t)", [value]).fetchone()[0]
             for value in NUMBERS
         }
-        days = con.execute(
-            f"SELECT {replace(DUCKDB, decimal_comma=True).text_as('t', 'DATE')} FROM (SELECT '2024-12-31' AS t)"
-        ).fetchone()
+        days = con.execute(f"SELECT {text_as('t', 'DATE', ',')} FROM (SELECT '2024-12-31' AS t)").fetchone()
     assert found == NUMBERS and days == (date(2024, 12, 31),)
 
 

@@ -5,9 +5,10 @@ values is one that the package itself makes, where expressions go into it that a
 """
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date
 from itertools import count
+from unittest.mock import patch
 
 import numpy as np
 from support.shapes import decode_statement, shape_of_domain
@@ -38,6 +39,7 @@ from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.discovery import step_expression
 from dpsyn_sql.private.count.passes import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
+from dpsyn_sql.private.encode import kept
 from dpsyn_sql.private.encode.codes import encode_query
 from dpsyn_sql.private.encode.kept import Bound, KeptRows, rows_of_units
 from dpsyn_sql.private.encode.relations import (
@@ -53,7 +55,6 @@ from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.engine import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
 F = Fragment
@@ -138,21 +139,10 @@ def sliced_sql(unit):
     return sliced_source(relation, PrivacyUnit(unit), window, Shape(())).relation.sql
 
 
-class Numbered(Dialect):
-    """Temporary tables have names that are always the same."""
-
-    def temporary(self, stem):
-        return F(f"temp.main.{stem}_{next(NUMBERS)}")
-
-
-NUMBERS = count()
-
-
 class Kept:
     """An engine that keeps the statements that tables are made by."""
 
     in_parts = False
-    dialect = Numbered(**{one.name: getattr(DUCKDB, one.name) for one in fields(DUCKDB)})
 
     def __init__(self):
         self.made = []
@@ -168,7 +158,7 @@ def coded_units(together, persons=(), packs=((0, 1),), *, csv=False, numbered=Fa
     """The kept rows of units; with ``together`` those of families."""
     families = families_of(FEW, together, persons) if together else None
     domain = families.domain if families else FEW
-    rows = KeptRows.of_table(Kept(), SRC, domain, csv=csv, bound=KEPT, families=families)
+    rows = KeptRows.of_table(Kept(), SRC, domain, decimal="." if csv else "", bound=KEPT, families=families)
     return rows.encoding("", domain, packs, numbered=numbered).query
 
 
@@ -186,10 +176,11 @@ def tree_statements():
         )
     )
     domains = {"p": Domain((NUMBER,)), "q": Domain((NUMBER, TEXT)), "r": Domain((TEXT,))}
-    engine = Kept()
-    codes = KeptRows(engine, tree, domains, {"q": "a"}, 7)
+    engine, numbers = Kept(), count()
     label = NearestLabel("group", (1, 0), (('b"', ((1, 0, 3), (0, 1, 2))),))
-    codes.attach("r", [FamilyClass(label)])
+    with patch.object(kept, "temporary_table", lambda stem: F(f"temp.main.{stem}_{next(numbers)}")):
+        codes = KeptRows(engine, tree, domains, {"q": "a"}, 7)
+        codes.attach("r", [FamilyClass(label)])
     codes.keep()
     names = codes.families("q").domain.names
     wanted = [names.index(name) for name in ("a", "number of r", "p.a", "place of the row", "a before")]
@@ -200,7 +191,7 @@ def tree_statements():
             "root": root,
             "rows": rows,
             "leaves": leaves,
-            "units": rows_of_units(SRC, DOMAIN, [(0,), (1,)], Bound('Who "is"', 3, 2**64 - 1)),
+            "units": rows_of_units(SRC, DOMAIN, Bound('Who "is"', 3, 2**64 - 1)),
         },
         "encode/table": {"": codes._rows("r", set(range(4)))},
         "encode/classes": {"": Fragment(re.sub(r"\[[0-9, ]{999,}\]", "[1]", classes))},
@@ -215,7 +206,7 @@ def tree_statements():
             "": discovery_relation(tree, "r")[0].sql,
             "root": discovery_relation(tree, "p")[0].sql,
         },
-        "encode/tree_units": {"": units_of_rows(tree, tree["q"], DUCKDB)},
+        "encode/tree_units": {"": units_of_rows(tree, tree["q"])},
     }
 
 
@@ -255,8 +246,8 @@ LABELS = (
 LABELLED = passes.BinnedMarginals.of(
     [MarginalQuery(("near", "c")), MarginalQuery(("leaf",), ((0, 0, 1),))], labelled(DOMAIN, LABELS)
 )
-(SCAN,) = passes.scans(SRC, DOMAIN, [0, 1], csv=True)
-(SCAN_LEAVES,) = passes.scans(SRC, LEAVES, [0, 1], csv=False)
+(SCAN,) = passes.scans(SRC, DOMAIN, [0, 1], decimal=".")
+(SCAN_LEAVES,) = passes.scans(SRC, LEAVES, [0, 1], decimal="")
 
 BOX = Points(
     "place",
@@ -281,7 +272,7 @@ def counted_nodes(refined=None):
     levels = tuple(np.array(level, dtype=np.int64) for level in ([1, 2], [0, 1]))
     ids = np.array([3, 9], dtype=np.int64), np.array(["", "a"], dtype=object)
     nodes = Nodes(levels, ids, np.zeros(2, dtype=np.int64))
-    shapes, _ = shapes_of(BOTH, nodes, refined, DUCKDB)
+    shapes, _ = shapes_of(BOTH, nodes, refined)
     return {"keyed": F("keyed_rows"), "nodes": F("some_nodes"), "shapes": shapes}
 
 
@@ -334,17 +325,17 @@ EXAMPLES = {
         ).query,
     },
     "count/siblings": {
-        "": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(PAIR, HALVES), DUCKDB).query,
-        "own": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(OWN), DUCKDB).query,
+        "": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(PAIR, HALVES)).query,
+        "own": sibling_tally(ENCODED, DOMAIN, [(0, 1), (2,)], MarginalQuery(OWN)).query,
     },
     "count/scan": {"": SCAN[1].query, "leaves": SCAN_LEAVES[1].query},
     "dbt/tell": {"": {"told": literal('{"told": "it\'s"}')}},
     "discover/contributions": {"": {"relation": SRC, "unit": F("encode(id)"), "most": 3}},
     "discover/keyed": {
-        "row": keyed_rows(SRC, (BOX,), DUCKDB).query,
-        "csv": keyed_rows(SRC, (BOX,), DUCKDB, csv=True).query,
-        "unit": keyed_rows(SRC, BOTH, DUCKDB, bound=Bound('Who "is"', 3, 2**64 - 1)).query,
-        "text": keyed_rows(SRC, (WORDS,), DUCKDB).query,
+        "row": keyed_rows(SRC, (BOX,)).query,
+        "csv": keyed_rows(SRC, (BOX,), decimal=".").query,
+        "unit": keyed_rows(SRC, BOTH, bound=Bound('Who "is"', 3, 2**64 - 1)).query,
+        "text": keyed_rows(SRC, (WORDS,)).query,
     },
     "discover/nodes": {"": counted_nodes()},
     "discover/largest": {"": counted_nodes(np.array([[True, True], [True, True]]))},
@@ -359,16 +350,16 @@ EXAMPLES = {
         "unit": {**THING, "spelled": F("encode(thing)"), "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
         "steps": {
             **THING,
-            "thing": step_expression(parse_type("TIMESTAMP"), (1_000_000, "month"), F("c"), DUCKDB),
+            "thing": step_expression(parse_type("TIMESTAMP"), (1_000_000, "month"), F("c")),
             "unit": None,
             "bound": None,
         },
     },
     "encode/encode": {
         "row": encode_query(SRC, DOMAIN, [(0, 2), (1,), (3, 4)]),
-        "csv": encode_query(SRC, DOMAIN, [(0,), (1,)], csv=True),
+        "csv": encode_query(SRC, DOMAIN, [(0,), (1,)], decimal="."),
         "many": encode_query(SRC, MANY, [(0,)]),
-        "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], csv=True),
+        "leaves": encode_query(SRC, LEAVES, [(0,), (1, 2, 3)], decimal="."),
     },
     **tree_statements(),
     "encode/slice": {"": sliced_sql(None), "bounded": sliced_sql("id")},

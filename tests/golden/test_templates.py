@@ -8,7 +8,7 @@ import jinja2
 import jinja2.meta
 import pytest
 from template_examples import EXAMPLES
-from texts import FOLDER, TEMPLATES, dialect_of, statement, texts_of
+from texts import FOLDER, TEMPLATES, engine_of, statement, texts_of
 
 from dpsyn_sql.sqltext.render import templates_folder
 
@@ -16,7 +16,7 @@ ENVIRONMENT = jinja2.Environment()
 PYTHONS = {"lambda"}  # DuckDB writes it as Python does
 SCHEMA = "ledger/schema"
 SCRIPTS = {SCHEMA, "macros/tables"}  # of several statements
-FROM_THE_RENDERER = {"dialect"}
+FROM_THE_RENDERER = {"lot"}
 WRITE = "run python -m tests.golden and look at the difference"
 
 
@@ -38,7 +38,7 @@ def names_in(said):
 
 
 def used_in(template, source):
-    if dialect_of(template) == "sqlite":
+    if engine_of(template) == "sqlite":
         return set(re.findall(r"(?<!:):(\w+)", statement(source)))
     return jinja2.meta.find_undeclared_variables(ENVIRONMENT.parse(source)) - FROM_THE_RENDERER
 
@@ -59,7 +59,7 @@ def test_every_template_is_what_it_says(template, engines):
     source = (templates_folder() / f"{template}.sql").read_text()
     if template != SCHEMA:
         assert names_in(header_of(source)[0]) == used_in(template, source), "in: names other variables"
-    needed = dialect_of(template) != "sqlite" and used_in(template, source)
+    needed = engine_of(template) != "sqlite" and used_in(template, source)
     assert not needed or template in EXAMPLES, (
         f"add values for {template} to tests/golden/template_examples.py"
     )
@@ -69,7 +69,7 @@ def test_every_template_is_what_it_says(template, engines):
         words = [text[start:].split(None, 1)[0] for start, kind in duckdb.tokenize(text) if is_keyword(kind)]
         words = [re.match(r"\w*", word)[0] for word in words]
         assert [word for word in words if word.lower() in reserved and not word.isupper()] == []
-        if dialect_of(template) != "sqlite":
+        if engine_of(template) != "sqlite":
             fragment = text.startswith(("(", "read_"))
             statements = con.extract_statements(f"FROM {text}" if fragment else text)
             assert len(statements) == 1 or template in SCRIPTS

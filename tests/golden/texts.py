@@ -5,7 +5,6 @@ from pathlib import Path
 
 from template_examples import EXAMPLES
 
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render, templates_folder
 
@@ -16,9 +15,9 @@ TEMPLATES = sorted(
 )
 
 
-def dialect_of(template):
+def engine_of(template):
     """The ledger is a SQLite file; everything else runs where the data is."""
-    return "sqlite" if template.startswith("ledger/") else DUCKDB.name
+    return "sqlite" if template.startswith("ledger/") else "duckdb"
 
 
 def statement(text):
@@ -33,7 +32,7 @@ def texts_of(template):
     for case, example in EXAMPLES.get(template, {"": {}}).items():
         text = example if isinstance(example, Fragment) else render(template, **example)
         name = f"{template}.{case}.sql" if case else f"{template}.sql"
-        found[FOLDER / dialect_of(template) / name] = statement(text)
+        found[FOLDER / engine_of(template) / name] = statement(text)
     return found
 
 

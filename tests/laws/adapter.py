@@ -61,14 +61,11 @@ def sensitivity(case):
     return units[case.shape].sensitivity if case.shape in units else _unit(case).sensitivity
 
 
-def kept_rows(con, case, questions=()):
-    """By table, the rows that ``counts`` of these questions count, with their weights and parents; the root first.
-
-    The questions have a say only with a bound and without weights: lots are then hashes of packed codes.
-    """
+def kept_rows(con, case):
+    """By table, the rows that are counted, with their weights and parents; the root first."""
     fill(con, case)
     if case.shape != TREE:
-        return {case.root.name: list(_rows_of_one_table(con, case, questions))}
+        return {case.root.name: list(_rows_of_one_table(con, case))}
     rows, by_rowid = {}, {}
     with _encoder(DuckDBEngine(con), case) as encoder:
         encoder.keep()
@@ -84,18 +81,11 @@ def kept_rows(con, case, questions=()):
     return rows
 
 
-def _rows_of_one_table(con, case, questions):
+def _rows_of_one_table(con, case):
     packs = [(place,) for place in range(len(case.root.attributes))]
-    if case.shape == BOUNDED:
-        packs = _planned(
-            DuckDBEngine(con), Fragment("nothing"), _domain(case), questions, unit=_unit(case)
-        ).plan.packs
-    held, pack = next((held, pack) for held, pack in enumerate(packs) if 0 in pack)  # the pack of the number
-    sizes = [case.root.attributes[place].size for place in pack]
     for codes in con.execute(_codes_query(case, packs)).fetchall():
-        number = int(np.unravel_index(codes[held], sizes)[pack.index(0)])
         siblings, weight = codes[-2:] if case.shape == PERSONS else (None, 1)
-        yield KeptRow(case.root.name, number, weight, siblings)
+        yield KeptRow(case.root.name, codes[0], weight, siblings)
 
 
 def codes(con, case):
@@ -301,17 +291,12 @@ def _counter(engine, case, questions):
     return _asking(engine, _relation(case).sql, domain, questions, **settings)
 
 
-def _planned(engine, relation, domain, questions, **settings):
-    """The counter of these questions, and of all attributes alone: pairs of rows may be of any."""
-    singles = [MarginalQuery((name,)) for name in domain.names]
-    planned = [MarginalQuery(question.names) for question in questions if question.kind == "rows"]
-    return SqlCounter(engine, relation, domain, list(dict.fromkeys([*singles, *planned])), **settings)
-
-
 @contextmanager
 def _asking(engine, relation, domain, questions, **settings):
-    """A function that counts questions of one table."""
-    counter = _planned(engine, relation, domain, questions, **settings)
+    """A function that counts questions of one table, and pairs of rows of any attributes."""
+    singles = [MarginalQuery((name,)) for name in domain.names]
+    planned = [MarginalQuery(question.names) for question in questions if question.kind == "rows"]
+    counter = SqlCounter(engine, relation, domain, list(dict.fromkeys([*singles, *planned])), **settings)
 
     def ask(asked):
         tables = {}

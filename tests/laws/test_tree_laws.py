@@ -25,6 +25,7 @@ from laws.trees import (
     cases,
     dense,
     nameless,
+    recoded,
     shuffled,
     units,
     without,
@@ -140,6 +141,18 @@ def test_the_order_of_rows_has_no_say(con, case):
         np.testing.assert_array_equal(table, other, str(question))
 
 
+@law([TREE])
+def test_rows_with_rows_below_are_chosen_by_their_keys(con, case):
+    """Their codes have no say: rows of equal codes have other rows below them."""
+    chosen = []
+    for variant in (case, recoded(case)):
+        rows = kept_rows(con, variant)
+        forest = Forest(variant, rows)
+        inner = [table.name for table in case.tables if case.is_inner(table.name)]
+        chosen.append({name: Counter(map(forest.keys, rows[name])) for name in inner})
+    assert chosen[0] == chosen[1]
+
+
 # -- 4: counts are those of the definitions ----------------------------------------------------------
 
 
@@ -165,7 +178,7 @@ def test_rows_are_chosen_among_those_of_their_parent(con, case):
 def test_counts_are_those_of_the_kept_rows(con, case):
     """One-way and two-way, of a row and of those above, below, before and beside it."""
     described, questions = meanings(case), questions_of(case, 3)
-    forest = Forest(case, kept_rows(con, case, questions))
+    forest = Forest(case, kept_rows(con, case))
     for question, table in zip(questions, counts(con, case, questions), strict=True):
         asked = [described[question.table][name] for name in question.names]
         if any(meaning.drawn for meaning in asked):  # by a hash: each row has one class

@@ -169,7 +169,7 @@ def cases(shapes=SHAPES):
     return st.builds(random_case, st.randoms(use_true_random=False), st.sampled_from(shapes))
 
 
-def dense(shape, seed=3):
+def dense(shape, seed=7):
     """A tree of full families, the same each time."""
     return random_case(random.Random(f"{shape} {seed}"), shape, rows=22, tables=4, most=3)
 
@@ -208,9 +208,10 @@ def _tree(dice, rows, number, most):
     names, widths, keys, drawn = [f"t{place}" for place in range(number)], {}, {}, []
     for place, parent in enumerate(parents):
         inner = place in parents or parent is None
-        pool = 4 if not most else 6 if place else 2  # few units of many rows are full
+        pool = 4 if not most else 6 if place else 2  # few units of many rows are full, at every level
         widths[place] = 1 + dice.randrange(2) if inner else 0
-        keys[place] = [tuple(dice.choice(KEYS) for _ in range(widths[place])) for _ in range(pool)]
+        texts = KEYS if not most else (*KEYS, *"abcdefgh")
+        keys[place] = [tuple(dice.choice(texts) for _ in range(widths[place])) for _ in range(pool)]
         nulls = [(None, *key[1:]) for key in keys[place][:1]] if inner else []
         owners = [()]
         if parent is not None:
@@ -304,6 +305,18 @@ def nameless(case):
     return replace(case, tables=tuple(tables))
 
 
+def recoded(case):
+    """The same tables, but rows that have rows below them have the values of one another; keys stay."""
+    tables = []
+    for table in case.tables:
+        if case.is_inner(table.name):
+            values = [row.values for row in table.by_number.values()]
+            others = dict(zip(table.by_number, [*values[1:], *values[:1]], strict=True))
+            table = replace(table, rows=tuple(replace(row, values=others[row.number]) for row in table.rows))
+        tables.append(table)
+    return replace(case, tables=tuple(tables))
+
+
 def alike(case):
     """The same tables without a window, but in those without rows below every parent, or person, has the same
     rows, of which few are kept."""
@@ -363,6 +376,10 @@ class Forest:
         if self.case.shape == SINGLE:
             return source.number
         return key_of(source.key if self.case.shape == TREE else source.owner)
+
+    def keys(self, row):
+        """The key of a row of an inner table, after those of the rows above it."""
+        return (*(self.keys(row.parent) if row.parent else ()), self.key(row))
 
     def relatives(self, row):
         """The kept rows of a row's family."""

@@ -164,7 +164,7 @@ FAULTS = (
         "tests/sql/test_discover_statements.py::test_cells_that_are_counted_together_are_one_code[unit]",
         (
             "dpsyn_sql/private/count/discovery.py",
-            "            code = self._dialect.of_places(owners, code)\n        code",
+            "            code = value_at(owners, code)\n        code",
             "            again = np.array(owners)\n        code",
         ),
         (
@@ -179,8 +179,8 @@ FAULTS = (
         "tests/sql/test_discover_statements.py::test_every_value_has_exactly_one_code_of_the_grid_of_one_look",
         (
             "dpsyn_sql/private/count/discovery.py",
-            "code = self._dialect.of_places(owners, code)",
-            "code = self._dialect.of_places([*range(len(owners))], code)",
+            "code = value_at(owners, code)",
+            "code = value_at([*range(len(owners))], code)",
         ),
     ),
     fault(

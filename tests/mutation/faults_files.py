@@ -43,21 +43,21 @@ FAULTS = (
     fault(
         "a decimal comma is stated and not read",
         f"{AS_STATED}[tab-False]",
-        (RESOLVE, "engine.dialect = csv_dialect(form)", "csv_dialect(form)"),
+        (RESOLVE, 'decimal=form.decimal or "."', 'decimal="."'),
     ),
     fault(
         "numbers with a comma are no numbers where types are learnt",
         RELEASED,
         (
             "dpsyn_sql/private/count/discovery.py",
-            'self._dialect.number_text(f"trim({ident(query.attr)})")',
+            'number_text(f"trim({ident(query.attr)})", self._decimal)',
             'Fragment(f"trim({ident(query.attr)})")',
         ),
     ),
     fault(
         "points between thousands are taken for decimals",
         f"{FORMS}::test_numbers_with_a_comma",
-        ("dpsyn_sql/sqltext/dialect.py", "translate({text}, '.,', ',.')", "replace({text}, ',', '.')"),
+        ("dpsyn_sql/sqltext/expressions.py", "translate({text}, '.,', ',.')", "replace({text}, ',', '.')"),
     ),
     fault(
         "the form of a file is no part of a release",
@@ -68,7 +68,7 @@ FAULTS = (
         "a line goes for a value that is not of its type",
         f"{QUERIES}[query]",
         (
-            "dpsyn_sql/sqltext/dialect.py",
+            "dpsyn_sql/sqltext/expressions.py",
             'f"TRY_CAST(trim({text}) AS {kind})"',
             'f"CAST(trim({text}) AS {kind})"',
         ),

@@ -7,7 +7,7 @@ COUNTS = "tests/unit/count/test_count_labels.py"
 DOOR = "tests/unit/measure/test_measure_labels.py"
 CHECKS = "dpsyn_sql/planning/row_labels.py"
 SQL = "dpsyn_sql/private/encode/codes.py"
-NAMES = "dpsyn_sql/private/measure/question_parts.py"
+NAMES = "dpsyn_sql/private/measure/counting.py"
 NEAREST = "return f\"(LEAST({', '.join(ranks)}) % {label.size})\""
 
 FAULTS = (

@@ -11,6 +11,7 @@ TOTAL = f"{LAWS}::test_codes_are_total"
 ADDS = f"{LAWS}::test_a_unit_moves_counts_by_its_weight_at_most"
 ALONE = f"{LAWS}::test_kept_rows_depend_on_their_unit_alone"
 EQUAL = f"{LAWS}::test_units_of_equal_rows_keep_the_same_rows_when_one_leaves"
+KEYED = f"{LAWS}::test_rows_with_rows_below_are_chosen_by_their_keys"
 CHOSEN = f"{LAWS}::test_rows_are_chosen_among_those_of_their_parent"
 COUNTS = f"{LAWS}::test_counts_are_those_of_the_kept_rows"
 
@@ -34,8 +35,8 @@ FAULTS = (
         EQUAL,
         (
             KEPT,
-            "PARTITION BY members.parent{% for",
-            "PARTITION BY {% if up %}members.parent{% else %}0{% endif %}{% for",
+            "PARTITION BY counted.parent{% for",
+            "PARTITION BY {% if up %}counted.parent{% else %}0{% endif %}{% for",
         ),
     ),
     fault(
@@ -43,8 +44,8 @@ FAULTS = (
         EQUAL,
         (
             KEPT,
-            "PARTITION BY members.parent{% for",
-            "PARTITION BY {% if up %}0{% else %}members.parent{% endif %}{% for",
+            "PARTITION BY counted.parent{% for",
+            "PARTITION BY {% if up %}0{% else %}counted.parent{% endif %}{% for",
         ),
     ),
     fault(
@@ -52,10 +53,20 @@ FAULTS = (
         ALONE,
         (
             KEPT,
-            '{{ dialect.lot(["coded.key"], seed, secret) }} AS h',
-            '{% if up %}{{ dialect.lot(["coded.key"], seed, secret) }}'
+            '{{ lot(["coded.key"], seed, secret) }} AS h',
+            '{% if up %}{{ lot(["coded.key"], seed, secret) }}'
             "{% else %}hash(row_number() OVER (ORDER BY coded.key)){% endif %} AS h",
         ),
+    ),
+    fault(
+        "rows that have rows below are drawn by their codes",
+        KEYED,
+        (
+            KEPT,
+            '{{ lot(["coded.key"], seed, secret) }}',
+            '{{ lot(["coded.p0"], seed, secret) }}',
+        ),
+        (KEPT, "lot{% if below %}, key{% else %}", "lot{% if below %}{% else %}"),
     ),
     fault(
         "of the rows of one parent fewer are kept than may be",

@@ -422,7 +422,7 @@ FAULTS = (
         f"{SLICES}::test_a_partition_has_the_rows_of_one_value[VARCHAR-values0-a-wanted0-a]",
         (
             SLICE,
-            'f"{dialect.text_bytes(value)} = {dialect.text_bytes(literal(wanted))}"',
+            'f"{text_bytes(value)} = {text_bytes(literal(wanted))}"',
             'f"{value} = {literal(wanted)}"',
         ),
     ),

@@ -135,24 +135,32 @@ FAULTS = (
     fault(
         "a row is in every code that begins before it",
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
-        ("dpsyn_sql/sqltext/dialect.py", 'f"ASOF LEFT JOIN (VALUES {rows})', 'f"LEFT JOIN (VALUES {rows})'),
+        (
+            "dpsyn_sql/sqltext/expressions.py",
+            'f"ASOF LEFT JOIN (VALUES {rows})',
+            'f"LEFT JOIN (VALUES {rows})',
+        ),
     ),
     fault(
         "a row outside of a hierarchy is left out",
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
-        ("dpsyn_sql/sqltext/dialect.py", 'f"ASOF LEFT JOIN (VALUES {rows})', 'f"ASOF JOIN (VALUES {rows})'),
+        (
+            "dpsyn_sql/sqltext/expressions.py",
+            'f"ASOF LEFT JOIN (VALUES {rows})',
+            'f"ASOF JOIN (VALUES {rows})',
+        ),
     ),
     fault(
         "codes of text follow the collation of the session",
         "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
         (
             "dpsyn_sql/private/encode/codes.py",
-            "{dialect.text_bytes(key) if hierarchy.text else key} AS",
+            "{text_bytes(key) if hierarchy.text else key} AS",
             "{key} AS",
         ),
         (
             "dpsyn_sql/private/encode/codes.py",
-            "str(dialect.text_bytes(literal(start))) if texts",
+            "str(text_bytes(literal(start))) if texts",
             "str(literal(start)) if texts",
         ),
     ),

@@ -19,8 +19,8 @@ FAULTS = (
         ADDS,
         (
             KEPT,
-            "        CAST(LEAST(count(*), {{ most }}) AS INTEGER) AS n\n",
-            "        CAST(max(LEAST(count(*), {{ most }})) OVER () AS INTEGER) AS n\n",
+            "    CAST(LEAST(candidates, {{ most }}) AS INTEGER) AS n,\n",
+            "    CAST(max(LEAST(candidates, {{ most }})) OVER () AS INTEGER) AS n,\n",
         ),
     ),
     fault(
@@ -83,8 +83,8 @@ FAULTS = (
         "tests/e2e/test_traces_release.py::test_discovery_counts_one_row_of_a_unit_and_its_noise_hides_one",
         (
             "dpsyn_sql/front/measure.py",
-            "csv=relation.read_as_text, unit=looked\n",
-            "csv=relation.read_as_text, unit=table.source.unit\n",
+            "decimal=relation.text_decimal, unit=looked\n",
+            "decimal=relation.text_decimal, unit=table.source.unit\n",
         ),
     ),
 )

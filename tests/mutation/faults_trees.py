@@ -53,8 +53,8 @@ FAULTS = (
     fault(
         "text of nodes compared by the collation of a session",
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[letters-row]",
-        (TREE_ROWS, "return _compared(hierarchies[part], own, dialect)", "return own"),
-        (TREE_ROWS, '_compared(one, Fragment(f"nodes.n{part}"), dialect)', 'Fragment(f"nodes.n{part}")'),
+        (TREE_ROWS, "return _compared(hierarchies[part], own)", "return own"),
+        (TREE_ROWS, '_compared(one, Fragment(f"nodes.n{part}"))', 'Fragment(f"nodes.n{part}")'),
     ),
     fault(
         "a row without a key counted in a node",
@@ -85,7 +85,7 @@ FAULTS = (
         "choices of parts are not charged",
         f"{TREES_ASKED}::test_a_tree_of_several_parts_charges_its_tests_and_its_choices[gdp]",
         (
-            "dpsyn_sql/private/measure/question_parts.py",
+            "dpsyn_sql/private/measure/counting.py",
             "return self.event, *self.further",
             "return (self.event,)",
         ),
@@ -211,7 +211,7 @@ FAULTS = (
         f"{TREES_COUNTED}::test_rows_are_counted_once_in_their_leaf[numbers-unit]",
         (
             TREE_ROWS,
-            "unit=None if bound is None else unit_bytes(bound.column, dialect)",
+            "unit=None if bound is None else unit_bytes(bound.column)",
             "unit=None if bound is None else Fragment(f'\"{bound.column}\"')",
         ),
     ),

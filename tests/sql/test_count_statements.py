@@ -100,7 +100,7 @@ def test_text_sources_are_read_as_their_types(con, k):
     as_text = [tuple(None if value is None else str(value) for value in row) for row in rows]
     queries = queries_of(k)
     relation = table_of(con, [*as_text, unreadable], text=True)
-    counter = SqlCounter(DuckDBEngine(con), relation, DOMAIN, queries, csv=True)
+    counter = SqlCounter(DuckDBEngine(con), relation, DOMAIN, queries, decimal=".")
     expected_rows = [*rows, ("m", None, None, "ü")]
     for query, counts in zip(queries, counter.count(queries), strict=True):
         np.testing.assert_array_equal(counts, brute(expected_rows, query.attrs))
@@ -142,7 +142,7 @@ def test_private_counting_text_needs_nothing_of_one_database_only(con):
     """Portable subset: listed GROUP BY columns, count(*) as BIGINT, no GROUPING()."""
     texts = [
         passes.marginal(TABLE, [0, 2]).query,
-        *(tally.query for _, tally in passes.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], csv=False)),
+        *(tally.query for _, tally in passes.scans(Fragment("source"), DOMAIN, [0, 1, 2, 3], decimal="")),
     ]
     for text in texts:
         assert "CAST(count(*) AS BIGINT) AS n" in text

@@ -52,7 +52,9 @@ def put(con, rows, s_type="VARCHAR", n_type="INTEGER"):
 
 
 def counter(con, unit=PrivacyUnit(), csv=False, relation="source"):  # noqa: B008
-    return SqlDiscoveryCounter(DuckDBEngine(con), Fragment(relation), csv=csv, unit=unit, key=KEY)
+    return SqlDiscoveryCounter(
+        DuckDBEngine(con), Fragment(relation), decimal="." if csv else "", unit=unit, key=KEY
+    )
 
 
 def keys_of(found):

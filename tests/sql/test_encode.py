@@ -16,7 +16,7 @@ from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.private.encode.codes import encode_expression, encode_query
 from dpsyn_sql.source.relation import Column, Relation
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import code_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 QUICK = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -55,11 +55,13 @@ def encoded(con, attribute, source="src", csv=False):
     number = Attribute("row", "BIGINT", "numeric", edges=tuple(range(rows + 1)))
     con.execute("DROP TABLE IF EXISTS temp.coded")
     domain = Domain((attribute, number))
-    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(Fragment(source), domain, [(0,), (1,)], csv)}")
+    con.execute(
+        f"CREATE TEMP TABLE coded AS {encode_query(Fragment(source), domain, [(0,), (1,)], '.' if csv else '')}"
+    )
     numbered = con.execute("SELECT p1, p0 FROM coded ORDER BY p1").fetchall()
     assert [row for row, _ in numbered] == list(range(rows))
     codes = [code for _, code in numbered]
-    single = encode_expression(attribute, Fragment("v"), from_text=csv)
+    single = encode_expression(attribute, Fragment("v"), decimal="." if csv else "")
     assert codes == [row[0] for row in con.execute(f"SELECT {single} FROM {source} ORDER BY row").fetchall()]
     return codes
 
@@ -447,6 +449,6 @@ def test_a_repeated_label_would_double_rows_and_is_refused():
 def test_code_types_are_the_smallest():
     sizes = [1, 256, 257, 65_536, 65_537, 2**32, 2**32 + 1, 2**64]
     names = ["UTINYINT"] * 2 + ["USMALLINT"] * 2 + ["UINTEGER"] * 2 + ["UBIGINT"] * 2
-    assert [DUCKDB.code_type(size) for size in sizes] == names
+    assert [code_type(size) for size in sizes] == names
     with pytest.raises(InternalError):
-        DUCKDB.code_type(2**64 + 1)
+        code_type(2**64 + 1)

@@ -31,7 +31,6 @@ from dpsyn_sql.report.stored_facts import attribute_of_facts
 from dpsyn_sql.rows.decode.leaves import _Fact
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.staging import possible_statements
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 pytestmark = pytest.mark.slow
@@ -105,12 +104,14 @@ def encoded(con, attribute, source, csv=False):
     """Codes in the order of the column row, by the encoded table and by a scan alike."""
     domain = Domain((attribute, NUMBER))
     con.execute("DROP TABLE IF EXISTS temp.coded")
-    con.execute(f"CREATE TEMP TABLE coded AS {encode_query(Fragment(source), domain, [(0,), (1,)], csv)}")
+    con.execute(
+        f"CREATE TEMP TABLE coded AS {encode_query(Fragment(source), domain, [(0,), (1,)], '.' if csv else '')}"
+    )
     found = con.execute("SELECT p1, p0 FROM coded ORDER BY p1").fetchall()
     [(rows,)] = con.execute(f"SELECT count(*) FROM {source}").fetchall()
     assert [row for row, _ in found] == list(range(rows))
     codes = [code for _, code in found]
-    [(_, scan)] = passes.scans(Fragment(source), domain, [0], csv=csv)
+    [(_, scan)] = passes.scans(Fragment(source), domain, [0], decimal="." if csv else "")
     counts = {code: n for _, code, n in con.execute(scan.query).fetchall()}
     assert counts == {code: codes.count(code) for code in set(codes)}
     return codes
@@ -191,7 +192,7 @@ def test_a_drawn_value_has_the_code_it_is_drawn_for(con, name, seed, splits, nul
 def keyed(con, hierarchy, source):
     """The keys of rows and whether they have no value, one row after the other."""
     values = [ident(one.name) for one in hierarchy.columns]
-    sql = f"SELECT {hierarchy.key(values, DUCKDB)}, {absent(hierarchy, values)} FROM {source} ORDER BY row"
+    sql = f"SELECT {hierarchy.key(values)}, {absent(hierarchy, values)} FROM {source} ORDER BY row"
     return con.execute(sql).fetchall()
 
 
@@ -272,7 +273,7 @@ def test_the_rows_of_a_unit_are_bounded_with_their_leaves(con):
         con.execute("DROP TABLE IF EXISTS temp.coded")
         relation = Fragment(f"(SELECT row % 30 AS unit, p0, p1 FROM {source})")
         bound = Bound("unit", 3, 12345)
-        con.execute(f"CREATE TEMP TABLE coded AS {rows_of_units(relation, domain, [(0,)], bound)}")
+        con.execute(f"CREATE TEMP TABLE coded AS {rows_of_units(relation, domain, bound)}")
         found = con.execute("SELECT p0, count(*) FROM coded GROUP BY p0").fetchall()
         counted.append(Counter(dict(found)))
     assert counted[0].total() == 90 and counted[1].total() == 87

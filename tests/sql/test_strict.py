@@ -12,7 +12,6 @@ from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.errors import EngineFailure
 from dpsyn_sql.private.encode.relations import typed_relation
 from dpsyn_sql.source.relation import Column, Relation
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 
 COLUMNS = tuple(Column(name, "VARCHAR") for name in ("a", 'b"', "d", "left"))
@@ -39,7 +38,7 @@ def test_text_is_read_as_its_type_or_the_statement_stops():
 def test_numbers_with_a_comma_are_read_or_the_statement_stops():
     relation = Relation("f", "csv", Fragment("texts"), (Column("a", "VARCHAR"),))
     shape = Shape((Attribute("a", "DECIMAL(9,2)", "numeric", edges=(0, 10)),))
-    sql = typed_relation(relation, shape, replace(DUCKDB, decimal_comma=True)).sql
+    sql = typed_relation(replace(relation, decimal=","), shape).sql
     con = duckdb.connect()
     con.execute("CREATE TABLE texts AS SELECT unnest([' 7,5', '', '3', NULL]) AS a")
     assert [row[0] for row in con.execute(f"FROM {sql}").fetchall()] == [

@@ -30,7 +30,6 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import TypesQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter, text_class_expression
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 
 EXAMPLES = {
@@ -118,7 +117,7 @@ SETTINGS = "SET threads = 2; SET default_collation = 'nocase'"
 def classes_of(con, texts):
     con.execute("CREATE OR REPLACE TEMP TABLE texts (i INTEGER, s VARCHAR)")
     con.executemany("INSERT INTO texts VALUES (?, ?)", list(enumerate(texts)))
-    code = text_class_expression(Fragment("c"), DUCKDB)
+    code = text_class_expression(Fragment("c"))
     rows = con.execute(f"SELECT {code} FROM (SELECT i, trim(s) AS c FROM texts) ORDER BY i").fetchall()
     return [CLASSES[code] for (code,) in rows]
 
@@ -225,7 +224,7 @@ def test_units_per_class(con, unit):
     ]
     con.execute("CREATE OR REPLACE TEMP TABLE source (id VARCHAR, s VARCHAR)")
     con.executemany("INSERT INTO source VALUES (?, ?)", rows)
-    counts = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), csv=True, unit=unit, key=3).types(
+    counts = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), decimal=".", unit=unit, key=3).types(
         TypesQuery("s")
     )
     found = {name: int(count) for name, count in zip(CLASSES, counts, strict=True) if count}

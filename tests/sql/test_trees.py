@@ -56,7 +56,9 @@ def put(con, rows, number="INTEGER"):
 
 
 def counter(con, unit, csv=False):
-    return SqlDiscoveryCounter(DuckDBEngine(con), Fragment("source"), csv=csv, unit=unit, key=KEY)
+    return SqlDiscoveryCounter(
+        DuckDBEngine(con), Fragment("source"), decimal="." if csv else "", unit=unit, key=KEY
+    )
 
 
 def placed(row, trees):

@@ -131,7 +131,7 @@ def counted(source, con):
     with open_source(con, source) as session:
         domain = domain_of(EVERY_TYPE, session.relation)
         counter = SqlCounter(
-            session.engine, session.relation.sql, domain, QUERIES, csv=session.relation.kind == "csv"
+            session.engine, session.relation.sql, domain, QUERIES, session.relation.text_decimal
         )
         try:
             return counter.count(QUERIES)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
+from dpsyn_sql.sqltext.expressions import fits_pattern
 from dpsyn_sql.sqltext.fragments import Fragment
 
 END = "\x03"
@@ -37,13 +38,13 @@ class Halves:
     def labels(self, nodes, level):
         return [f"{level}:{node}" for node in nodes.tolist()]
 
-    def key(self, values, dialect):
+    def key(self, values):
         (value,) = values
         return Fragment(
             f"CASE WHEN {value} >= 0 AND {value} < {2**self.depth} THEN CAST({value} AS BIGINT) END"
         )
 
-    def at(self, key, level, dialect):
+    def at(self, key, level):
         return Fragment(f"({key} >> {self.depth - level})")
 
     def named(self):
@@ -96,12 +97,12 @@ class Letters:
     def labels(self, nodes, level):
         return [node.removesuffix(END) + ("" if node.endswith(END) else "*") for node in nodes]
 
-    def key(self, values, dialect):
+    def key(self, values):
         (value,) = values
         ended = f"CASE WHEN length({value}) < {self.depth} THEN {value} || chr(3) ELSE substr({value}, 1, {self.depth}) END"
-        return Fragment(f"CASE WHEN {dialect.matches(value, f'[{self.alphabet}]*')} THEN {ended} END")
+        return Fragment(f"CASE WHEN {fits_pattern(value, f'[{self.alphabet}]*')} THEN {ended} END")
 
-    def at(self, key, level, dialect):
+    def at(self, key, level):
         return Fragment(f"substr({key}, 1, {level})")
 
     def named(self):

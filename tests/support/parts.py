@@ -9,7 +9,6 @@ import numpy as np
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.encode.codes import unit_bytes
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -108,7 +107,7 @@ class PartedEngine(DuckDBEngine):
     def _dealt(self, unit):
         """A session per part of the source."""
         self.passes += 1
-        place = "row_number() OVER ()" if unit is None else f"hash({unit_bytes(unit, DUCKDB)}, 5)"
+        place = "row_number() OVER ()" if unit is None else f"hash({unit_bytes(unit)}, 5)"
         yield from self._split(self._rows, _PART, place)
 
     def _split(self, rows, name, place):
@@ -149,7 +148,7 @@ class PartedEngine(DuckDBEngine):
 
     def _told(self, query, unit):
         """A statement about the source, about the rows of a part."""
-        bounded = self._of_unit is not None and unit_bytes(self._of_unit, DUCKDB) in query
+        bounded = self._of_unit is not None and unit_bytes(self._of_unit) in query
         assert unit == (self._of_unit if bounded else None)
         assert self._rows in query
         return query.replace(self._rows, _PART)

@@ -18,7 +18,7 @@ from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.encode.kept import KeptRows
 from dpsyn_sql.source.relation import WEIGHT, Column, Relation
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import code_type, lot
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 KEY = 5
@@ -250,7 +250,7 @@ class Reference:
 
     def lot(self, drawn, unit):
         """As the database hashes typed literals."""
-        text = str(DUCKDB.lot(drawn, unit, KEY))
+        text = str(lot(drawn, unit, KEY))
         if text not in self.known:
             self.known[text] = self.con.execute(f"SELECT {text}").fetchone()[0]
         return self.known[text]
@@ -296,9 +296,7 @@ class Reference:
         for parent, (_, _, codes, when) in met:
             seen[parent, codes, when] += 1
             sizes = [one.size for one in self.domains[table.name].attributes]
-            drawn = [
-                f"CAST({own} AS {DUCKDB.code_type(size)})" for own, size in zip(codes, sizes, strict=True)
-            ]
+            drawn = [f"CAST({own} AS {code_type(size)})" for own, size in zip(codes, sizes, strict=True)]
             drawn += [f"CAST({when} AS BIGINT)"] * (table.name in self.orders)
             drawn.append(f"CAST({seen[parent, codes, when]} AS BIGINT)")
             lot = self.lot(drawn, number(parent.lot))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.sqltext.dialect import Dialect
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -43,10 +42,10 @@ class Even:
     def labels(self, nodes: np.ndarray, level: int) -> list[str]:
         return [f"{level}:{node}" for node in nodes.tolist()]
 
-    def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
+    def key(self, values: Sequence[Fragment]) -> Fragment:
         raise NotImplementedError
 
-    def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
+    def at(self, key: Fragment, level: int) -> Fragment:
         raise NotImplementedError
 
     def named(self) -> dict[str, object]:

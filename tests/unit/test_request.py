@@ -308,6 +308,7 @@ def test_what_is_wrong_is_refused_by_its_name(source, options, words):
         ({"unit": "p", "most": -3}, ["most=-3 is out of range"]),
         ({"unit": "p", "most": True}, ["most=True is out of range"]),
         ({"unit": "p", "most": 2**31}, ["most=2147483648 is out of range"]),
+        ({"unit": "p", "most": 2**20 + 1}, ["most=1048577 is out of range", "1048576 or less, or weights="]),
         ({"unit": "row", "most": 2}, ["most=2 is out of range", "leave it out with unit='row'"]),
         ({"most": 2}, ["most=2 is out of range", "1 or more with a column"]),
         ({"order": "t"}, ["order= orders the rows of a unit", "unit='customer_id'"]),
@@ -359,6 +360,8 @@ def test_what_is_right_is_accepted():
     Request().check()
     Request("t", unit="p", most=5, order="day").check()
     Request("t", unit="p", most=5, weights=False).check()
+    Request("t", unit="p", most=2**20).check()
+    Request("t", unit="p", most=2**20 + 1, weights=False).check()
     Request("t", unit="row", most=1).check()
     Request(["row", "o"], unit="row").check()  # the table of this name
     Request(domain=TREE, most={"orders": 3}, constraints=True).check()  # the file names the tables

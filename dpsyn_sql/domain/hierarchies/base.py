@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpsyn_sql.sqltext.dialect import Dialect
-
 NodeId = int | str
 
 
@@ -94,11 +92,11 @@ class Hierarchy(Protocol):
     def labels(self, nodes: NDArray[Any], level: int) -> list[str]:
         """How a person reads the nodes, unique among all nodes of all levels."""
 
-    def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
+    def key(self, values: Sequence[Fragment]) -> Fragment:
         """The key of one row as SQL, a total function of ``values`` (one plain expression per column, of its
         type); NULL if one is NULL or the row is outside the hierarchy."""
 
-    def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
+    def at(self, key: Fragment, level: int) -> Fragment:
         """The id of the node of ``level`` that holds a key, as SQL."""
 
     def named(self) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from dpsyn_sql.domain.types import (
     tick_literal,
 )
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import value_at
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
 MAX_COLUMNS = 8
@@ -62,11 +62,11 @@ class Axis:
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "size", size)
 
-    def cell(self, value: Fragment, dialect: Dialect) -> str:
+    def cell(self, value: Fragment) -> str:
         """The cell of the deepest level as SQL; NULL outside, and for NULL and NaN."""
         if self.kind.discrete:
             low, high = (tick_literal(self.kind, int(end)) for end in (self.low, self.high))
-            position = f"({tick_expression(self.kind, value, dialect)} - ({int(self.low)}))"
+            position = f"({tick_expression(self.kind, value)} - ({int(self.low)}))"
             if self.unit > 1:
                 position = f"({position} // {self.unit})"
             cell = (
@@ -233,16 +233,14 @@ class Points:
             columns.append([prefix + text for text in texts])
         return [", ".join(row) for row in zip(*columns, strict=True)]
 
-    def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
-        cells = [axis.cell(value, dialect) for axis, value in zip(self.axes, values, strict=True)]
+    def key(self, values: Sequence[Fragment]) -> Fragment:
+        cells = [axis.cell(value) for axis, value in zip(self.axes, values, strict=True)]
         if len(cells) == 1:
             return Fragment(cells[0])
-        spread = [
-            self._spread(f"({cell})", len(cells) - 1 - index, dialect) for index, cell in enumerate(cells)
-        ]
+        spread = [self._spread(f"({cell})", len(cells) - 1 - index) for index, cell in enumerate(cells)]
         return Fragment(f"({' + '.join(spread)})")
 
-    def _spread(self, cell: str, shift: int, dialect: Dialect) -> str:
+    def _spread(self, cell: str, shift: int) -> str:
         """The bits of a cell as far apart as there are columns, the lowest at ``shift``."""
         count, terms = len(self.columns), []
         for start in range(0, self.depth, _CHUNK):
@@ -251,12 +249,12 @@ class Points:
                 sum((number >> bit & 1) << bit * count for bit in range(bits)) for number in range(2**bits)
             ]
             chunk = f"({cell} >> {start} & {2**bits - 1})"
-            part = dialect.of_places(listed, chunk)
+            part = value_at(listed, chunk)
             factor = 2 ** (start * count + shift)
             terms.append(f"CAST({part} AS BIGINT) * {factor}")
         return " + ".join(terms)
 
-    def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
+    def at(self, key: Fragment, level: int) -> Fragment:
         return Fragment(f"({key} >> {len(self.columns) * (self.depth - level)})")
 
     def named(self) -> Mapping[str, Any]:

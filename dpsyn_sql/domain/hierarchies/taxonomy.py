@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import ANY_REST, OTHER
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.errors import InternalError, said
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
 MAX_IDS = 131_072
@@ -110,28 +110,26 @@ class Taxonomy:
         labels = dict(self.nodes[level])
         return [labels[int(node)] for node in nodes]
 
-    def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
+    def key(self, values: Sequence[Fragment]) -> Fragment:
         (value,) = values
         text = f"CAST({value} AS VARCHAR)"
         if len(self.ids) <= _MAPPED:
-            numbered = dialect.of_labels([(id_, number) for number, id_ in enumerate(self.ids)], text)
+            numbered = code_of_label([(id_, number) for number, id_ in enumerate(self.ids)], text)
             return Fragment(f"CAST({numbered} AS BIGINT)")
-        rows = ", ".join(
-            f"({dialect.text_bytes(literal(id_))}, {number})" for number, id_ in enumerate(self.ids)
-        )
+        rows = ", ".join(f"({text_bytes(literal(id_))}, {number})" for number, id_ in enumerate(self.ids))
         return Fragment(
             f"(SELECT CAST(listed.number AS BIGINT) FROM (VALUES {rows}) AS listed(id, number) "
-            f"WHERE listed.id = {dialect.text_bytes(text)})"
+            f"WHERE listed.id = {text_bytes(text)})"
         )
 
-    def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
+    def at(self, key: Fragment, level: int) -> Fragment:
         if level == 0:
             return Fragment(f"({key} * 0)")
         cuts = self.cuts(level)
         if len(cuts) == len(self.ids):
             return key
         firsts = cuts[np.searchsorted(cuts, np.arange(len(self.ids)), side="right") - 1]
-        return Fragment(f"CAST({dialect.of_places(firsts.tolist(), key)} AS BIGINT)")
+        return Fragment(f"CAST({value_at(firsts.tolist(), key)} AS BIGINT)")
 
     def named(self) -> Mapping[str, Any]:
         content = json.dumps([self.ids, self.nodes], ensure_ascii=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import ANY_REST, OTHER
 from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import fits_pattern, text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
 END = "\x03"
@@ -108,19 +108,19 @@ class Texts:
         ending = "" if level > 0 and self.lengths[level - 1] == self.longest else mark
         return [node[:-1] if node.endswith(END) else node + ending for node in nodes]
 
-    def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
+    def key(self, values: Sequence[Fragment]) -> Fragment:
         (text,) = values
         length = self.lengths[-1]
         start = f"substr({text}, 1, {length})"
-        inside = dialect.matches(start, f"[{_class(self.alphabet)}]*")
+        inside = fits_pattern(start, f"[{_class(self.alphabet)}]*")
         ended = f"CASE WHEN length({text}) < {length} THEN {text} || chr({ord(END)}) ELSE {start} END"
         if set(OTHER) <= set(self.alphabet):
             longest = f"substr({text}, 1, {self.longest})"
-            other_text = dialect.text_bytes(literal(OTHER))
-            inside = Fragment(f"{inside} AND {dialect.text_bytes(longest)} <> {other_text}")
+            other_text = text_bytes(literal(OTHER))
+            inside = Fragment(f"{inside} AND {text_bytes(longest)} <> {other_text}")
         return Fragment(f"CASE WHEN {inside} THEN {ended} END")
 
-    def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
+    def at(self, key: Fragment, level: int) -> Fragment:
         return Fragment(f"substr({key}, 1, {0 if level == 0 else self.lengths[level - 1]})")
 
     def named(self) -> Mapping[str, Any]:

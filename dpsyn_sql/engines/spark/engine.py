@@ -30,6 +30,7 @@ from dpsyn_sql.engines.spark.work import Reading, Sums, Types, adding, counting,
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.engine import Encoding, Tally
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -104,7 +105,7 @@ class SparkEngine(DuckDBEngine):
         """
         if not tallies:
             return
-        collected = self.dialect.temporary("dpsyn_sums")
+        collected = temporary_table("dpsyn_sums")
         try:
             sums = self._collect(collected, tallies, over, unit, step, together=True)
             for number in range(len(tallies)):
@@ -148,7 +149,7 @@ class SparkEngine(DuckDBEngine):
         Raises:
             EngineFailure, InternalError, SourceError: as ``sums``.
         """
-        collected = self.dialect.temporary("dpsyn_sums")
+        collected = temporary_table("dpsyn_sums")
         try:
             sums = self._collect(collected, [tally], None, unit, step, together=False)
             self.make(table, sums.of(0, collected), step)

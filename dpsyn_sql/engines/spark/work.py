@@ -11,7 +11,6 @@ import duckdb
 from dpsyn_sql.engines.spark.tasks import BATCH, Work
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.engine import Encoding, Tally
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -259,7 +258,7 @@ def _filled(
     views = [render("spark/view", name=one.table, query=one.query) for one in made]
     if whole:
         if made and not named_only:
-            views[-1] = render("count/keep", dialect=DUCKDB, table=made[-1].table, query=made[-1].query)
+            views[-1] = render("count/keep", table=made[-1].table, query=made[-1].query)
         prepare = [render("spark/empty", table=reading.name, query=reading.query)]
         return prepare, [render("spark/insert", table=reading.name, query=reading.query)], views
     each: list[Fragment] = []

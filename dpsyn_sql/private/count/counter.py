@@ -38,6 +38,7 @@ from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _STEM = "dpsyn_codes"
@@ -60,7 +61,7 @@ class SqlCounter:
         relation_sql: the text after FROM.
         domain: the public domain.
         queries: the marginals that will be asked for; they decide how to count.
-        csv: whether the columns of the source are text that must be cast.
+        decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
         unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
             a unit; the source is then always encoded. ``check_unit`` accepts the column.
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
@@ -69,7 +70,7 @@ class SqlCounter:
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
         rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``,
-            ``csv``, ``unit`` and ``key`` then have no say.
+            ``decimal``, ``unit`` and ``key`` then have no say.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -81,7 +82,7 @@ class SqlCounter:
         relation_sql: Fragment,
         domain: Domain,
         queries: Sequence[MarginalQuery],
-        csv: bool = False,
+        decimal: str = "",
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
         further: LaterMarginals | None = None,
@@ -93,10 +94,12 @@ class SqlCounter:
         self._engine = engine
         self._relation = relation_sql
         self._domain = domain
-        self._csv = csv
+        self._decimal = decimal
         if rows is None:
             bound = Bound.of(unit, key)
-            rows = KeptRows.of_table(engine, relation_sql, domain, csv=csv, bound=bound, families=families)
+            rows = KeptRows.of_table(
+                engine, relation_sql, domain, decimal=decimal, bound=bound, families=families
+            )
         self._rows = rows
         self._families = families
         self._siblings = siblings and families is not None
@@ -200,7 +203,7 @@ class SqlCounter:
             raise InternalError("pairs of rows are counted that were not planned")
         encoding = self._codes()
         if self._engine.in_parts:  # parts of codes that were kept may be any rows
-            encoding = replace(encoding, table=self._engine.dialect.temporary(_STEM))
+            encoding = replace(encoding, table=temporary_table(_STEM))
         else:
             self._keep(encoding)
         return sibling_tables(self._engine, encoding, self._domain, self._plan.packs, queries)
@@ -221,8 +224,7 @@ class SqlCounter:
         attributes = [self._plan.packs[group.packs[0]][0] for group in groups]
         found: Tables = {}
         wanted = dict(zip(attributes, (group.queries for group in groups), strict=True))
-        dialect = self._engine.dialect
-        asked = list(scans(self._relation, self._domain, attributes, csv=self._csv, dialect=dialect))
+        asked = list(scans(self._relation, self._domain, attributes, decimal=self._decimal))
         with phase("count", len(attributes)) as advance:
             sums = self._engine.sums([tally for _, tally in asked], step="counting one-way marginals")
             for (part, _), result in zip(asked, sums, strict=True):
@@ -274,13 +276,12 @@ class SqlCounter:
         encoding = self._codes()
         self._keep(encoding)
         repacked = repack(
-            self._engine.dialect.temporary(_STEM),
+            temporary_table(_STEM),
             encoding,
             self._domain,
             self._plan.packs,
             binned,
             plan.packs,
-            self._engine.dialect,
             labels,
             self._carried,
         )

@@ -60,10 +60,18 @@ from dpsyn_sql.planning.queries import (
     TypesQuery,
 )
 from dpsyn_sql.private.count.sums import scatter, whole
-from dpsyn_sql.private.count.trees import TreeCounter, read_as
-from dpsyn_sql.private.encode.codes import encode_expression, unit_bytes
+from dpsyn_sql.private.count.trees import TreeCounter
+from dpsyn_sql.private.encode.codes import encode_expression, read_as, unit_bytes
 from dpsyn_sql.source.engine import Tally
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import (
+    fits_pattern,
+    guarded_cast,
+    number_text,
+    temporary_table,
+    text_bytes,
+    text_of_bytes,
+    value_at,
+)
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -78,7 +86,7 @@ _MOMENT = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(?:[.][0-9]{1,9})?)?"
 _ZONE = " ?(Z|[-+][0-9]{2}(:?[0-9]{2})?)"
 
 
-def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Dialect) -> Fragment:
+def key_expression(kind: SqlType, longest: int, column: Fragment) -> Fragment:
     """A key that two values share only if they are the same: bytes of a text, so that no collation can merge
     two of them, otherwise a number; NULL for values that are no keys.
 
@@ -89,9 +97,7 @@ def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Diale
         text = Fragment(f"CAST({column} AS VARCHAR)") if kind.family == "enum" else column
         # Bytes first: long text is never read.
         short = f"strlen({text}) <= {4 * longest} AND length({text}) <= {longest}"
-        return Fragment(
-            f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {dialect.text_bytes(text)} END"
-        )
+        return Fragment(f"CASE WHEN {short} AND NOT contains({text}, chr(0)) THEN {text_bytes(text)} END")
     if kind.family == "boolean" or kind.family in ("integer", "decimal"):
         return column
     if kind.family == "float":  # 0.0 and -0.0 are one value
@@ -99,11 +105,11 @@ def key_expression(kind: SqlType, longest: int, column: Fragment, dialect: Diale
             f"CASE WHEN isfinite({column}) THEN CASE WHEN {column} = 0 THEN 0 ELSE {column} END END"
         )
     if kind.temporal:
-        return _moment(kind, column, dialect)
+        return _moment(kind, column)
     raise InternalError(f"values of type {kind.family} cannot be keys")
 
 
-def beginning_expression(beginning: Beginning, column: Fragment, dialect: Dialect) -> Fragment:
+def beginning_expression(beginning: Beginning, column: Fragment) -> Fragment:
     """The bytes of the first characters of a text; NULL for text that is shorter or has a known label.
 
     Raises:
@@ -113,16 +119,16 @@ def beginning_expression(beginning: Beginning, column: Fragment, dialect: Dialec
     if known.other_code is None:
         raise InternalError("beginnings are those of text that no label covers")
     first = Fragment(f"substr({column}, 1, {length})")
-    code = encode_expression(known, column, dialect=dialect)
-    key = key_expression(known.type, length, first, dialect)
+    code = encode_expression(known, column)
+    key = key_expression(known.type, length, first)
     return Fragment(f"CASE WHEN length({first}) = {length} AND {code} = {known.other_code} THEN {key} END")
 
 
-def key_text(kind: SqlType, key: Fragment, dialect: Dialect) -> Fragment:
+def key_text(kind: SqlType, key: Fragment) -> Fragment:
     """The bytes of the one text of a key."""
     if kind.family in ("text", "enum"):
         return key
-    return dialect.text_bytes(f"CAST({key} AS VARCHAR)")
+    return text_bytes(f"CAST({key} AS VARCHAR)")
 
 
 def text_of_key(content: bytes) -> str | None:
@@ -149,27 +155,22 @@ def _double(kind: SqlType, text: str) -> float:
     return float(np.float32(text)) if kind.text == "FLOAT" else float(text)
 
 
-def _moment(kind: SqlType, column: Fragment, dialect: Dialect) -> Fragment:
+def _moment(kind: SqlType, column: Fragment) -> Fragment:
     """The tick of a date or time that Python has; NULL for others, and for infinity."""
     low, high = tick_literal(kind, kind.low), tick_literal(kind, kind.high)
     return Fragment(
-        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {moment_tick(kind, column, dialect)} END"
+        f"CASE WHEN {column} >= {low} AND {column} <= {high} THEN {moment_tick(kind, column)} END"
     )
 
 
-def step_expression(
-    kind: SqlType, steps: tuple[Granularity, ...], column: Fragment, dialect: Dialect
-) -> Fragment:
+def step_expression(kind: SqlType, steps: tuple[Granularity, ...], column: Fragment) -> Fragment:
     """How many of the steps, from the first, a value is a multiple of, as BIGINT; NULL for numbers that are
     zero, and for what is no value.
 
     Raises:
         InternalError: a step that does not fit the type.
     """
-    tests = [
-        f"WHEN {_divides(kind, step, column, dialect)} THEN {place}"
-        for place, step in enumerate(steps, start=1)
-    ]
+    tests = [f"WHEN {_divides(kind, step, column)} THEN {place}" for place, step in enumerate(steps, start=1)]
     fits = f"CASE {' '.join(reversed(tests))} ELSE 0 END" if tests else "0"
     if kind.temporal:
         counts = f"{column} >= {tick_literal(kind, kind.low)} AND {column} <= {tick_literal(kind, kind.high)}"
@@ -178,12 +179,12 @@ def step_expression(
     return Fragment(f"CASE WHEN {counts} THEN CAST({fits} AS BIGINT) END")
 
 
-def _divides(kind: SqlType, step: Granularity, column: Fragment, dialect: Dialect) -> str:
+def _divides(kind: SqlType, step: Granularity, column: Fragment) -> str:
     """Whether a value is a multiple of a step."""
     if kind.family == "float" and isinstance(step, Decimal):
         return _divides_double(kind, step, column)
     if step == "month" and kind.temporal and kind.family != "time" and not kind.zoned:
-        midnight = f" AND {moment_tick(kind, column, dialect)} % {kind.day} = 0"
+        midnight = f" AND {moment_tick(kind, column)} % {kind.day} = 0"
         return f"day({column}) = 1{'' if kind.family == 'date' else midnight}"
     if not isinstance(step, int) or not 0 < step < 2**62:
         raise InternalError(f"no step of a {kind.text}")
@@ -191,7 +192,7 @@ def _divides(kind: SqlType, step: Granularity, column: Fragment, dialect: Dialec
         if step > kind.high:
             return "FALSE"
         return f"{column} % {tick_literal(kind, step)} = 0"
-    return f"{moment_tick(kind, column, dialect)} % {step} = 0"
+    return f"{moment_tick(kind, column)} % {step} = 0"
 
 
 def _divides_double(kind: SqlType, step: Decimal, column: Fragment) -> str:
@@ -212,7 +213,7 @@ def _double_literal(number: int) -> str:
     return f"CAST('{number}' AS DOUBLE)"
 
 
-def text_class_expression(text: Fragment, dialect: Dialect) -> Fragment:
+def text_class_expression(text: Fragment) -> Fragment:
     """The code of the class of ``text``, a plain reference to a column of trimmed text.
 
     Patterns decide, so that no collation and no setting of the session has a say; guarded casts keep out what
@@ -220,10 +221,10 @@ def text_class_expression(text: Fragment, dialect: Dialect) -> Fragment:
     """
 
     def reads(kind: str) -> str:
-        return f"{dialect.guarded_cast(text, kind)} IS NOT NULL"
+        return f"{guarded_cast(text, kind)} IS NOT NULL"
 
     def fits(pattern: str, *, any_case: bool = False) -> str:
-        return dialect.matches(text, f"(?i)({pattern})" if any_case else pattern)
+        return fits_pattern(text, f"(?i)({pattern})" if any_case else pattern)
 
     digits = f"strlen({text}) - strpos({text}, '.')"
     first = CLASSES.index(DECIMALS[0])
@@ -300,18 +301,16 @@ class SqlDiscoveryCounter(TreeCounter):
         """
         kind = query.type
         key = (
-            key_expression(kind, query.longest, _VALUE, self._dialect)
+            key_expression(kind, query.longest, _VALUE)
             if query.beginning is None
-            else beginning_expression(query.beginning, _VALUE, self._dialect)
+            else beginning_expression(query.beginning, _VALUE)
         )
-        carried = _Carried.of(kind, self._dialect, in_parts=self._engine.in_parts)
+        carried = _Carried.of(kind, in_parts=self._engine.in_parts)
         tally = self._counted("keys", query.value, kind, key, least, carried.spelled)
-        gathered, table = (self._dialect.temporary("dpsyn_keys") for _ in range(2))
+        gathered, table = (temporary_table("dpsyn_keys") for _ in range(2))
         try:
             self._engine.gather(gathered, tally, step="counting units per key", unit=self._unit)
-            sql = render(
-                "discover/keys", dialect=self._dialect, table=table, gathered=gathered, order=carried.order
-            )
+            sql = render("discover/keys", table=table, gathered=gathered, order=carried.order)
             self._engine.execute(sql, step="numbering keys")
             self._engine.drop(gathered, step="dropping the table of keys")
             start, full, text = 0, True, carried.text
@@ -334,18 +333,18 @@ class SqlDiscoveryCounter(TreeCounter):
         adds 1 to their count, not 1 for each.
         """
         grid = query.grid
-        code: str = encode_expression(grid, _VALUE, dialect=self._dialect)
+        code: str = encode_expression(grid, _VALUE)
         if query.owners:
             owners = [*query.owners, *range(len(query.owners), grid.size)]
-            code = self._dialect.of_places(owners, code)
+            code = value_at(owners, code)
         code = Fragment(f"CAST({code} AS BIGINT)")
         tally = self._counted("grid", grid.value, grid.type, code)
         return self._summed(tally, grid.size, step="counting units per cell of a grid")
 
     def types(self, query: TypesQuery) -> NDArray[np.int64]:
         """Distinct units per class of text, int64[len(CLASSES)]. PRIVATE."""
-        trimmed = self._dialect.number_text(f"trim({ident(query.attr)})")
-        code = Fragment(f"CAST({text_class_expression(_VALUE, self._dialect)} AS BIGINT)")
+        trimmed = number_text(f"trim({ident(query.attr)})", self._decimal)
+        code = Fragment(f"CAST({text_class_expression(_VALUE)} AS BIGINT)")
         tally = self._counted("types", trimmed, supported_type("VARCHAR", query.attr), code)
         return self._summed(tally, len(CLASSES), step="counting units per type of text")
 
@@ -357,7 +356,7 @@ class SqlDiscoveryCounter(TreeCounter):
             EngineFailure: the statement failed.
         """
         kind = query.type
-        step = step_expression(kind, query.steps, _VALUE, self._dialect)
+        step = step_expression(kind, query.steps, _VALUE)
         tally = self._counted("steps", query.value, kind, step)
         return self._summed(tally, len(query.steps) + 1, step="counting units per step of their values")
 
@@ -372,7 +371,7 @@ class SqlDiscoveryCounter(TreeCounter):
         text = render(
             "discover/contributions",
             relation=self._relation,
-            unit=unit_bytes(self._bound.column, self._dialect),
+            unit=unit_bytes(self._bound.column),
             most=query.most,
         )
         return self._summed(Tally(text, _KEYS), query.most, step="counting units by their rows")
@@ -394,12 +393,11 @@ class SqlDiscoveryCounter(TreeCounter):
         bound = self._bound
         query = render(
             "discover/units",
-            dialect=self._dialect,
             relation=self._relation,
-            value=read_as(kind, column, self._dialect, csv=self._csv),
+            value=read_as(kind, column, self._decimal),
             thing=thing,
             spelled=spelled,
-            unit=None if bound is None else unit_bytes(bound.column, self._dialect),
+            unit=None if bound is None else unit_bytes(bound.column),
             bound=None if bound is None else replace(bound, max_rows=counted_per_unit(ask, bound.max_rows)),
         )
         return Tally(query, _KEYS, least)
@@ -415,11 +413,11 @@ class _Carried:
     text: Fragment
 
     @classmethod
-    def of(cls, kind: SqlType, dialect: Dialect, *, in_parts: bool) -> Self:
+    def of(cls, kind: SqlType, *, in_parts: bool) -> Self:
         """As they are; between parts only integers and bytes, so that other numbers are their text there."""
-        text = key_text(kind, _THING, dialect)
+        text = key_text(kind, _THING)
         wide = kind.family == "integer" and not -(2**63) <= kind.low <= kind.high < 2**63
         if not in_parts or not (wide or kind.family in ("boolean", "decimal", "float")):
             return cls(_THING, _THING, text)
-        value = Fragment(f"CAST({dialect.text_of_bytes(_THING)} AS {kind.sql})")
+        value = Fragment(f"CAST({text_of_bytes(_THING)} AS {kind.sql})")
         return cls(text, value, _THING)

@@ -13,7 +13,6 @@ family; where rows lie in parts, generated SQL counts them there.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,14 +27,16 @@ from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
 from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
 from dpsyn_sql.private.encode.codes import (
+    digit,
     encode_expression,
     key_columns,
     label_expression,
     mixed_radix,
     named_columns,
+    pack_column,
 )
 from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import code_type, value_at
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -84,11 +85,6 @@ class BinnedMarginals:
         )
 
 
-def pack_column(pack: int) -> Fragment:
-    """The column of the encoded table that holds pack number ``pack``."""
-    return Fragment(f"p{pack}")
-
-
 def marginal(table: Fragment, packs: Sequence[int], *, weighted: bool = False) -> Tally:
     """Count the cells of one GROUP BY over ``packs`` of the encoded table; rows by their weight ``w`` if they
     have one."""
@@ -104,7 +100,6 @@ def repack(
     stored: Sequence[tuple[int, ...]],
     binned: BinnedMarginals,
     packs: Sequence[tuple[int, ...]],
-    dialect: Dialect = DUCKDB,
     labels: Sequence[RowLabel] = (),
     carried: Sequence[Fragment] = (),
 ) -> Encoding:
@@ -117,7 +112,6 @@ def repack(
         stored: packs of the encoding, each with its attributes from the most significant digit down.
         binned: the wanted attributes; each is one of ``stored`` or a label, over its codes or bins.
         packs: the wanted packs of ``binned.domain``, in the same form.
-        dialect: of the engine that runs the statement.
         labels: the attributes that follow those of ``domain``.
         carried: further columns of the encoding that stay.
     """
@@ -136,27 +130,12 @@ def repack(
         else:
             label = labels[attribute - len(domain.attributes)]
             used.update(label.attributes)
-            code = label_expression(label, named, dialect)
-        codes[column] = code if bins is None else dialect.of_places(bins, str(code))
-    columns = [
-        Fragment(f"{mixed_radix(binned.domain, pack, codes, dialect)} AS p{i}")
-        for i, pack in enumerate(packs)
-    ]
+            code = label_expression(label, named)
+        codes[column] = code if bins is None else value_at(bins, str(code))
+    columns = [Fragment(f"{mixed_radix(binned.domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
     read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]
     query = render("count/repack", table=encoding.table, digits=read, carried=list(carried), columns=columns)
     return Encoding(repacked, query, of=encoding, width=encoding.width)
-
-
-def digit(domain: Domain, index: int, pack: tuple[int, ...], attribute: int) -> Fragment:
-    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
-    place = pack.index(attribute)
-    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
-    code = str(pack_column(index))
-    if below > 1:
-        code = f"({code} // {below})"
-    if place > 0:
-        code = f"({code} % {domain.attributes[attribute].size})"
-    return Fragment(code)
 
 
 def scans(
@@ -164,8 +143,7 @@ def scans(
     domain: Domain,
     attributes: Sequence[int],
     *,
-    csv: bool,
-    dialect: Dialect = DUCKDB,
+    decimal: str,
 ) -> Iterator[tuple[Sequence[int], Tally]]:
     """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and their tally."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
@@ -173,29 +151,27 @@ def scans(
         query = render(
             "count/scan",
             relation=relation_sql,
-            named=[one for index in part for one in _named(domain, index, dialect, csv=csv)],
-            keys=[
-                one for index in part for one in key_columns(domain.attributes[index], f"c{index}", dialect)
-            ],
-            columns=[_scan_column(domain, index, dialect, csv=csv) for index in part],
+            named=[one for index in part for one in _named(domain, index, decimal=decimal)],
+            keys=[one for index in part for one in key_columns(domain.attributes[index], f"c{index}")],
+            columns=[_scan_column(domain, index, decimal=decimal) for index in part],
         )
         yield part, Tally(query, ("attribute", "code"))
 
 
-def _named(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+def _named(domain: Domain, index: int, *, decimal: str) -> list[Fragment]:
     """Raw values; only those of a hierarchy are read as their types before they are encoded."""
     attribute = domain.attributes[index]
-    return named_columns(attribute, f"c{index}", dialect, csv=csv and attribute.leaves is not None)
+    return named_columns(attribute, f"c{index}", decimal=decimal if attribute.leaves is not None else "")
 
 
-def _scan_column(domain: Domain, index: int, dialect: Dialect, *, csv: bool) -> _ScanColumn:
+def _scan_column(domain: Domain, index: int, *, decimal: str) -> _ScanColumn:
     """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
     attribute = domain.attributes[index]
-    code = encode_expression(attribute, Fragment(f"c{index}"), from_text=csv, dialect=dialect)
+    code = encode_expression(attribute, Fragment(f"c{index}"), decimal=decimal)
     return _ScanColumn(
         attribute=index,
         code=Fragment(f"k{index}"),
-        expression=Fragment(f"CAST({code} AS {dialect.code_type(attribute.size)})"),
+        expression=Fragment(f"CAST({code} AS {code_type(attribute.size)})"),
     )
 
 
@@ -378,7 +354,7 @@ def sibling_tables(
     """
     if not engine.in_parts:
         return _multiplied(engine, encoding, SiblingSums(domain, packs, queries))
-    tallies = [sibling_tally(encoding, domain, packs, query, engine.dialect) for query in queries]
+    tallies = [sibling_tally(encoding, domain, packs, query) for query in queries]
     found = []
     with phase("count", len(queries)) as advance:
         sums = engine.sums(tallies, step="counting pairs of rows", over=encoding)
@@ -404,13 +380,10 @@ def sibling_tally(
     domain: Domain,
     packs: Sequence[tuple[int, ...]],
     query: MarginalQuery,
-    dialect: Dialect,
 ) -> Tally:
     """The statement of one table; arguments as for ``sibling_tables``."""
     maps = query.maps or (None, None)
-    first, second = (
-        _code(domain, packs, name, bins, dialect) for name, bins in zip(query.attrs, maps, strict=True)
-    )
+    first, second = (_code(domain, packs, name, bins) for name, bins in zip(query.attrs, maps, strict=True))
     firsts, seconds = query.shape(domain)
     own = first == second  # half of the products are the others again
     counted = [_counted("a", code) for code in range(firsts)]
@@ -435,10 +408,8 @@ def _product(a: int, b: int, *, own: bool) -> Fragment:
     return Fragment(f"a{min(a, b)} * a{max(a, b)}" if own else f"a{a} * b{b}")
 
 
-def _code(
-    domain: Domain, packs: Sequence[tuple[int, ...]], name: str, bins: Map | None, dialect: Dialect
-) -> Fragment:
+def _code(domain: Domain, packs: Sequence[tuple[int, ...]], name: str, bins: Map | None) -> Fragment:
     attribute = domain.index(name)
     (held,) = (pack for pack in range(len(packs)) if attribute in packs[pack])
     code = f"CAST({digit(domain, held, packs[held], attribute)} AS BIGINT)"
-    return Fragment(code if bins is None else f"CAST({dialect.of_places(bins, code)} AS BIGINT)")
+    return Fragment(code if bins is None else f"CAST({value_at(bins, code)} AS BIGINT)")

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.domain.hierarchies.growth import Nodes
-from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.private.count.sums import scatter
-from dpsyn_sql.private.encode.codes import unit_bytes
+from dpsyn_sql.private.encode.codes import read_as, unit_bytes
 from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.engine import SourceEngine, Tally
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import temporary_table, text_bytes, text_of_bytes
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
@@ -59,7 +58,7 @@ class TreeCounter:
     Args:
         engine: holds the rows of the source.
         relation_sql: the text after FROM.
-        csv: whether the columns of the source are text that must be read as their types.
+        decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
         unit: with a column, units are its values and count for at most ``counted_per_unit`` things; otherwise
             each row is a unit. ``check_unit`` accepts the column.
         key: of the draw, 0 to 2**64 - 1; fresh unless a test needs to know it.
@@ -69,12 +68,12 @@ class TreeCounter:
         self,
         engine: SourceEngine,
         relation_sql: Fragment,
-        csv: bool = False,
+        decimal: str = "",
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
     ) -> None:
-        self._engine, self._dialect = engine, engine.dialect
-        self._relation, self._csv = relation_sql, csv
+        self._engine = engine
+        self._relation, self._decimal = relation_sql, decimal
         self._bound = Bound.of(unit, key)
         self._kept: tuple[Hierarchies, Fragment] | None = None
 
@@ -119,8 +118,8 @@ class TreeCounter:
         """The table of keys, made if it is not there."""
         if self._kept is None or self._kept[0] != hierarchies:
             self.close()
-            table = self._dialect.temporary("dpsyn_keyed")
-            tally = keyed_rows(self._relation, hierarchies, self._dialect, csv=self._csv, bound=self._bound)
+            table = temporary_table("dpsyn_keyed")
+            tally = keyed_rows(self._relation, hierarchies, decimal=self._decimal, bound=self._bound)
             self._engine.gather(table, tally, step="encoding rows as keys", unit=self._unit)
             self._kept = hierarchies, table
         return self._kept[1]
@@ -135,10 +134,10 @@ class TreeCounter:
         self, hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[Fragment, list[_Shape]]]:
         """A temporary table of nodes, and their shapes."""
-        shapes, numbers = shapes_of(hierarchies, nodes, refined, self._dialect)
-        table = self._dialect.temporary("dpsyn_nodes")
+        shapes, numbers = shapes_of(hierarchies, nodes, refined)
+        table = temporary_table("dpsyn_nodes")
         text = [int(one.text) for one in hierarchies]
-        create = render("discover/node_table", dialect=self._dialect, table=table, text=text)
+        create = render("discover/node_table", table=table, text=text)
         self._engine.execute(create, step="making a table of nodes")
         try:
             columns = {f"n{part}": ids for part, ids in enumerate(nodes.ids)}
@@ -153,9 +152,8 @@ class TreeCounter:
 def keyed_rows(
     relation: Fragment,
     hierarchies: Hierarchies,
-    dialect: Dialect,
     *,
-    csv: bool = False,
+    decimal: str = "",
     bound: Bound | None = None,
 ) -> Tally:
     """Rows per key. Rows without one have NULL as their keys, and say in ``state`` why."""
@@ -164,29 +162,23 @@ def keyed_rows(
     own = iter(values)
     keys = [Fragment(f"k{part}") for part in range(len(hierarchies))]
     told = [
-        Fragment(f"{_compared(one, one.key([next(own) for _ in one.columns], dialect), dialect)} AS {key}")
+        Fragment(f"{_compared(one, one.key([next(own) for _ in one.columns]))} AS {key}")
         for one, key in zip(hierarchies, keys, strict=True)
     ]
     query = render(
         "discover/keyed",
-        dialect=dialect,
         relation=relation,
         values=[
-            Fragment(f"{read_as(column.type, column.value, dialect, csv=csv)} AS {name}")
+            Fragment(f"{read_as(column.type, column.value, decimal)} AS {name}")
             for column, name in zip(columns, values, strict=True)
         ],
         told=told,
         missing=_missing(hierarchies, values),
         keys=keys,
-        unit=None if bound is None else unit_bytes(bound.column, dialect),
+        unit=None if bound is None else unit_bytes(bound.column),
         bound=bound,
     )
     return Tally(query, (*keys, "state"))
-
-
-def read_as(kind: SqlType, value: Fragment, dialect: Dialect, *, csv: bool) -> Fragment:
-    """A value of its type; of a CSV file text that cannot be read so is NULL."""
-    return dialect.text_as(value, kind.sql) if csv and kind.family != "text" else value
 
 
 def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:
@@ -202,13 +194,13 @@ def _missing(hierarchies: Hierarchies, values: Sequence[Fragment]) -> Fragment:
     return Fragment(" OR ".join(tests) or "FALSE")
 
 
-def _compared(hierarchy: Hierarchy, id_: Fragment, dialect: Dialect) -> Fragment:
+def _compared(hierarchy: Hierarchy, id_: Fragment) -> Fragment:
     """An id in a form that no collation merges."""
-    return dialect.text_bytes(id_) if hierarchy.text else id_
+    return text_bytes(id_) if hierarchy.text else id_
 
 
 def shapes_of(
-    hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_] | None, dialect: Dialect
+    hierarchies: Hierarchies, nodes: Nodes, refined: NDArray[np.bool_] | None
 ) -> tuple[list[_Shape], NDArray[np.int64]]:
     """The shapes that occur, and the number of each node's: nodes of a shape have the same levels, and are
     refined by the same parts."""
@@ -217,28 +209,25 @@ def shapes_of(
         columns += [refined[:, part].astype(np.int64) for part in range(len(hierarchies))]
     found, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     shapes = [
-        _shape(number, hierarchies, row[: len(hierarchies)], row[len(hierarchies) :], dialect)
+        _shape(number, hierarchies, row[: len(hierarchies)], row[len(hierarchies) :])
         for number, row in enumerate(found.tolist())
     ]
     return shapes, np.asarray(numbers.reshape(-1), dtype=np.int64)
 
 
-def _shape(
-    number: int, hierarchies: Hierarchies, levels: Sequence[int], refined: Sequence[int], dialect: Dialect
-) -> _Shape:
+def _shape(number: int, hierarchies: Hierarchies, levels: Sequence[int], refined: Sequence[int]) -> _Shape:
     # Keys consist of characters of their alphabet, so that their bytes are text.
     keys = [
-        dialect.text_of_bytes(f"keyed.k{part}") if one.text else Fragment(f"keyed.k{part}")
+        text_of_bytes(f"keyed.k{part}") if one.text else Fragment(f"keyed.k{part}")
         for part, one in enumerate(hierarchies)
     ]
 
     def at(part: int, below: int) -> Fragment:
-        own = hierarchies[part].at(keys[part], levels[part] + below, dialect)
-        return _compared(hierarchies[part], own, dialect)
+        own = hierarchies[part].at(keys[part], levels[part] + below)
+        return _compared(hierarchies[part], own)
 
     ids = [
-        _Id(at(part, 0), _compared(one, Fragment(f"nodes.n{part}"), dialect))
-        for part, one in enumerate(hierarchies)
+        _Id(at(part, 0), _compared(one, Fragment(f"nodes.n{part}"))) for part, one in enumerate(hierarchies)
     ]
     below = [_Below(part, at(part, 1)) for part, may in enumerate(refined) if may]
     return _Shape(number, tuple(ids), tuple(below))

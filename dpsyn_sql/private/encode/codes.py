@@ -28,7 +28,7 @@ from dpsyn_sql.domain.hierarchies.leaves import code_starts
 from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, RowLabel, TreeLabel
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import code_of_label, code_type, last_start, text_as, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -38,23 +38,19 @@ _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 _COMPARED = 256  # codes of leaves; a tree of comparisons is slower than a join from here on
 
 
-def encode_expression(
-    attribute: Attribute, column: Fragment, *, from_text: bool = False, dialect: Dialect = DUCKDB
-) -> Fragment:
+def encode_expression(attribute: Attribute, column: Fragment, *, decimal: str = "") -> Fragment:
     """The code of one value as a SQL expression of an integer type.
 
-    ``column`` should be a plain column reference, because it is repeated. ``from_text`` says
-    that it is text (CSV), whose values are first read as the attribute's type; unreadable
-    text counts as NULL. With leaves it is a name of ``key_columns`` and ``named_columns``.
+    ``column`` should be a plain column reference, because it is repeated. With a ``decimal`` mark
+    it is text, which is first read as the attribute's type (``read_as``). With leaves it is a name of
+    ``key_columns`` and ``named_columns``.
     """
     if attribute.leaves is not None:
-        return leaf_code(attribute, column, dialect)
-    kind = attribute.type
-    if from_text and kind.family != "text":
-        column = dialect.text_as(column, kind.sql)
+        return leaf_code(attribute, column)
+    kind, column = attribute.type, read_as(attribute.type, column, decimal)
     if _is_one_of_two(attribute):
         return _one_of_two(attribute, column)
-    return _or_missing(attribute, column, _present(attribute, kind, column, dialect))
+    return _or_missing(attribute, column, _present(attribute, kind, column))
 
 
 def _is_one_of_two(attribute: Attribute) -> bool:
@@ -80,11 +76,11 @@ def _or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
     return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
 
 
-def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+def _present(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
     if attribute.kind == "categorical":
         if kind.family in ("text", "enum"):
-            return _text_codes(attribute, kind, column, dialect)
-        return _label_tree(attribute, kind, column, dialect)
+            return _text_codes(attribute, kind, column)
+        return _label_tree(attribute, kind, column)
     if kind.family == "float":
         cuts = [_float_literal(kind, edge) for edge in attribute.edges[1:-1] if isinstance(edge, float)]
         return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
@@ -95,7 +91,7 @@ def _present(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dia
             return clipped
         if len(ticks) - 2 > _FEW_CUTS and ticks[-1] - ticks[0] <= _LOOKUP:
             codes = [bisect_right(ticks, tick) - 1 for tick in range(ticks[0], ticks[-1])]
-            return dialect.of_places(codes, clipped)
+            return value_at(codes, clipped)
     cuts = [tick_literal(kind, tick) for tick in ticks[1:-1]]
     return by_cuts(column, cuts, [str(code) for code in range(attribute.regular)])
 
@@ -112,10 +108,10 @@ def _clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
     return f"CAST(CAST({inside} AS {wide}) - CAST({low} AS {wide}) AS BIGINT)"
 
 
-def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+def _text_codes(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
     pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
-    found = [dialect.of_labels(pairs, _as_text(kind, column))]
-    found += [dialect.of_labels(attribute.stems(n), _stem(column, n)) for n in attribute.prefixes]
+    found = [code_of_label(pairs, _as_text(kind, column))]
+    found += [code_of_label(attribute.stems(n), _stem(column, n)) for n in attribute.prefixes]
     return f"COALESCE({', '.join(found)}, {attribute.fallback_code})"
 
 
@@ -135,7 +131,7 @@ def _distinct(attribute: Attribute) -> tuple[Label, ...]:
     return attribute.labels
 
 
-def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: Dialect) -> str:
+def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment) -> str:
     """Integers that count up by subtraction, close together by a constant list; others by balanced search
     over sorted labels, equality at the leaves."""
     pairs = sorted((label, code) for code, label in enumerate(attribute.labels))
@@ -143,7 +139,7 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: 
         low, high = int(pairs[0][0]), int(pairs[-1][0])
         counts_up = pairs == [(low + code, code) for code in range(len(pairs))]
         if counts_up or high - low < _LOOKUP:
-            return _label_list(attribute, kind, column, (low, high), dialect)
+            return _label_list(attribute, kind, column, (low, high))
     texts = [
         literal(label) if isinstance(label, bool) else tick_literal(kind, int(label)) for label, _ in pairs
     ]
@@ -154,15 +150,13 @@ def _label_tree(attribute: Attribute, kind: SqlType, column: Fragment, dialect: 
     return by_cuts(column, texts[1:], leaves)
 
 
-def _label_list(
-    attribute: Attribute, kind: SqlType, column: Fragment, ends: tuple[int, int], dialect: Dialect
-) -> str:
+def _label_list(attribute: Attribute, kind: SqlType, column: Fragment, ends: tuple[int, int]) -> str:
     """A list of the codes of all integers from the lowest to the highest label; none if it counts up."""
     low, high = ends
     codes = {int(label): code for code, label in enumerate(attribute.labels)}
     listed = [codes.get(value, attribute.fallback_code) for value in range(low, high + 1)]
     place = _clipped(kind, column, (low, high + 1))
-    inside = place if listed == list(range(len(listed))) else dialect.of_places(listed, place)
+    inside = place if listed == list(range(len(listed))) else value_at(listed, place)
     bounds = f"{column} >= {tick_literal(kind, low)} AND {column} <= {tick_literal(kind, high)}"
     return f"CASE WHEN {bounds} THEN {inside} ELSE {attribute.fallback_code} END"
 
@@ -175,8 +169,7 @@ def encode_query(
     relation_sql: Fragment,
     domain: Domain,
     packs: Sequence[Sequence[int]],
-    csv: bool = False,
-    dialect: Dialect = DUCKDB,
+    decimal: str = "",
     *,
     order: Fragment | None = None,
     carried: Sequence[Carried] = (),
@@ -190,31 +183,27 @@ def encode_query(
         relation_sql: the text after FROM.
         domain: attributes; each is read from the column of its name or from its source expression.
         packs: positions of attributes in the domain; ``((0,), (1,), ...)`` for plain codes.
-        csv: the relation's columns are text.
-        dialect: of the engine that runs the statement.
+        decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
         order: the moment of a row in neutral names: one more column ``o``.
         carried: further columns of each row.
     """
     used = sorted({position for pack in packs for position in pack})
-    named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", dialect, csv=csv)]
-    keys = [one for i in used for one in key_columns(domain.attributes[i], f"c{i}", dialect)]
-    coded = [Fragment(f"{_coded(domain.attributes[i], i, dialect)} AS k{i}") for i in used]
+    named = [one for i in used for one in named_columns(domain.attributes[i], f"c{i}", decimal=decimal)]
+    keys = [one for i in used for one in key_columns(domain.attributes[i], f"c{i}")]
+    coded = [Fragment(f"{_coded(domain.attributes[i], i)} AS k{i}") for i in used]
     lookups = [
         join
         for i in used
         if _is_joined(domain.attributes[i])
-        for join in _label_joins(domain.attributes[i], i, dialect)
+        for join in _label_joins(domain.attributes[i], i)
     ]
     codes = {position: Fragment(f"k{position}") for position in used}
-    packed = [
-        Fragment(f"{mixed_radix(domain, pack, codes, dialect)} AS p{i}") for i, pack in enumerate(packs)
-    ]
+    packed = [Fragment(f"{mixed_radix(domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
     if order is not None:
         coded.append(Fragment(f"{order} AS o"))
         packed.append(Fragment("o"))
     return render(
         "encode/encode",
-        dialect=dialect,
         relation=relation_sql,
         named=named,
         keys=keys,
@@ -231,55 +220,53 @@ def _is_joined(attribute: Attribute) -> bool:
     return attribute.type.family in ("text", "enum") and len(attribute.labels) > _MAPPED
 
 
-def _coded(attribute: Attribute, position: int, dialect: Dialect) -> str:
+def _coded(attribute: Attribute, position: int) -> str:
     """As ``encode_expression``, but text of many labels gets its code from a join with them."""
     column = Fragment(f"c{position}")
     if not _is_joined(attribute):
-        return encode_expression(attribute, column, dialect=dialect)
+        return encode_expression(attribute, column)
     if attribute.leaves is not None:
         return joined_code(attribute, column, f"l{position}")
     found = [f"l{position}.code", *(f"l{position}_{n}.code" for n in attribute.prefixes)]
     return _or_missing(attribute, column, f"COALESCE({', '.join(found)}, {attribute.fallback_code})")
 
 
-def _label_joins(attribute: Attribute, position: int, dialect: Dialect) -> Iterator[Fragment]:
+def _label_joins(attribute: Attribute, position: int) -> Iterator[Fragment]:
     """Hash joins with the distinct labels as bytes, and with those that are prefixes: no collation can make
     two of them match one value, so every row stays exactly one row."""
     if attribute.leaves is not None:
-        yield leaf_join(attribute, f"c{position}", f"l{position}", dialect)
+        yield leaf_join(attribute, f"c{position}", f"l{position}")
         return
     text = _as_text(attribute.type, Fragment(f"c{position}"))
     pairs = [(label, code) for code, label in enumerate(_distinct(attribute))]
-    yield _join(pairs, f"l{position}", text, dialect)
+    yield _join(pairs, f"l{position}", text)
     for length in attribute.prefixes:
-        yield _join(attribute.stems(length), f"l{position}_{length}", _stem(text, length), dialect)
+        yield _join(attribute.stems(length), f"l{position}_{length}", _stem(text, length))
 
 
-def _join(pairs: Sequence[tuple[Label, int]], name: str, text: str, dialect: Dialect) -> Fragment:
-    rows = ", ".join(f"({dialect.text_bytes(literal(label))}, {code})" for label, code in pairs)
-    return Fragment(
-        f"LEFT JOIN (VALUES {rows}) AS {name}(label, code) ON {name}.label = {dialect.text_bytes(text)}"
-    )
+def _join(pairs: Sequence[tuple[Label, int]], name: str, text: str) -> Fragment:
+    rows = ", ".join(f"({text_bytes(literal(label))}, {code})" for label, code in pairs)
+    return Fragment(f"LEFT JOIN (VALUES {rows}) AS {name}(label, code) ON {name}.label = {text_bytes(text)}")
 
 
-def named_columns(attribute: Attribute, name: str, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+def named_columns(attribute: Attribute, name: str, *, decimal: str) -> list[Fragment]:
     """The raw value under a neutral name, text already read as its type; several for a hierarchy."""
     if attribute.leaves is not None:
-        return value_columns(attribute, name, dialect, csv=csv)
-    kind = attribute.type
-    column = attribute.value
-    read = dialect.text_as(column, kind.sql) if csv and kind.family != "text" else column
-    return [Fragment(f"{read} AS {name}")]
+        return value_columns(attribute, name, decimal=decimal)
+    return [Fragment(f"{read_as(attribute.type, attribute.value, decimal)} AS {name}")]
 
 
-def key_columns(attribute: Attribute, name: str, dialect: Dialect) -> list[Fragment]:
+def read_as(kind: SqlType, value: Fragment, decimal: str) -> Fragment:
+    """A value of its type. With a ``decimal`` mark it is text of a file, and NULL if it cannot be read so."""
+    return text_as(value, kind.sql, decimal) if decimal and kind.family != "text" else value
+
+
+def key_columns(attribute: Attribute, name: str) -> list[Fragment]:
     """The key under the neutral name, if the attribute has leaves."""
-    return [] if attribute.leaves is None else [key_column(attribute, name, dialect)]
+    return [] if attribute.leaves is None else [key_column(attribute, name)]
 
 
-def mixed_radix(
-    domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment], dialect: Dialect
-) -> Fragment:
+def mixed_radix(domain: Domain, pack: Sequence[int], codes: Mapping[int, Fragment]) -> Fragment:
     """One code of several attributes, the first the most significant digit, in the smallest unsigned type.
 
     ``codes`` are expressions of the attributes' own codes, by position in the domain.
@@ -291,7 +278,24 @@ def mixed_radix(
     code = f"CAST({codes[pack[0]]} AS {wide})" if len(pack) > 1 else str(codes[pack[0]])
     for position, size in zip(pack[1:], sizes[1:], strict=True):
         code = f"({code} * {size} + {codes[position]})"
-    return Fragment(f"CAST({code} AS {dialect.code_type(cells)})")
+    return Fragment(f"CAST({code} AS {code_type(cells)})")
+
+
+def pack_column(pack: int) -> Fragment:
+    """The column of the encoded table that holds pack number ``pack``."""
+    return Fragment(f"p{pack}")
+
+
+def digit(domain: Domain, index: int, pack: Sequence[int], attribute: int) -> Fragment:
+    """One attribute's code, from column ``index`` of an encoded table, which holds ``pack``."""
+    place = pack.index(attribute)
+    below = math.prod(domain.attributes[other].size for other in pack[place + 1 :])
+    code = str(pack_column(index))
+    if below > 1:
+        code = f"({code} // {below})"
+    if place > 0:
+        code = f"({code} % {domain.attributes[attribute].size})"
+    return Fragment(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,26 +306,24 @@ class Carried:
     name: Fragment
 
 
-def unit_bytes(column: str, dialect: Dialect) -> Fragment:
+def unit_bytes(column: str) -> Fragment:
     """The unit of a row as bytes; NULL if there is none.
 
     Bytes have no collation: under a default collation of NOCASE, 'ann' and 'Ann' as text would
     be one partition.
     """
-    return dialect.text_bytes(f"CAST({ident(column)} AS VARCHAR)")
+    return text_bytes(f"CAST({ident(column)} AS VARCHAR)")
 
 
-def key_bytes(columns: Sequence[str], dialect: Dialect, of: str = "") -> Fragment:
+def key_bytes(columns: Sequence[str], of: str = "") -> Fragment:
     """A key as bytes; NULL if a part of it is. ``of``: the name of the relation that has the columns.
 
     Of several columns the length and the text of each in turn: other keys have other bytes.
     """
     parts = [f"CAST({of + '.' if of else ''}{ident(column)} AS VARCHAR)" for column in columns]
     if len(parts) == 1:
-        return dialect.text_bytes(parts[0])
-    return dialect.text_bytes(
-        " || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts)
-    )
+        return text_bytes(parts[0])
+    return text_bytes(" || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts))
 
 
 # -- leaves of a hierarchy ------------------------------------------------------------------------------
@@ -332,28 +334,27 @@ def has_join(attribute: Attribute) -> bool:
     return attribute.leaves is not None and attribute.regular > _COMPARED
 
 
-def value_columns(attribute: Attribute, column: str, dialect: Dialect, *, csv: bool) -> list[Fragment]:
+def value_columns(attribute: Attribute, column: str, *, decimal: str) -> list[Fragment]:
     """The values of a row that its key is made of, under the names ``<column>_0``, ``<column>_1``, ...;
     text of CSV files is read as their types."""
     made = []
     for place, one in enumerate(attribute.columns):
-        read = csv and one.type.family != "text"
-        value = dialect.text_as(one.value, one.type.sql) if read else one.value
+        value = read_as(one.type, one.value, decimal)
         made.append(Fragment(f"{value} AS {column}_{place}"))
     return made
 
 
-def key_column(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
+def key_column(attribute: Attribute, column: str) -> Fragment:
     """The key of a row under the name ``column``, from ``value_columns``: a whole number, or text as bytes;
     NULL outside the hierarchy and without a value."""
     hierarchy = _hierarchy(_leaves(attribute))
-    key = hierarchy.key(_values(attribute, column), dialect)
-    return Fragment(f"{dialect.text_bytes(key) if hierarchy.text else key} AS {column}")
+    key = hierarchy.key(_values(attribute, column))
+    return Fragment(f"{text_bytes(key) if hierarchy.text else key} AS {column}")
 
 
-def leaf_code(attribute: Attribute, column: str, dialect: Dialect) -> Fragment:
+def leaf_code(attribute: Attribute, column: str) -> Fragment:
     """The code of a row by comparisons of ``key_column``."""
-    starts = _starts(attribute, dialect)
+    starts = _starts(attribute)
     found = by_cuts(column, starts[1:], [str(code) for code in range(len(starts))])
     return _or_elsewhere(attribute, column, found)
 
@@ -363,10 +364,10 @@ def joined_code(attribute: Attribute, column: str, name: str) -> Fragment:
     return _or_elsewhere(attribute, column, f"COALESCE({name}.code, {attribute.fallback_code})")
 
 
-def leaf_join(attribute: Attribute, column: str, name: str, dialect: Dialect) -> Fragment:
+def leaf_join(attribute: Attribute, column: str, name: str) -> Fragment:
     """A join that gives the code ``<name>.code``; it neither drops nor doubles a row."""
-    starts = _starts(attribute, dialect)
-    return dialect.last_start(list(zip(starts, range(len(starts)), strict=True)), name, column)
+    starts = _starts(attribute)
+    return last_start(list(zip(starts, range(len(starts)), strict=True)), name, column)
 
 
 def _or_elsewhere(attribute: Attribute, column: str, found: str) -> Fragment:
@@ -382,14 +383,14 @@ def _values(attribute: Attribute, column: str) -> list[Fragment]:
     return [Fragment(f"{column}_{place}") for place in range(len(attribute.columns))]
 
 
-def _starts(attribute: Attribute, dialect: Dialect) -> list[str]:
+def _starts(attribute: Attribute) -> list[str]:
     """The least key of each code, as ``key_column`` spells keys."""
     leaves = _leaves(attribute)
     starts = code_starts(_hierarchy(leaves), leaves)
     if len(starts) != attribute.regular:
         raise InternalError(f"attribute {attribute.name!r} has another number of codes than its leaves")
     texts = _hierarchy(leaves).text
-    return [str(dialect.text_bytes(literal(start))) if texts else str(start) for start in starts]
+    return [str(text_bytes(literal(start))) if texts else str(start) for start in starts]
 
 
 def _leaves(attribute: Attribute) -> Leaves:
@@ -408,24 +409,24 @@ def _hierarchy(leaves: Leaves) -> Hierarchy:
 # -- labels of rows -------------------------------------------------------------------------------------
 
 
-def label_expression(label: RowLabel, codes: Mapping[str, Fragment], dialect: Dialect) -> Fragment:
+def label_expression(label: RowLabel, codes: Mapping[str, Fragment]) -> Fragment:
     """The code of a label that ``check_labels`` has accepted.
 
     ``codes``: of each of its attributes a plain reference to a BIGINT column, because it is repeated.
     """
     if isinstance(label, TreeLabel):
-        return Fragment(_leaf(label, 0, codes, dialect))
-    return Fragment(_nearest(label, codes, dialect))
+        return Fragment(_leaf(label, 0, codes))
+    return Fragment(_nearest(label, codes))
 
 
-def _nearest(label: NearestLabel, codes: Mapping[str, Fragment], dialect: Dialect) -> str:
+def _nearest(label: NearestLabel, codes: Mapping[str, Fragment]) -> str:
     """No two ranks are equal: they differ modulo the size, which gives the class of the least."""
     offsets, scores = label.ranked()
     ranks = [
         " + ".join(
             [
                 f"CAST({offset} AS BIGINT)",
-                *(dialect.of_places(table[j], codes[name]) for name, table in scores),
+                *(value_at(table[j], codes[name]) for name, table in scores),
             ]
         )
         for j, offset in enumerate(offsets)
@@ -433,18 +434,18 @@ def _nearest(label: NearestLabel, codes: Mapping[str, Fragment], dialect: Dialec
     return f"(LEAST({', '.join(ranks)}) % {label.size})"
 
 
-def _leaf(label: TreeLabel, place: int, codes: Mapping[str, Fragment], dialect: Dialect) -> str:
+def _leaf(label: TreeLabel, place: int, codes: Mapping[str, Fragment]) -> str:
     if place < 0:
         return str(-1 - place)
     node = label.nodes[place]
-    below = _leaf(label, node.below, codes, dialect)
-    above = _leaf(label, node.above, codes, dialect)
-    return f"CASE WHEN {_goes_right(node, codes[node.attribute], dialect)} THEN {above} ELSE {below} END"
+    below = _leaf(label, node.below, codes)
+    above = _leaf(label, node.above, codes)
+    return f"CASE WHEN {_goes_right(node, codes[node.attribute])} THEN {above} ELSE {below} END"
 
 
-def _goes_right(node: Node, code: Fragment, dialect: Dialect) -> str:
+def _goes_right(node: Node, code: Fragment) -> str:
     """A comparison if the codes from one on go right, else a list of the codes."""
     first = node.right.index(True) if True in node.right else len(node.right)
     if all(node.right[first:]):
         return f"{code} >= {first}"
-    return f"{dialect.of_places([int(side) for side in node.right], code)} = 1"
+    return f"{value_at([int(side) for side in node.right], code)} = 1"

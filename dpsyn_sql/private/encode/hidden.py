@@ -17,7 +17,7 @@ from dpsyn_sql.domain.types import MAX_TICK, tick_expression, tick_literal
 from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, FamilyClass, gumbel_costs
 from dpsyn_sql.private.encode.codes import encode_expression
-from dpsyn_sql.sqltext.dialect import Dialect
+from dpsyn_sql.sqltext.expressions import code_type, lot, value_at
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _LAST = MAX_TICK
@@ -27,7 +27,7 @@ _BITS = 62
 # Of a BIGINT that holds the sums of several classes, which are not below zero.
 
 
-def moment(families: Families, dialect: Dialect) -> Fragment | None:
+def moment(families: Families) -> Fragment | None:
     """The tick of a row's moment in neutral names, clipped to the bins before it is computed; rows without
     one come last. None without an order."""
     if not families.order:
@@ -37,7 +37,7 @@ def moment(families: Families, dialect: Dialect) -> Fragment | None:
     ticks = edge_ticks(order)
     low, high = (max(-MAX_TICK + 1, min(tick, MAX_TICK - 1)) for tick in (ticks[0], ticks[-1] - 1))
     inside = f"LEAST(GREATEST({column}, {tick_literal(order.type, low)}), {tick_literal(order.type, high)})"
-    tick = tick_expression(order.type, Fragment(inside), dialect)
+    tick = tick_expression(order.type, Fragment(inside))
     return Fragment(f"CASE WHEN {column} IS NULL THEN {_LAST} ELSE {tick} END")
 
 
@@ -50,13 +50,11 @@ class HiddenCodes:
 
     Args:
         families: of the table.
-        dialect: of the engine that runs the statement.
         most: the rows of a family at most.
         key: of the draw of classes, secret and of this statement alone.
     """
 
     families: Families
-    dialect: Dialect
     most: int
     key: int
 
@@ -69,7 +67,7 @@ class HiddenCodes:
         if place < families.drawn + len(families.above):
             return Fragment(f"p{place}")
         if name == families.size:
-            return encode_expression(attribute, Fragment("n"), dialect=self.dialect)
+            return encode_expression(attribute, Fragment("n"))
         if name == families.differing:
             return self._differing()
         if name in self._classes:
@@ -77,7 +75,7 @@ class HiddenCodes:
         if name == families.place:
             return _place_of()
         if name == families.since:
-            passed = encode_expression(attribute, Fragment("(o - bo)"), dialect=self.dialect)
+            passed = encode_expression(attribute, Fragment("(o - bo)"))
             return Fragment(
                 f"CASE WHEN bo IS NULL OR o = {_LAST} THEN {attribute.null_code} ELSE {passed} END"
             )
@@ -160,7 +158,7 @@ class HiddenCodes:
             if index(group.attribute.name) in used:
                 codes = {name: Fragment(f"CAST(p{index(name)} AS BIGINT)") for name in group.costs.attributes}
                 drawn = class_expression(
-                    group, codes, Fragment("parent"), self.key, self.dialect, rows=self.most, number=number
+                    group, codes, Fragment("parent"), self.key, rows=self.most, number=number
                 )
                 yield Fragment(f"{drawn} AS z{number}")
 
@@ -179,7 +177,6 @@ def class_expression(
     codes: Mapping[str, Fragment],
     unit: Fragment,
     key: int,
-    dialect: Dialect,
     *,
     rows: int,
     number: int = 0,
@@ -192,7 +189,6 @@ def class_expression(
         codes: of each of its attributes an expression of the row's code, BIGINT and never NULL.
         unit: whose row it is, as bytes; a plain reference.
         key: of the draw, 0 to 2**64 - 1, secret and of this statement alone.
-        dialect: of the engine that runs the statement.
         rows: that a unit has at most, as ``check`` was told.
         number: of the class among those of the statement: each has draws of its own.
     """
@@ -201,14 +197,14 @@ def class_expression(
     drawn = [cost * size for cost in gumbel_costs()]
     ranks = []
     first = number * MOST_CLASSES
-    for j, (offset, rank) in enumerate(zip(offsets, _sums(family, codes, rows, dialect), strict=True)):
-        lot = dialect.lot([f"CAST({first + j} AS BIGINT)"], str(unit), key)
-        draw = dialect.of_places(drawn, f"CAST({lot} >> {64 - DRAW_BITS} AS BIGINT)")
+    for j, (offset, rank) in enumerate(zip(offsets, _sums(family, codes, rows), strict=True)):
+        hashed = lot([f"CAST({first + j} AS BIGINT)"], str(unit), key)
+        draw = value_at(drawn, f"CAST({hashed} >> {64 - DRAW_BITS} AS BIGINT)")
         ranks.append(f"CAST({offset} AS BIGINT) + {rank} + {draw}")
-    return Fragment(f"CAST(LEAST({', '.join(ranks)}) % {size} AS {dialect.code_type(size)})")
+    return Fragment(f"CAST(LEAST({', '.join(ranks)}) % {size} AS {code_type(size)})")
 
 
-def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int, dialect: Dialect) -> Iterator[str]:
+def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int) -> Iterator[str]:
     """For each class the sum of the scores of a unit's rows. One aggregate has those of as many classes as
     fit into it, each in bits of its own: no sum passes them."""
     _, scores = family.costs.ranked()
@@ -217,7 +213,7 @@ def _sums(family: FamilyClass, codes: Mapping[str, Fragment], rows: int, dialect
     for first in range(0, family.costs.size, together):
         classes = range(first, min(first + together, family.costs.size))
         found = [
-            dialect.of_places(
+            value_at(
                 [
                     sum(score << bits * place for place, score in enumerate(of_classes))
                     for of_classes in zip(*(table[j] for j in classes), strict=True)

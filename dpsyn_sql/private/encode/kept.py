@@ -29,20 +29,25 @@ from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.planning.tree import Table, Tree, families_of_tree
 from dpsyn_sql.private.encode.codes import (
     Carried,
+    digit,
     encode_expression,
     encode_query,
     key_bytes,
     mixed_radix,
+    pack_column,
     unit_bytes,
 )
 from dpsyn_sql.private.encode.hidden import HiddenCodes, class_expression, moment
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import code_bytes, code_type, temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 _STEM = "dpsyn_kept"
+
+_PACKED = 2**31
+# Codes of a pack while rows are drawn.
 
 _GROUPS = 1_000
 # More classes than one table has, so that those of two tables have draws of their own.
@@ -78,36 +83,55 @@ class Bound:
 def rows_of_units(
     relation_sql: Fragment,
     domain: Domain,
-    packs: Sequence[Sequence[int]],
     bound: Bound,
-    csv: bool = False,
-    dialect: Dialect = DUCKDB,
+    decimal: str = "",
     order: Fragment | None = None,
 ) -> Fragment:
-    """The query that gives the kept rows of units in codes: p0, p1, ... of the ``packs`` as in
-    ``encode_query``, ``parent`` (the unit as bytes), ``n`` (its kept rows), ``w`` (the weight of a row), and
-    the moment ``o`` with an ``order``.
+    """The query that gives the kept rows of units in codes: p0, p1, ... of the attributes, ``parent`` (the
+    unit as bytes), ``n`` (its kept rows), ``w`` (the weight of a row), with an ``order`` ``o`` (the moment).
 
     At most ``bound.max_rows`` rows of a unit are in it, drawn by ``bound.key`` from the unit's own value,
-    codes and moments alone; rows without a unit are not.
+    codes and moments alone; rows without a unit are not. The lot of a row is of the codes of all attributes,
+    packed as the domain alone says: what is asked of the rows, and how codes are packed for it, has no say.
     """
-    owner = [Carried(unit_bytes(bound.column, dialect), Fragment("owner"))]
-    coded = encode_query(relation_sql, domain, packs, csv, dialect, order=order, carried=owner)
-    codes = [Fragment(f"p{i}") for i in range(len(packs))] + ([] if order is None else [Fragment("o")])
+    owner = [Carried(unit_bytes(bound.column), Fragment("owner"))]
+    packs = list(_wide_packs(domain))
+    coded = encode_query(relation_sql, domain, packs, decimal, order=order, carried=owner)
+    moments = [] if order is None else [Fragment("o")]
+    singles = [
+        Fragment(
+            f"CAST({digit(domain, i, pack, place)} AS {code_type(domain.attributes[place].size)}) AS p{place}"
+        )
+        for i, pack in enumerate(packs)
+        for place in pack
+    ]
     return render(
         "encode/kept",
-        dialect=dialect,
         coded=coded,
-        codes=codes,
+        codes=[*map(pack_column, range(len(packs))), *moments],
+        columns=[*singles, *moments],
         up=None,
         parent=Fragment("coded.owner"),
         weight=WEIGHT,
-        seed=Fragment("members.parent"),
+        seed=Fragment("counted.parent"),
         below=False,
         carried=False,
         secret=bound.key,
         most=bound.max_rows,
     )
+
+
+def _wide_packs(domain: Domain) -> Iterator[list[int]]:
+    """All attributes in their order, in as few packs as 32 bits hold: a draw handles rows of few columns."""
+    pack, cells = list[int](), 1
+    for place, attribute in enumerate(domain.attributes):
+        if pack and cells * attribute.size > _PACKED:
+            yield pack
+            pack, cells = [], 1
+        pack.append(place)
+        cells *= attribute.size
+    if pack:
+        yield pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ class KeptRows:
         orders: Mapping[str, str],
         key: int | None = None,
     ) -> None:
-        self._engine, self._dialect = engine, engine.dialect
+        self._engine = engine
         self._tree, self._domains, self._orders = tree, domains, orders
         self._key = secrets.randbits(64) if key is None else key
         self._groups: dict[str, tuple[FamilyClass, ...]] = {}
@@ -163,7 +187,7 @@ class KeptRows:
         relation_sql: Fragment,
         domain: Domain,
         *,
-        csv: bool = False,
+        decimal: str = "",
         bound: Bound | None = None,
         families: Families | None = None,
     ) -> KeptRows:
@@ -173,16 +197,16 @@ class KeptRows:
             engine: holds the rows.
             relation_sql: the text after FROM.
             domain: the attributes; with ``families`` theirs.
-            csv: whether the columns of the source are text that must be cast.
+            decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
             bound: of the rows of persons; None: rows are single.
             families: rows of a person stay together, and have weights.
 
         Raises:
-            InternalError: single rows that stay together.
+            InternalError: single rows that stay together, or so many that one would weigh nothing.
         """
-        if families is not None and bound is None:
-            raise InternalError("rows that stay together are those of a unit")
-        relation = Relation("", "csv" if csv else "table", relation_sql, ())
+        if families is not None and not (bound is not None and bound.max_rows <= WEIGHT):
+            raise InternalError("rows that stay together are those of a unit, and each weighs something")
+        relation = Relation("", "csv" if decimal else "table", relation_sql, (), decimal=decimal)
         owner, most = ((), 1) if bound is None else ((bound.column,), bound.max_rows)
         table = Table("", relation, (), foreign_key=owner, most=most)
         rows = cls(engine, Tree((table,)), {"": domain}, {}, 0 if bound is None else bound.key)
@@ -230,7 +254,7 @@ class KeptRows:
         if domain.names != own.names or domain.shape() != own.shape():
             raise InternalError("a table was asked for other attributes than it has")
         cells = (math.prod(own.attributes[place].size for place in pack) for pack in packs)
-        width = sum(map(self._dialect.bytes_of, cells))
+        width = sum(map(code_bytes, cells))
         unit = part = None
         if self._tree.root.key:
             self.keep()
@@ -241,18 +265,29 @@ class KeptRows:
             rows = part or table.relation.sql
         if families is not None:
             query = self._codes(table, families, packs, rows, numbered=numbered)
+        elif self.single:
+            query = encode_query(rows or table.relation.sql, own, packs, table.relation.text_decimal)
         else:
             query = self._unweighted(table, packs, rows or table.relation.sql)
-        return Encoding(self._dialect.temporary("dpsyn_codes"), query, unit=unit, part=part, width=width)
+        return Encoding(temporary_table("dpsyn_codes"), query, unit=unit, part=part, width=width)
 
-    def _unweighted(self, table: Table, packs: Sequence[Sequence[int]], rows: Fragment) -> Fragment:
-        """Single rows, all of them; or so many of a person, each of which counts 1."""
-        domain, csv = self._domains[table.name], table.relation.read_as_text
-        if self.single:
-            return encode_query(rows, domain, packs, csv, self._dialect)
-        kept = rows_of_units(rows, domain, packs, self._bound(table), csv, self._dialect)
-        packed = [Fragment(f"p{i}") for i in range(len(packs))]
-        return render("encode/codes", rows=kept, packed=packed, weighted=False, **_NO_FAMILY)
+    def _unweighted(self, table: Table, packs: Sequence[Sequence[int]], relation_sql: Fragment) -> Fragment:
+        """So many rows of a person, each of which counts 1."""
+        domain = self._domains[table.name]
+        codes = {place: Fragment(f"p{place}") for place in range(len(domain.attributes))}
+        return render(
+            "encode/codes",
+            rows=self._rows_of_persons(table, domain, relation_sql),
+            packed=self._packed(domain, packs, codes),
+            weighted=False,
+            **_NO_FAMILY,
+        )
+
+    def _packed(
+        self, domain: Domain, packs: Sequence[Sequence[int]], codes: Mapping[int, Fragment]
+    ) -> list[Fragment]:
+        """The columns of the packs, from the codes of attributes."""
+        return [Fragment(f"{mixed_radix(domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
 
     def _codes(
         self,
@@ -265,7 +300,7 @@ class KeptRows:
     ) -> Fragment:
         """Rows with their weights; of persons, if there is the text after FROM."""
         used = {place for pack in packs for place in pack}
-        hidden = HiddenCodes(families, self._dialect, table.most, self._key)
+        hidden = HiddenCodes(families, table.most, self._key)
         codes = {place: hidden.code(place) for place in used}
         order = self._order_of(families) if hidden.follows(used) else []
         if relation_sql is None:
@@ -273,9 +308,10 @@ class KeptRows:
             stored |= {*hidden.followed(used), *(int(code[1:]) for code in order if code.startswith("p"))}
             rows = self._rows(table.name, stored, [code for code in order if not code.startswith("p")])
         else:
+            written = Domain(families.domain.attributes[: families.written])
             for group in families.groups:
-                group.check(Domain(families.domain.attributes[: families.written]), table.most)
-            rows = self._rows_of_persons(table, families, relation_sql)
+                group.check(written, table.most)
+            rows = self._rows_of_persons(table, written, relation_sql, moment(families))
         return render(
             "encode/codes",
             rows=rows,
@@ -284,10 +320,7 @@ class KeptRows:
             classes=list(hidden.drawn(used)),
             before=list(hidden.before(used)),
             order=order,
-            packed=[
-                Fragment(f"{mixed_radix(families.domain, pack, codes, self._dialect)} AS p{i}")
-                for i, pack in enumerate(packs)
-            ],
+            packed=self._packed(families.domain, packs, codes),
             weighted=True,
             numbered=numbered,
             number=Fragment("parent" if relation_sql is None else "dense_rank() OVER (ORDER BY parent)"),
@@ -304,15 +337,11 @@ class KeptRows:
 
     # -- rows of persons -----------------------------------------------------------------------------
 
-    def _bound(self, table: Table) -> Bound:
-        return Bound(table.foreign_key[0], table.most, self._key)
-
-    def _rows_of_persons(self, table: Table, families: Families, relation_sql: Fragment) -> Fragment:
-        singles = [(place,) for place in range(families.written)]
-        csv, order = table.relation.read_as_text, moment(families, self._dialect)
-        return rows_of_units(
-            relation_sql, families.domain, singles, self._bound(table), csv, self._dialect, order
-        )
+    def _rows_of_persons(
+        self, table: Table, domain: Domain, relation_sql: Fragment, order: Fragment | None = None
+    ) -> Fragment:
+        bound = Bound(table.foreign_key[0], table.most, self._key)
+        return rows_of_units(relation_sql, domain, bound, table.relation.text_decimal, order)
 
     # -- tables of a tree ----------------------------------------------------------------------------
 
@@ -323,7 +352,7 @@ class KeptRows:
             )
         self._families = self._of_tables()
         for table in self._tree:
-            made = self._dialect.temporary(_STEM)
+            made = temporary_table(_STEM)
             self._waiting.append(("keeping the rows of a table", Encoding(made, self._kept_query(table))))
             self._tables[table.name] = made
 
@@ -349,16 +378,15 @@ class KeptRows:
         below = table.parent is None or bool(self._tree.children(table.name))
         carried = []
         if table.parent is not None:
-            carried.append(Carried(key_bytes(table.foreign_key, self._dialect), Fragment("owner")))
+            carried.append(Carried(key_bytes(table.foreign_key), Fragment("owner")))
         if below:
-            carried.append(Carried(key_bytes(table.key, self._dialect), Fragment("key")))
-        order = moment(families, self._dialect)
+            carried.append(Carried(key_bytes(table.key), Fragment("key")))
+        order = moment(families)
         coded = encode_query(
             relation.sql,
             families.domain,
             [(place,) for place in range(families.written)],
-            relation.read_as_text,
-            self._dialect,
+            relation.text_decimal,
             order=order,
             carried=carried,
         )
@@ -367,9 +395,9 @@ class KeptRows:
         above, ties = self._above_kept(table), [] if table.parent is None else [Fragment("up.key")]
         return render(
             "encode/kept",
-            dialect=self._dialect,
             coded=coded,
             codes=codes,
+            columns=codes,
             below=below,
             ties=[*ties, *(Fragment(f"met.{code}") for code in codes)],
             carried=table.parent is not None and self._has_grandchildren(table),
@@ -414,7 +442,7 @@ class KeptRows:
         for group in groups:
             group.check(known, table.most)
         if groups:
-            made = self._dialect.temporary(_STEM)
+            made = temporary_table(_STEM)
             encoding = Encoding(made, self._classes_query(table, groups))
             self._waiting.append(("drawing classes of families", encoding))
             self._classes[name] = made
@@ -432,9 +460,7 @@ class KeptRows:
                 name: Fragment(f"CAST(child.p{index(name)} AS BIGINT)") for name in group.costs.attributes
             }
             lot = Fragment("up.h")
-            code = class_expression(
-                group, codes, lot, self._key, self._dialect, rows=table.most, number=first + number
-            )
+            code = class_expression(group, codes, lot, self._key, rows=table.most, number=first + number)
             drawn.append(Fragment(f"{code} AS z{number}"))
         parent = self._tables[table.parent or ""]
         return render("encode/classes", parent=parent, rows=self._rows(table.name, used), classes=drawn)
@@ -470,8 +496,8 @@ class KeptRows:
                 if one.group is None:
                     rows = Fragment(f"COALESCE(number{number}.n, 0)")
                     attribute = families.domain.attributes[place]
-                    found = encode_expression(attribute, rows, dialect=self._dialect)
-                    code = Fragment(f"CAST({found} AS {self._dialect.code_type(attribute.size)})")
+                    found = encode_expression(attribute, rows)
+                    code = Fragment(f"CAST({found} AS {code_type(attribute.size)})")
                 else:
                     code = Fragment(f"classes{number}.z{self._groups[one.table].index(one.group)}")
             yield Fragment(f"{code} AS p{place}")

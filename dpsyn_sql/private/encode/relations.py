@@ -28,7 +28,7 @@ from dpsyn_sql.private.encode.kept import Bound, rows_of_units
 from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window
-from dpsyn_sql.sqltext.dialect import DUCKDB, Dialect
+from dpsyn_sql.sqltext.expressions import number_text, text_as, text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
 from dpsyn_sql.sqltext.render import render
 
@@ -50,9 +50,7 @@ class _Bound:
     place: Fragment
 
 
-def sliced_source(
-    relation: Relation, unit: PrivacyUnit, wanted: Slice, shape: Shape, dialect: Dialect = DUCKDB
-) -> Source:
+def sliced_source(relation: Relation, unit: PrivacyUnit, wanted: Slice, shape: Shape) -> Source:
     """The source with the rows of one slice. Reads nothing.
 
     Raises:
@@ -62,17 +60,17 @@ def sliced_source(
     _check_most(wanted, unit)
     read = (one for item in shape.measured for one in item.columns)
     declared = {one.name: one.type for one in read if one.source is None}
-    text = relation.kind == "csv"
-    kind = declared.get(column.name) if text else parse_type(column.sql_type)
+    decimal = relation.decimal if relation.kind == "csv" else ""
+    kind = declared.get(column.name) if decimal else parse_type(column.sql_type)
     if isinstance(wanted, Window):
-        sliced, inside, bound = _window(wanted, column, kind, relation, unit, dialect, text=text)
+        sliced, inside, bound = _window(wanted, column, kind, relation, unit, decimal=decimal)
     else:
-        sliced, inside = _partition(wanted, column, kind, dialect, text=text)
+        sliced, inside = _partition(wanted, column, kind, decimal=decimal)
         bound = None
     sliced = replace(sliced, unit=unit.column)
     names = [ident(item.name) for item in relation.columns if not item.refused]
     values = {"relation": relation.sql, "columns": names, "inside": inside, "bound": bound}
-    sql = render("encode/slice", dialect=dialect, **values)
+    sql = render("encode/slice", **values)
     return Source(replace(relation, sql=sql), unit, sliced)
 
 
@@ -108,13 +106,12 @@ def _window(
     kind: SqlType | None,
     relation: Relation,
     unit: PrivacyUnit,
-    dialect: Dialect,
     *,
-    text: bool,
+    decimal: str,
 ) -> tuple[Sliced, Fragment, _Bound | None]:
     """The window, whether a row is in it, and the bound on the windows of a unit."""
     reads = "" if kind is None else kind.text
-    if text and reads not in _EDGES:
+    if decimal and reads not in _EDGES:
         reads = "TIMESTAMP"
     if reads not in _EDGES:
         raise InputError(
@@ -128,8 +125,8 @@ def _window(
             f"{window.calendar!r} is a time of the day: give whole days."
         )
     value = ident(column.name)
-    if text:
-        value = dialect.text_as(value, reads)
+    if decimal:
+        value = text_as(value, reads, decimal)
     edges = [_EDGES[reads](moment) for moment in moments]
     inside = _between(value, edges[window.index], edges[-1])
     sliced = Sliced(window, column.name, reads)
@@ -138,7 +135,7 @@ def _window(
     number = by_cuts(value, edges[1:-1], [str(place) for place in range(len(edges) - 1)])
     bound = _Bound(
         most=window.most,
-        unit=unit_bytes(unit.column, dialect),
+        unit=unit_bytes(unit.column),
         number=Fragment(f"CAST({number} AS INTEGER)"),
         before=_between(value, edges[0], edges[-1]),
         **_unused(relation.columns),
@@ -170,17 +167,17 @@ def _unused(columns: Sequence[Column]) -> dict[str, Fragment]:
 
 
 def _partition(
-    partition: Partition, column: Column, kind: SqlType | None, dialect: Dialect, *, text: bool
+    partition: Partition, column: Column, kind: SqlType | None, *, decimal: str
 ) -> tuple[Sliced, Fragment]:
     """The partition, and whether a row is in it."""
-    family = "text" if text and kind is None else "" if kind is None else kind.family
+    family = "text" if decimal and kind is None else "" if kind is None else kind.family
     value = ident(column.name)
     if family in ("text", "enum"):
-        if family == "enum" and not text:
+        if family == "enum" and not decimal:
             value = Fragment(f"CAST({value} AS VARCHAR)")
         wanted = partition.value
         # Bytes have no collation: else 'north' and 'North' could be two partitions with the same rows.
-        same = f"{dialect.text_bytes(value)} = {dialect.text_bytes(literal(wanted))}"
+        same = f"{text_bytes(value)} = {text_bytes(literal(wanted))}"
         return Sliced(partition, column.name, "text", wanted), Fragment(same)
     found = None if kind is None else _constant(kind, partition.value)
     if kind is None or found is None:
@@ -190,8 +187,8 @@ def _partition(
             f"{shorten(partition.value)!r} cannot be one of its values. A partition needs text, an ENUM, "
             f"whole numbers, BOOLEAN (true, false) or DATE (2013-01-31). {_ADVICE}"
         )
-    if text:
-        value = dialect.text_as(value, kind.sql)
+    if decimal:
+        value = text_as(value, kind.sql, decimal)
     spelled, constant = found
     return Sliced(partition, column.name, family, spelled), Fragment(f"{value} = {constant}")
 
@@ -212,7 +209,7 @@ def _constant(kind: SqlType, text: str) -> tuple[str, Fragment] | None:
     return None
 
 
-def typed_relation(relation: Relation, shape: Shape, dialect: Dialect = DUCKDB) -> Relation:
+def typed_relation(relation: Relation, shape: Shape) -> Relation:
     """The relation of a CSV file with its measured columns read strictly (``on_error="fail"``); others stay
     text, and nothing reads them.
 
@@ -226,7 +223,7 @@ def typed_relation(relation: Relation, shape: Shape, dialect: Dialect = DUCKDB) 
         kind, name = types.get(column.name), ident(column.name)
         # Empty text is NULL already; text of spaces alone is empty too.
         typed = kind is not None and kind.family != "text"
-        text = dialect.number_text(f"nullif(trim({name}), '')")
+        text = number_text(f"nullif(trim({name}), '')", relation.decimal)
         value = f"CAST({text} AS {kind.sql})" if typed and kind is not None else name
         columns.append(Fragment(f"{value} AS {name}"))
     return replace(relation, sql=render("encode/strict", relation=relation.sql, columns=columns), strict=True)
@@ -246,7 +243,6 @@ def joined_rows(
     key: int,
     *,
     everybody: bool,
-    dialect: Dialect = DUCKDB,
 ) -> tuple[Fragment, Domain]:
     """The joined rows, as the text after FROM, and how their columns are read.
 
@@ -257,7 +253,6 @@ def joined_rows(
         key: of the draw among the rows that a unit has in a period.
         everybody: rows of all units that have a row in one of the periods, with their presence and the period
             before; else of those with a row in the period, with both periods.
-        dialect: of the engine that runs the statement.
 
     Returns:
         The second value has the attributes of ``families_of_period`` (with ``everybody`` those of the period
@@ -269,11 +264,10 @@ def joined_rows(
     unit = now.unit.column
     if unit is None or now.unit.max_rows != 1:
         raise InternalError("a panel is of units with one row in each period")
-    singles = [(place,) for place in range(len(domain.attributes))]
 
     def kept(source: Source) -> Fragment:
-        csv, bound = source.relation.read_as_text, Bound(unit, 1, key)
-        return rows_of_units(source.relation.sql, domain, singles, bound, csv, dialect)
+        relation, bound = source.relation, Bound(unit, 1, key)
+        return rows_of_units(relation.sql, domain, bound, relation.text_decimal)
 
     families = families_of_period(domain)
     own = [] if everybody else list(domain.attributes)
@@ -285,7 +279,6 @@ def joined_rows(
     ]
     sql = render(
         "encode/panel",
-        dialect=dialect,
         now=kept(now),
         before=kept(before),
         everybody=everybody,
@@ -314,7 +307,7 @@ def _coded(attribute: Attribute, value: str) -> Attribute:
 _OWN = "own"
 
 
-def discovery_relation(tree: Tree, name: str, dialect: Dialect = DUCKDB) -> tuple[Relation, str]:
+def discovery_relation(tree: Tree, name: str) -> tuple[Relation, str]:
     """The rows of a table with the unit that each belongs to, and the name of the unit's column, which holds
     bytes and is never NULL.
 
@@ -330,19 +323,19 @@ def discovery_relation(tree: Tree, name: str, dialect: Dialect = DUCKDB) -> tupl
         relation=relation.sql,
         columns=[ident(column.name) for column in relation.columns if not column.refused],
         unit=ident(unit),
-        owner=key_bytes(table.foreign_key if table.parent else table.key, dialect, of=_OWN),
-        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+        owner=key_bytes(table.foreign_key if table.parent else table.key, of=_OWN),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent]),
     )
     columns = (*relation.columns, Column(unit, "BLOB", not_null=True))
     return replace(relation, sql=sql, columns=columns), unit
 
 
-def units_of_rows(tree: Tree, table: Table, dialect: Dialect) -> Fragment:
+def units_of_rows(tree: Tree, table: Table) -> Fragment:
     """The query of the units of an inner table's rows, by the keys of these rows."""
     return render(
         "encode/tree_units",
         relation=table.relation.sql,
-        key=key_bytes(table.key, dialect, of=_OWN),
-        owner=key_bytes(table.foreign_key, dialect, of=_OWN) if table.parent else Fragment(""),
-        units=None if table.parent is None else units_of_rows(tree, tree[table.parent], dialect),
+        key=key_bytes(table.key, of=_OWN),
+        owner=key_bytes(table.foreign_key, of=_OWN) if table.parent else Fragment(""),
+        units=None if table.parent is None else units_of_rows(tree, tree[table.parent]),
     )

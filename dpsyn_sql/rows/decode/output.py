@@ -23,7 +23,7 @@ from dpsyn_sql.domain.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.rows.decode.values import ROW, Tied, Ties, position_bits, tied_rows
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -358,7 +358,7 @@ def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, s
         width = max(_DIGITS, len(str(count)))
         stem = string_literal(prefix.split("|", maxsplit=1)[0] + "-")
         text = f"{stem} || lpad(CAST({number} + 1 AS VARCHAR), {width}, '0')"
-        return DUCKDB.text_bytes(text) if kind is None else Fragment(f"({text})")
+        return text_bytes(text) if kind is None else Fragment(f"({text})")
     if kind.family == "uuid":
         return _uuid(number, prefix, seed)
     if kind.family in ("enum", "boolean"):

@@ -22,7 +22,7 @@ from dpsyn_sql.domain.positions import (
 )
 from dpsyn_sql.domain.shape import ForeignKey, PublicKey, RandomKey, Shape
 from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import epoch
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -191,7 +191,7 @@ def _month(kind: SqlType, pieces: Pieces[int], number: Fragment, bits: Fragment)
     if kind.family == "date":
         tick = f"CAST(CAST({day} AS DATE) - DATE '1970-01-01' AS BIGINT)"
     else:
-        tick = f"{DUCKDB.epoch(day, False)} // {kind.unit}"
+        tick = f"{epoch(day)} // {kind.unit}"
     firsts = [place for place, n in enumerate(months.counts) if n == 0]
     return _cases(number, [(firsts, _numbers([one.low for one in pieces.pieces], "BIGINT", number))], tick)
 

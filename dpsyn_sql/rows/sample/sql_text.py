@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import code_type
 from dpsyn_sql.sqltext.fragments import Fragment, comma, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -262,7 +262,7 @@ class Script:
         """The codes of the attributes in domain order, unpacked, as a0, a1, ..."""
         sizes = self.network.sizes
         return [
-            Fragment(f"CAST({self.value(v)} AS {DUCKDB.code_type(sizes[v])}) AS a{i}")
+            Fragment(f"CAST({self.value(v)} AS {code_type(sizes[v])}) AS a{i}")
             for i, v in enumerate(self.network.codes)
         ]
 

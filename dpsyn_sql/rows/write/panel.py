@@ -24,7 +24,7 @@ from dpsyn_sql.rows.decode.output import (
     units_of,
 )
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -87,7 +87,7 @@ class PanelOutput:
         )
 
     def _bytes(self, value: str) -> Fragment:
-        return DUCKDB.text_bytes(f"CAST({value} AS VARCHAR)")
+        return text_bytes(f"CAST({value} AS VARCHAR)")
 
     def persons(self, engine: Engine, coded: Fragment, attributes: int) -> Persons:
         """The persons of a period; ``coded`` is the query of its rows: parent, p0, p1, ...

@@ -33,7 +33,7 @@ from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
 from dpsyn_sql.rows.sample.tree import TableRows, with_hidden
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import code_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -56,7 +56,7 @@ def make_room(engine: Engine, domain: Domain, table: Fragment, beside: Sequence[
 
 def room_statement(domain: Domain, table: Fragment, beside: Sequence[str] = ()) -> Fragment:
     """The statement that creates the temporary table."""
-    types = [DUCKDB.code_type(attribute.size) for attribute in domain.attributes]
+    types = [code_type(attribute.size) for attribute in domain.attributes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     columns += [Fragment(f"{name} BIGINT") for name in beside]
     return render("write/stage", table=table, columns=columns)
@@ -96,7 +96,7 @@ def load_codes(
     loaded: dict[str, NDArray[Any]] = {"row": numbers}
     for position, attribute in enumerate(domain.attributes):
         column = np.concatenate([batch[:, position] for batch in batches])
-        loaded[f"a{position}"] = column.astype(_DTYPES[DUCKDB.code_type(attribute.size)], copy=False)
+        loaded[f"a{position}"] = column.astype(_DTYPES[code_type(attribute.size)], copy=False)
     engine.load(table, {**loaded, **(beside or {})}, step="loading sampled rows")
 
 

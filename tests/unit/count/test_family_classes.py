@@ -18,7 +18,7 @@ from dpsyn_sql.planning.row_labels import (
     gumbel_costs,
 )
 from dpsyn_sql.private.encode.hidden import class_expression
-from dpsyn_sql.sqltext.dialect import DUCKDB
+from dpsyn_sql.sqltext.expressions import lot
 from dpsyn_sql.sqltext.fragments import Fragment
 
 SIZES = (2, 5, 9)
@@ -43,12 +43,12 @@ def by_sql(family, rows, key=KEY, most=1_000):
         con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         con.execute("CREATE VIEW k AS SELECT *, encode(CAST(who AS VARCHAR)) AS unit FROM t")
         codes = {name: Fragment(name) for name in DOMAIN.names}
-        text = class_expression(family, codes, Fragment("unit"), key, DUCKDB, rows=most)
+        text = class_expression(family, codes, Fragment("unit"), key, rows=most)
         found = con.execute(
             f"SELECT min(who) AS who, {text} AS z FROM k GROUP BY unit ORDER BY who"
         ).fetchall()
         lots = ", ".join(
-            f"{DUCKDB.lot([f'CAST({j} AS BIGINT)'], 'unit', key)} >> {64 - DRAW_BITS}"
+            f"{lot([f'CAST({j} AS BIGINT)'], 'unit', key)} >> {64 - DRAW_BITS}"
             for j in range(family.costs.size)
         )
         draws = con.execute(f"SELECT DISTINCT who, {lots} FROM k ORDER BY who").fetchall()

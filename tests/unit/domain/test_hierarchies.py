@@ -21,7 +21,6 @@ from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy, from_parents, from_p
 from dpsyn_sql.domain.hierarchies.text import END, Texts
 from dpsyn_sql.domain.types import from_tick, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.dialect import DUCKDB
 from dpsyn_sql.sqltext.fragments import Fragment
 
 SLOW_START = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -57,11 +56,11 @@ def keys(con: duckdb.DuckDBPyConnection, tree: Hierarchy, rows: Sequence[tuple[A
     marks = ", ".join("?" for _ in range(len(tree.columns) + 1))
     con.executemany(f"INSERT INTO t VALUES ({marks})", [(n, *row) for n, row in enumerate(rows)])
     values = [Fragment(f"c{place}") for place in range(len(tree.columns))]
-    levels = [tree.at(Fragment("k"), level, DUCKDB) for level in range(tree.depth + 1)]
+    levels = [tree.at(Fragment("k"), level) for level in range(tree.depth + 1)]
     return [
         list(row)
         for row in con.execute(
-            f"SELECT {', '.join(levels)}, k, absent FROM (SELECT n, {tree.key(values, DUCKDB)} AS k, "
+            f"SELECT {', '.join(levels)}, k, absent FROM (SELECT n, {tree.key(values)} AS k, "
             f"{absent(tree, values)} AS absent FROM t) ORDER BY n"
         ).fetchall()
     ]

@@ -16,6 +16,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import attach, database_alias, detach, lock, private_instance
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError
 from dpsyn_sql.source.engine import Encoding, Tally
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -281,7 +282,7 @@ def test_rows_that_do_not_fit_as_a_temporary_table_are_kept_in_an_encrypted_file
     try:
         lock(engine, ())
         fill(monkeypatch, engine)
-        table = engine.dialect.temporary("dpsyn_codes")
+        table = temporary_table("dpsyn_codes")
         query = Fragment("SELECT CAST(hash(range) % 250 AS UTINYINT) AS c, 7919 AS d FROM range(400000)")
         engine.keep(Encoding(table, query), step="keeping")
         (filed,) = folder.glob("dpsyn_filed.duckdb")
@@ -306,7 +307,7 @@ def test_a_table_in_a_file_has_the_name_it_was_asked_by(monkeypatch):
     try:
         lock(engine, ())
         fill(monkeypatch, engine)
-        table = engine.dialect.temporary("dpsyn_codes")
+        table = temporary_table("dpsyn_codes")
         tally = Tally(Fragment("SELECT range % 3 AS k, CAST(1 AS BIGINT) AS n FROM range(9)"), ("k",))
         engine.gather(table, tally, step="gathering")
         found = engine.fetch(f"SELECT k FROM {table} ORDER BY k", step="reading")

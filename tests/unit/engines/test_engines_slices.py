@@ -79,7 +79,7 @@ def check(session, rows, further, unit=NO_UNIT, kept=None):
         PAIRS,
         unit=unit,
         further=later,
-        csv=session.relation.read_as_text,
+        decimal=session.relation.text_decimal,
     )
     ran = []
     session.engine.trace = ran.append
@@ -385,7 +385,7 @@ def test_codes_of_a_file_that_changed_are_not_left(tmp_path):
             os.utime(path, ns=(1, 1))
 
         session.engine.make = touching
-        counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS, csv=True)
+        counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS, decimal=".")
         with pytest.raises(SourceError):
             counter.count(PAIRS)
         counter.close()

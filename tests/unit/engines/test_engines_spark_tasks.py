@@ -25,7 +25,6 @@ from dpsyn_sql.errors import InternalError  # noqa: E402
 from dpsyn_sql.private.encode.codes import unit_bytes  # noqa: E402
 from dpsyn_sql.private.encode.kept import Bound, KeptRows  # noqa: E402
 from dpsyn_sql.source.engine import Encoding, Tally  # noqa: E402
-from dpsyn_sql.sqltext.dialect import DUCKDB  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402
 
 F = Fragment
@@ -175,7 +174,7 @@ def bounded(key, most):
     attribute = Attribute(
         "a", "INTEGER", "categorical", labels=tuple(range(9)), other=True, source=F('"a"""')
     )
-    driver = SimpleNamespace(dialect=DUCKDB, part_of=lambda *_: None)
+    driver = SimpleNamespace(part_of=lambda *_: None)
     rows = KeptRows.of_table(driver, SOURCE, Domain((attribute,)), bound=Bound("unit", most, key))
     return rows.encoding("", Domain((attribute,)), [(0,)]).query
 
@@ -260,7 +259,7 @@ def test_bytes_that_are_no_utf8_are_no_unit():
     units = pa.array([b"\xff", b"\xfe", b"\xff", "\ufffd".encode(), None, b"u"]).view(pa.string())
     text = pa.array([b"\xff", b"\xff", b"x", b"\xff", b"x", b"\xff"]).view(pa.string())
     batch = pa.RecordBatch.from_arrays([units, pa.array(range(6), pa.int32()), text], schema=SCHEMA)
-    unit = unit_bytes("unit", DUCKDB)
+    unit = unit_bytes("unit")
     tally = Tally(
         F(f"SELECT {unit} AS u, encode(b) AS b, count(*) AS n FROM {SOURCE} GROUP BY ALL"), ("u", "b")
     )

@@ -207,7 +207,7 @@ def test_a_table_of_no_row_or_one(con, rows, splitter):
 
 def test_text_of_a_csv_file_is_read_as_the_type_of_its_column(con):
     con.execute("CREATE TABLE t AS SELECT unnest(['3', ' 40 ', 'x', '', NULL, '64', '1e1']) AS x")
-    counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), csv=True)
+    counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), decimal=".")
     nodes = root_of((NUMBER,))
     assert counter.nodes((NUMBER,), nodes).tolist() == [3] and counter.outside((NUMBER,)).tolist() == [4, 0]
     nullable = Halves("x", 6, nullable=True)

@@ -9,8 +9,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning import queries
 from dpsyn_sql.planning.queries import Answer, Question
-from dpsyn_sql.private.measure.counting import PrivateSide
-from dpsyn_sql.private.measure.question_parts import QuestionParts
+from dpsyn_sql.private.measure.counting import PrivateSide, QuestionParts
 from dpsyn_sql.private.measure.questions import choices, columns, tables, trees
 
 QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, PrivateSide], QuestionParts[Any]]] = {

@@ -28,9 +28,14 @@ from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.queries import Choice, FamilyChoice
-from dpsyn_sql.private.measure.counting import LARGEST_REFERENCE, PrivateSide
+from dpsyn_sql.private.measure.counting import (
+    LARGEST_REFERENCE,
+    Arrays,
+    PrivateSide,
+    QuestionParts,
+    tables_named,
+)
 from dpsyn_sql.private.measure.noise import grown_until, selection_mechanism
-from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 from dpsyn_sql.private.measure.scores import MOST_BITS, STEPS, scored
 
 # -- marginals -----------------------------------------------------------------------------------------

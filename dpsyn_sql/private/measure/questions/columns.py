@@ -54,7 +54,14 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
-from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.counting import (
+    Arrays,
+    PrivateSide,
+    QuestionParts,
+    check_counts,
+    column_named,
+    digest,
+)
 from dpsyn_sql.private.measure.noise import (
     counts_event,
     gaussian_event,
@@ -63,7 +70,6 @@ from dpsyn_sql.private.measure.noise import (
     steps_with_noise,
     whole_rows,
 )
-from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, column_named, digest
 
 # -- grids ---------------------------------------------------------------------------------------------
 

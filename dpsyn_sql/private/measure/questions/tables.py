@@ -50,9 +50,8 @@ from dpsyn_sql.planning.queries import (
     holds_residuals,
     largest_count,
 )
-from dpsyn_sql.private.measure.counting import PrivateSide
+from dpsyn_sql.private.measure.counting import Arrays, PrivateSide, QuestionParts, tables_named
 from dpsyn_sql.private.measure.noise import counts_event, gaussian_event, standard_deviation
-from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, tables_named
 from dpsyn_sql.source.relation import WEIGHT
 
 # -- marginals -----------------------------------------------------------------------------------------

@@ -31,9 +31,15 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.domain.hierarchies.growth import Growth, Nodes, disjoint
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import LeafQuery, NoisyLeaves, NoisyTree, TreeQuery
-from dpsyn_sql.private.measure.counting import PrivateSide, check_counts
+from dpsyn_sql.private.measure.counting import (
+    Arrays,
+    PrivateSide,
+    QuestionParts,
+    check_counts,
+    digest,
+    nodes_named,
+)
 from dpsyn_sql.private.measure.noise import NoiseSource, counts_event, refuse_no_discovery, standard_deviation
-from dpsyn_sql.private.measure.question_parts import Arrays, QuestionParts, digest, nodes_named
 from dpsyn_sql.private.measure.questions.choices import selection_event
 from dpsyn_sql.private.measure.splitters import Splitter, splitter_of
 

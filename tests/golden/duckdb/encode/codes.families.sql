@@ -16,38 +16,30 @@ coded AS (
 )
 SELECT
     owner,
-    CAST(k0 AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1
+    CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0
 FROM coded
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
-        coded.p1 AS p1,
         1048576 AS parent_weight
     FROM coded
     WHERE coded.owner IS NOT NULL
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
-        members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1) AS copy,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        counted.*,
+        counted.parent AS seed,
+        row_number() OVER (PARTITION BY counted.parent, counted.p0) AS copy
+    FROM counted
+    WHERE counted.candidates > 3
 ),
 drawn AS (
     SELECT
@@ -55,7 +47,6 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
-                p1,
                 copy
             ),
             hash(xor(hash(seed), CAST(18446744073709551615 AS UBIGINT)))
@@ -69,18 +60,14 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0, p1
+                lot, p0
         ) AS place
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 3
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -88,9 +75,9 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    p1,
-    n,
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((p0 % 3) AS UTINYINT) AS p1,
+    CAST(LEAST(candidates, 3) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 ),

@@ -17,40 +17,32 @@ coded AS (
 )
 SELECT
     owner,
-    CAST(k0 AS UTINYINT) AS p0,
-    CAST(k1 AS UTINYINT) AS p1,
+    CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0,
     o
 FROM coded
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
-        coded.p1 AS p1,
         coded.o AS o,
         1048576 AS parent_weight
     FROM coded
     WHERE coded.owner IS NOT NULL
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
-        members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0, members.p1, members.o) AS copy,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        counted.*,
+        counted.parent AS seed,
+        row_number() OVER (PARTITION BY counted.parent, counted.p0, counted.o) AS copy
+    FROM counted
+    WHERE counted.candidates > 3
 ),
 drawn AS (
     SELECT
@@ -58,7 +50,6 @@ drawn AS (
         hash(xor(
             hash(
                 p0,
-                p1,
                 o,
                 copy
             ),
@@ -73,18 +64,14 @@ ranked AS (
             PARTITION BY
                 parent
             ORDER BY
-                lot, p0, p1, o
+                lot, p0, o
         ) AS place
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 3
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -92,10 +79,10 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    p1,
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((p0 % 3) AS UTINYINT) AS p1,
     o,
-    n,
+    CAST(LEAST(candidates, 3) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 ),

@@ -19,7 +19,7 @@ SELECT
     CAST((CAST(k0 AS INTEGER) * 3 + k1) AS UTINYINT) AS p0
 FROM coded
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT
         coded.owner AS parent,
         coded.p0 AS p0,
@@ -27,25 +27,19 @@ members AS MATERIALIZED (
     FROM coded
     WHERE coded.owner IS NOT NULL
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
-        members.parent AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        counted.*,
+        counted.parent AS seed,
+        row_number() OVER (PARTITION BY counted.parent, counted.p0) AS copy
+    FROM counted
+    WHERE counted.candidates > 3
 ),
 drawn AS (
     SELECT
@@ -71,13 +65,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 3
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -85,8 +75,9 @@ bounded AS (
 )
 SELECT
     parent,
-    p0,
-    n,
+    CAST((p0 // 3) AS UTINYINT) AS p0,
+    CAST((p0 % 3) AS UTINYINT) AS p1,
+    CAST(LEAST(candidates, 3) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
 ),
@@ -96,5 +87,5 @@ family AS (
     FROM kept
 )
 SELECT
-    p0
+    CAST((CAST(p0 AS INTEGER) * 3 + p1) AS UTINYINT) AS p0
 FROM family

@@ -16,7 +16,7 @@ SELECT
     CAST(k0 AS UTINYINT) AS p0
 FROM coded
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT
         up.rowid AS parent,
         coded.p0 AS p0,
@@ -25,27 +25,21 @@ members AS MATERIALIZED (
     JOIN temp.main.dpsyn_kept_1 AS up
         ON coded.owner = up.key
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 2) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
+        counted.*,
         up.h AS seed,
-        row_number() OVER (PARTITION BY members.parent, members.p0) AS copy,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        row_number() OVER (PARTITION BY counted.parent, counted.p0) AS copy
+    FROM counted
     JOIN temp.main.dpsyn_kept_1 AS up
-        ON members.parent = up.rowid
+        ON counted.parent = up.rowid
+    WHERE counted.candidates > 2
 ),
 drawn AS (
     SELECT
@@ -71,13 +65,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 2
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -86,6 +76,6 @@ bounded AS (
 SELECT
     parent,
     p0,
-    n,
+    CAST(LEAST(candidates, 2) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded

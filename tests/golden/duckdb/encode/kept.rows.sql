@@ -72,7 +72,7 @@ numbered AS (
     JOIN temp.main.dpsyn_kept_0 AS up
         ON met.parent = up.rowid
 ),
-members AS MATERIALIZED (
+members AS (
     SELECT met.*
     FROM met
     ANTI JOIN repeated
@@ -83,23 +83,17 @@ members AS MATERIALIZED (
     FROM numbered
     WHERE copy = 1
 ),
-families AS MATERIALIZED (
+counted AS MATERIALIZED (
     SELECT
-        parent,
-        count(*) AS met,
-        CAST(LEAST(count(*), 3) AS INTEGER) AS n
+        *,
+        count(*) OVER (PARTITION BY parent) AS candidates
     FROM members
-    GROUP BY
-        parent
 ),
 cut AS (
     SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met > families.n
+        counted.*
+    FROM counted
+    WHERE counted.candidates > 3
 ),
 drawn AS (
     SELECT
@@ -119,13 +113,9 @@ ranked AS (
     FROM drawn
 ),
 bounded AS (
-    SELECT
-        members.*,
-        families.n AS n
-    FROM members
-    JOIN families
-        ON members.parent = families.parent
-        AND families.met = families.n
+    SELECT *
+    FROM counted
+    WHERE candidates <= 3
     UNION ALL BY NAME
     SELECT * EXCLUDE (lot, place)
     FROM ranked
@@ -138,6 +128,6 @@ SELECT
     p0,
     p1,
     o,
-    n,
+    CAST(LEAST(candidates, 3) AS INTEGER) AS n,
     parent_weight // n AS w
 FROM bounded
