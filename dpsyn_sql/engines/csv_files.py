@@ -37,10 +37,8 @@ def csv_dialect(form: CsvForm) -> Dialect:
     return replace(DUCKDB, decimal_comma=True) if form.decimal == "," else DUCKDB
 
 
-def csv_call(files: FileSet, paths: Fragment, form: CsvForm, *, strict: bool = False) -> Fragment:
+def csv_call(files: FileSet, paths: Fragment, form: CsvForm) -> Fragment:
     """What stands after FROM: all columns as text, or those that ``form`` names as its types.
-
-    ``strict``: a line that is no CSV is an error, not skipped.
 
     Raises:
         SourceError: a header is unreadable or has clashing names, or ``form`` does not fit it.
@@ -57,7 +55,7 @@ def csv_call(files: FileSet, paths: Fragment, form: CsvForm, *, strict: bool = F
         skip=form.skip,
         encoding=literal(form.encoding),
         compression=literal("gzip" if files.gzipped else "none"),
-        strict=int(strict),
+        strict=int(form.strict),
     )
     return _typed(call, files, header.names, form) if form.types else call
 
