@@ -496,7 +496,7 @@ def test_a_file_of_codes_is_encrypted_unless_it_is_said_to_be_plain(tmp_path, mo
     parquet(tmp_path, (300,))
     session, counter = filed(tmp_path, monkeypatch)
     with session:
-        session.choose_scratch(plain=plain)
+        session.choose_scratch("plain" if plain else "encrypted")
         counter.count(PAIRS)
         (file,) = session.engine.folder.glob("dpsyn_filed.duckdb")
         copy = shutil.copy(file, tmp_path / "copy.duckdb")
