@@ -46,4 +46,4 @@ def columns_of(table: str) -> tuple[tuple[str, str], ...]:
 
 def is_old(columns: tuple[tuple[str, str], ...]) -> bool:
     """Whether a table ``releases`` of these columns is one of version 0.1: without a format."""
-    return columns == tuple(one for one in columns_of("releases") if one[0] != "format")
+    return columns == tuple(column for column in columns_of("releases") if column[0] != "format")

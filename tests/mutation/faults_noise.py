@@ -184,8 +184,8 @@ FAULTS = (
         "tests/unit/methods/test_methods_adaptive.py::test_tables_that_residuals_cannot_hold_are_asked_for_whole",
         (
             "dpsyn_sql/methods/adaptive/measure.py",
-            "held = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
-            "held = budget.gaussian",
+            "as_residuals = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
+            "as_residuals = budget.gaussian",
         ),
     ),
     fault(
