@@ -140,7 +140,7 @@ class Written:
     release: dpsyn_sql.Release
 
 
-def written(table: Table, method: object, epsilon: float, delta: float, target: str | None = None) -> Written:
+def written(table: Table, method: object, epsilon: float, delta: float, workload: object = None) -> Written:
     """One whole release of a table into its database."""
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(str(Path(folder) / "a.duckdb")) as con:
         table.load(con)
@@ -152,7 +152,7 @@ def written(table: Table, method: object, epsilon: float, delta: float, target: 
                 delta=delta,
                 method=method,
                 domain=table.domain,
-                target=target,
+                workload=workload,
                 ledger=Path(folder) / "ledger",
             )
         peak = peak_mebibytes()

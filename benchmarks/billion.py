@@ -61,7 +61,7 @@ def by_duckdb(folder: Path, scratch: Path, method: str, memory: str, rows: int) 
             domain=SHAPE.domain(),
             ledger=scratch / "ledger",
             rows=rows,
-            memory_limit=memory,
+            limits={"memory": memory},
         )
     print_table(
         ["phase", "seconds", "of all cores"],

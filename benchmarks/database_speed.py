@@ -54,7 +54,7 @@ def released(customers: int, folder: str, epsilon: float, memory: str) -> list[l
             most=database.most,
             domain=database.file,
             ledger=place / "ledger",
-            memory_limit=memory,
+            limits={"memory": memory},
         )
     peak = peak_mebibytes()
     lines: list[list[object]] = [
@@ -73,7 +73,7 @@ def compared(customers: int, folder: str, memory: str) -> list[object]:
             database.names,
             place / "made.duckdb",
             domain=database.file,
-            memory_limit=memory,
+            limits={"memory": memory},
         )
     seconds, processor = watch.seconds["total"], watch.processor["total"]
     return ["evaluate", seconds, processor, peak_mebibytes()]

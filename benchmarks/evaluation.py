@@ -53,8 +53,9 @@ def measured(
     real: Path, synthetic: Path, memory: str | None
 ) -> tuple[dict[str, float], dict[str, float], float]:
     """Seconds and processor seconds by phase, and peak mebibytes."""
-    with timed() as watch:
-        dpsyn_sql.evaluate(None, real, synthetic, memory_limit=memory)
+    settings = {} if memory is None else {"memory_limit": memory}
+    with timed() as watch, duckdb.connect(config=settings) as con:
+        dpsyn_sql.evaluate(con, real, synthetic)
     return dict(watch.seconds), dict(watch.processor), peak_mebibytes()
 
 

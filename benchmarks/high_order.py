@@ -17,7 +17,7 @@
 marginals; of the marginal of each planted target with its columns; and what gradient boosting that learns
 from the synthetic rows is worth on the rows held back: area under the ROC curve, or R squared for the sum.
 ``--target`` prints instead, of each target, what the learner is worth on rows of ``auto`` without and with
-``target=`` beside what it is worth on the real rows, and the mean two-way distance of both.
+``workload=`` beside what it is worth on the real rows, and the mean two-way distance of both.
 ``--remedies`` shows for ``parity`` what a person who knows the structure can do, by the default method.
 The tables are made here from a seed. Needs scikit-learn.
 """
@@ -263,7 +263,7 @@ def named(name: str, target: str, epsilon: float, delta: float, said: bool) -> t
 
 
 def target_lines(name: str, epsilon: float, delta: float, runs: int) -> list[list[object]]:
-    """A line for each target: medians without and with ``target=``, the best possible and the share of it."""
+    """A line for each target: medians without and with it named, the best possible and the share of it."""
     rows: list[list[object]] = []
     for target in targets_of(name):
         task = task_of(name)
@@ -319,7 +319,7 @@ def main() -> None:
         print("Skipped: scikit-learn is not installed (pip install 'dpsyn_sql[benchmarks]').")
         return
     if arguments.target:
-        header = ["target", "auto", "auto, target=", "real rows", "share", "2-way", "2-way, target="]
+        header = ["target", "auto", "auto, target", "real rows", "share", "2-way", "2-way, target"]
         for epsilon in arguments.epsilon:
             for name in arguments.tables:
                 lines = target_lines(name, epsilon, arguments.delta, arguments.runs)

@@ -99,7 +99,7 @@ def run(shape: Shape, description: str, elsewhere: Sequence[tuple[str, float]] =
                 domain=shape.domain(),
                 ledger=Path(folder) / "ledger",
                 rows=arguments.output_rows,
-                memory_limit=arguments.memory,
+                limits={"memory": arguments.memory},
             )
     lines: list[list[object]] = []
     for name, value in watch.seconds.items():

@@ -47,8 +47,8 @@ CODES = ("groups", "adult")
 TARGETS = {"adult": "income>50K", "adult_all": "income", "german_credit": "credit"}
 _OF_A_TARGET: dict[str, dict[str, Any]] = {
     "auto": {"method": "auto"},
-    "auto, target": {"method": "auto", "target": True},
-    "mixture, target": {"method": "mixture", "target": True},
+    "auto, target": {"method": "auto", "workload": True},
+    "mixture, target": {"method": "mixture", "workload": True},
 }
 METHODS: dict[str, dict[str, dict[str, Any]]] = {
     "groups": {
@@ -61,7 +61,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
         "auto": {"method": "auto"},
         "mixture": {"method": "mixture"},
         "mixture, 30 components": {"method": {"name": "mixture", "components": 30}},
-        "mixture, target": {"method": "mixture", "target": True},
+        "mixture, target": {"method": "mixture", "workload": True},
         "mixture, kmeans": {"method": {"name": "mixture", "by": "kmeans"}},
     },
     "adult_all": _OF_A_TARGET,
@@ -118,7 +118,7 @@ def of_codes(name: str, wanted: dict[str, Any], epsilon: float, delta: float) ->
 
 def with_target(name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The target by its name."""
-    return wanted | ({"target": TARGETS[name]} if "target" in wanted else {})
+    return wanted | ({"workload": TARGETS[name]} if "workload" in wanted else {})
 
 
 def of_learner(name: str, wanted: dict[str, Any], epsilon: float, delta: float) -> list[float]:

@@ -86,7 +86,7 @@ def german() -> list[Line]:
     """A linear support vector machine at epsilon 4."""
     learnt, tested = split("german_credit")
     best = mixture.judged("german_credit", learnt, tested)[0]
-    wanted = {"method": "mixture", "target": True}
+    wanted = {"method": "mixture", "workload": True}
     reached = mixture.of_learner("german_credit", wanted, 4.0, DELTA)[0]
     return [("German Credit, epsilon 4, mixture with a target: SVM", reached, ">= 0.74", best)]
 

@@ -247,8 +247,8 @@ def of_one_table() -> dict[str, Case]:
         "delta 0": ONE_TABLE.changed(delta=0),
         "delta 0, dpsyn": ONE_TABLE.changed(delta=0, method="dpsyn"),
         "workload": ONE_TABLE.changed(workload={"income": 5, ("age", "owns"): 2}),
-        "target": ONE_TABLE.changed(target="owns"),
-        "target, privbayes": ONE_TABLE.changed(target="owns", method="privbayes"),
+        "target": ONE_TABLE.changed(workload="owns"),
+        "target, privbayes": ONE_TABLE.changed(workload="owns", method="privbayes"),
         "no domain": ONE_TABLE.changed(domain=None),
         "no domain of numbers, delta 0": ONE_TABLE.changed(domain={"columns": words}, delta=0),
     }

@@ -58,7 +58,7 @@ def call(shape: Shape, source: Path, method: object, arguments: argparse.Namespa
         "method": method,
         "domain": shape.domain(),
         "ledger": source.parent / "ledger",
-        "memory_limit": arguments.memory,
+        "limits": {"memory": arguments.memory},
     }
 
 

@@ -1,4 +1,4 @@
-"""What ``target=`` brings: classifiers learn from synthetic rows, and real rows judge them.
+"""What a target brings: classifiers learn from synthetic rows, and real rows judge them.
 
     python benchmarks/target.py [--tables adult_all diabetes_130 german_credit]
         [--methods adaptive dpsyn privbayes] [--weights 1 target] [--epsilon 1] [--runs 3] [--real]
@@ -6,8 +6,8 @@
 A release is made of about 80 % of the privacy units (by a hash of the unit, or of the row), with the domain
 file of ``domains/``. Logistic regression and gradient boosting (those of ``dpsyn_sql.evaluate``) learn from
 the written table; the area under the curve (AUC) is that of the other units' real rows.
-``--weights``: 1 is no workload, ``target`` is ``target=``, and any other number is a ``workload=`` of this
-weight for the column. ``--real`` adds the classifiers that learn from the real rows.
+``--weights``: 1 is no workload, ``target`` and any other number stand for the column in ``workload=``.
+``--real`` adds the classifiers that learn from the real rows.
 
 Also printed: the mean total variation distance of all pairs with the target, and of all other pairs, between
 the written rows and those they were made of (numbers on ten bins of equal frequency). This compares with
@@ -63,8 +63,6 @@ def halves(name: str, con: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, pd.
 def options(name: str, weight: str) -> dict[str, Any]:
     """How a weight is asked for."""
     target = TARGETS[name][0]
-    if weight == "target":
-        return {"target": target}
     return {} if weight == "1" else {"workload": {target: weight}}
 
 

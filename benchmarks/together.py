@@ -194,7 +194,7 @@ def fast(customers: int, way: str) -> list[object]:
                 unit=table.unit,
                 most=table.most,
                 ledger=Path(folder) / "ledger",
-                memory_limit="3GB",
+                limits={"memory": "3GB"},
                 **weighed(table, way),
             )
         with duckdb.connect() as con:

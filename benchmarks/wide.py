@@ -107,7 +107,7 @@ def main() -> None:
                 epsilon=arguments.epsilon,
                 domain={"columns": columns},
                 ledger=Path(folder) / "ledger",
-                memory_limit=arguments.memory,
+                limits={"memory": arguments.memory},
             )
         peak = peak_mebibytes()
         lines: list[list[object]] = [

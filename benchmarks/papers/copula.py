@@ -195,7 +195,7 @@ def time_of_shape(shape: Shape, source: Path, method: str) -> tuple[float, float
             method=method,
             domain=shape.domain(),
             ledger=Path(folder) / "ledger",
-            memory_limit="4GB",
+            limits={"memory": "4GB"},
         )
     return watch.seconds["total"], peak_mebibytes()
 

@@ -60,7 +60,7 @@ OF_REPORT, SMALL, PURE = "1/(10 n)", "1e-9", "0"
 
 @dataclass(frozen=True)
 class Way:
-    """A method, with or without ``target=``, at a delta."""
+    """A method, with or without a target, at a delta."""
 
     method: str
     target: bool
@@ -69,7 +69,7 @@ class Way:
     @property
     def label(self) -> str:
         """As the tables name it."""
-        return f"{self.method}{', target=' if self.target else ''}, delta {self.delta}"
+        return f"{self.method}{', target' if self.target else ''}, delta {self.delta}"
 
 
 def ways(names: Sequence[str] = ()) -> list[Way]:
@@ -181,7 +181,7 @@ def released(name: str, learnt: pd.DataFrame, way: Way, epsilon: float) -> pd.Da
             method=way.method,
             domain=domain(name),
             ledger=Path(folder) / "ledger",
-            **({"target": INPUTS[name][1]} if way.target else {}),
+            **({"workload": INPUTS[name][1]} if way.target else {}),
         )
         return con.execute("FROM made").df()
 
@@ -283,7 +283,7 @@ def _picture(name: str, cells: Cells, labels: Sequence[str], epsilons: Sequence[
 
 def _with_target(label: str) -> str:
     """The label of the same method with its target; of one that has it, no label."""
-    return "" if "target=" in label else label.replace(", delta", ", target=, delta")
+    return "" if "target" in label else label.replace(", delta", ", target, delta")
 
 
 # -- share of the rows --------------------------------------------------------------------------------

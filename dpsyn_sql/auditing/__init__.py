@@ -94,8 +94,8 @@ def audit(
     delta: Number = 1e-9,
     method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
-    rows_per_unit: int = 1,
-    together: bool = False,
+    most: int = 1,
+    weights: bool = True,
     runs: int | None = None,
 ) -> Audit:
     """Measure a lower bound of the privacy loss of a configuration, on toy data.
@@ -108,8 +108,8 @@ def audit(
         delta: as in ``release``.
         method: as in ``release``; default: the most accurate method whose questions are all known beforehand.
         domain: file or mapping that declares every column; default: three attributes of three codes.
-        rows_per_unit: identical rows of the added unit.
-        together: as in ``release``: rows have weights, so that each unit counts the same.
+        most: identical rows of the added unit.
+        weights: as in ``release``: each unit counts the same, or each row counts.
         runs: on each side; default: enough to detect noise of half the scale with probability 0.99.
 
     Raises:
@@ -120,8 +120,8 @@ def audit(
         delta=delta,
         method=method,
         domain=domain,
-        rows_per_unit=rows_per_unit,
-        together=together,
+        most=most,
+        weights=weights,
         runs=runs,
     ).run()
 
@@ -132,8 +132,8 @@ def prepared(
     delta: Number = 1e-9,
     method: str | Recipe | Mapping[str, Any] | None = None,
     domain: DomainSpec = None,
-    rows_per_unit: int = 1,
-    together: bool = False,
+    most: int = 1,
+    weights: bool = True,
     runs: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Prepared:
@@ -142,10 +142,10 @@ def prepared(
     Raises:
         InputError: as for ``audit``.
     """
-    _check_integer("rows_per_unit", rows_per_unit, _MOST_ROWS)
+    _check_integer("most", most, _MOST_ROWS)
     if runs is not None:
         _check_integer("runs", runs, MOST_RUNS)
-    plan, run = _planned(epsilon, delta, method, domain, _unit(rows_per_unit, together=together))
+    plan, run = _planned(epsilon, delta, method, domain, _unit(most, weights=weights))
     with closing(Door(plan, toy(plan))) as door:
         rehearsal = door.run(run, within=False)
         static = rehearsal.questions == _known(plan) and len(rehearsal.answered) == len(plan.steps)
@@ -196,18 +196,19 @@ def _planned(
     families = families_of(shape, unit, ())
     if families is not None:
         if not recipe.takes_families:
-            raise InputError(f"method={recipe.name!r} does not keep the rows of a unit together")
+            raise InputError(
+                f"method={recipe.name!r} does not keep the rows of a unit together: add weights=False, or "
+                "use another method"
+            )
         shape, terms = families.domain, replace(terms, families=families)
     plan = recipe.plan(Source(relation, unit), shape, budget, terms)
     return plan, lambda plan, curator: recipe.run(plan, curator, terms)
 
 
-def _unit(rows: int, *, together: bool) -> PrivacyUnit:
-    if not isinstance(together, bool):
-        raise InputError(f"together={said(together)}: give True or False")
-    if together and rows == 1:
-        raise InputError("together=True is for units of several rows: give rows_per_unit=2 or more")
-    return PrivacyUnit() if rows == 1 else PrivacyUnit("unit", rows, together)
+def _unit(most: int, *, weights: bool) -> PrivacyUnit:
+    if not isinstance(weights, bool):
+        raise InputError(f"weights={said(weights)}: give True or False")
+    return PrivacyUnit() if most == 1 else PrivacyUnit("unit", most, weights)
 
 
 def _declared(spec: DomainSpec, relation: Relation) -> Domain:

@@ -11,12 +11,14 @@ import typer
 import dpsyn_sql
 from dpsyn_sql.cli.option_names import with_option_names
 from dpsyn_sql.cli.options import (
+    Csv,
     Database,
     PublicTables,
     SourceArgument,
     Spark,
     TrustQuery,
     connection,
+    csv_of,
     names_database,
     parameter_of,
 )
@@ -25,7 +27,6 @@ from dpsyn_sql.errors import InputError
 
 _NAMES = {"fault": "refused", "serious": "serious", "hint": "hint"}
 _UNIT, _EXCLUDE = (parameter_of(name).annotation for name in ("unit", "exclude"))
-_ENCODING, _DELIMITER, _QUOTE = (parameter_of(name).annotation for name in ("encoding", "delimiter", "quote"))
 
 
 def init_command(
@@ -37,9 +38,7 @@ def init_command(
     ] = None,
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
-    encoding: _ENCODING = None,  # type: ignore[valid-type]
-    delimiter: _DELIMITER = None,  # type: ignore[valid-type]
-    quote: _QUOTE = None,  # type: ignore[valid-type]
+    csv: Csv = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,9 +54,7 @@ def init_command(
                 None if all_tables else source,
                 trust_query=trust_query,
                 public_tables=public_tables or (),
-                encoding=encoding,
-                delimiter=delimiter,
-                quote=quote,
+                csv=csv_of(csv),
             )
         if into is None:
             out.raw(text + "\n")
@@ -83,9 +80,7 @@ def check_command(
     exclude: _EXCLUDE = None,  # type: ignore[valid-type]
     trust_query: TrustQuery = False,
     public_tables: PublicTables = None,
-    encoding: _ENCODING = None,  # type: ignore[valid-type]
-    delimiter: _DELIMITER = None,  # type: ignore[valid-type]
-    quote: _QUOTE = None,  # type: ignore[valid-type]
+    csv: Csv = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -103,9 +98,7 @@ def check_command(
             exclude=exclude or (),
             trust_query=trust_query,
             public_tables=public_tables or (),
-            encoding=encoding,
-            delimiter=delimiter,
-            quote=quote,
+            csv=csv_of(csv),
         )
         findings = [
             {

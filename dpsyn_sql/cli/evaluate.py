@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpsyn_sql.cli.option_names import with_option_names
-from dpsyn_sql.cli.options import Method, Settings, with_set
+from dpsyn_sql.cli.options import Method, Settings, pairs_of, with_set
 from dpsyn_sql.cli.output import ExitCode, Json, Output, Quiet, printing
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ Order = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of what is drawn: marginals, queries, rows.")]
-MemoryLimit = Annotated[str | None, typer.Option("--memory-limit", help="Of the database, such as 4GB.")]
+Limit = Annotated[list[str] | None, typer.Option("--limit", help="Of the process: memory=4GB.")]
 Into = Annotated[
     Path | None,
     typer.Option(
@@ -104,7 +104,7 @@ def evaluate_command(
     unit: Unit = None,
     order: Order = None,
     seed: Seed = 1,
-    memory_limit: MemoryLimit = None,
+    limits: Limit = None,
     into: Into = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -131,7 +131,7 @@ def evaluate_command(
             unit=unit,
             order=order,
             seed=seed,
-            memory_limit=memory_limit,
+            limits=pairs_of("--limit", limits or (), "memory=4GB"),
         )
         _show(out, evaluation, file)
 
@@ -171,12 +171,11 @@ def audit_command(
         Path | None,
         typer.Option("--domain", help="Domain file (keep it small). Default: three columns of three values."),
     ] = None,
-    rows_per_unit: Annotated[
-        int, typer.Option("--rows-per-unit", help="Number of identical rows of the added unit.")
-    ] = 1,
-    together: Annotated[
-        bool, typer.Option("--together", help="Rows have weights, so that each unit counts the same.")
-    ] = False,
+    most: Annotated[int, typer.Option("--most", help="Number of identical rows of the added unit.")] = 1,
+    weights: Annotated[
+        bool,
+        typer.Option("--weights/--no-weights", help="Each unit counts the same; or each of its rows counts."),
+    ] = True,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -202,8 +201,8 @@ def audit_command(
             delta=delta,
             method=chosen,
             domain=domain,
-            rows_per_unit=rows_per_unit,
-            together=together,
+            most=most,
+            weights=weights,
             runs=runs,
         )
         out.aside(_expected(ready))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +26,8 @@ _PHRASES = {
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*\]"
-_VALUE = rf"(?P<truth>True\b|False\b)|(?P<list>{_LIST})|(?P<map>\{{[^{{}}]*\}})|(?P<plain>)(?=[\w'\"<+-])"
+_MAP = rf"\{{(?:{_QUOTED}|[^{{}}'\"])*\}}"
+_VALUE = rf"(?P<truth>True\b|False\b)|(?P<list>{_LIST})|(?P<map>{_MAP})|(?P<plain>)(?=[\w'\"<+-])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,12 @@ def _option(match: re.Match[str], known: Mapping[str, Option]) -> str:
 
 
 def _items(text: str) -> list[str]:
-    """Members of a list or of a mapping to weights, one for each option."""
+    """Members of a list or of a mapping, one for each option."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return ["NAME"]
     if isinstance(value, dict):
-        return [f"{key if isinstance(key, str) else ','.join(key)}={weight}" for key, weight in value.items()]
+        pairs = ((key if isinstance(key, str) else ",".join(key), item) for key, item in value.items())
+        return [shlex.quote(f"{key}={item}".replace("\t", "tab")) for key, item in pairs]
     return ["NAME" if item is Ellipsis else repr(item) for item in value]

@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 from dpsyn_sql.errors import InputError, SourceError
 from dpsyn_sql.front.options import Option
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS, Request
-from dpsyn_sql.planning.workload import members_of
+from dpsyn_sql.planning.workload import TARGET, members_of
 from dpsyn_sql.source.files import DATABASE_ENDINGS, is_duckdb_file
 
 if TYPE_CHECKING:
@@ -131,13 +131,31 @@ def with_set(method: object, entries: Sequence[str]) -> Recipe:
     """
     from dpsyn_sql.methods import with_settings
 
-    settings: dict[str, str] = {}
+    return with_settings(method, pairs_of("--set", entries, "degree=2"))
+
+
+def pairs_of(option: str, entries: Sequence[str], example: str) -> dict[str, str]:
+    """What a repeatable option says by its keys: ``degree=2``.
+
+    Raises:
+        InputError: an entry cannot be read, or a key stands twice.
+    """
+    values: dict[str, str] = {}
     for entry in entries:
-        setting, sign, value = entry.partition("=")
-        if not sign or not setting or setting in settings:
-            raise InputError(f"--set {entry!r}: write degree=2, each only once")
-        settings[setting] = value
-    return with_settings(method, settings)
+        key, sign, value = entry.partition("=")
+        if not sign or not key or key in values:
+            raise InputError(f"{option} {entry!r}: write {example}, each only once")
+        values[key] = value
+    return values
+
+
+def csv_of(entries: Sequence[str] | None) -> dict[str, str]:
+    """``--csv delimiter=tab``.
+
+    Raises:
+        InputError: as ``pairs_of``.
+    """
+    return pairs_of("--csv", entries or (), "delimiter=tab")
 
 
 _COMPLETED = {"method": method_names}
@@ -185,6 +203,7 @@ def _kind_and_default(option: Option, default: Any) -> tuple[Any, Any]:
     return option.reads, default
 
 
+Csv = parameter_of("csv").annotation
 TrustQuery = parameter_of("trust_query").annotation
 PublicTables = parameter_of("public_tables").annotation
 
@@ -200,7 +219,7 @@ def request_of(
     ``settings`` are those of the method; ``tables`` those of a SOURCE that is a DuckDB file.
 
     Raises:
-        InputError: the file, ``--workload``, ``--most``, ``--table`` or ``--set`` cannot be read.
+        InputError: the file, or an option that can be repeated, cannot be read.
         SourceError: SOURCE is named as a DuckDB file, and there is none.
     """
     source = context.params["source"]
@@ -221,6 +240,10 @@ def request_of(
         given["workload"] = _workload(given["workload"])
     if "most" in given:
         given["most"] = _most(given["most"], request)
+    if "csv" in given:
+        given["csv"] = _beside(request.csv, csv_of(given["csv"]))
+    if "limits" in given:
+        given["limits"] = _beside(request.limits, pairs_of("--limit", given["limits"], "memory=4GB"))
     if settings:
         given["method"] = with_set(given.get("method", request.method), settings)
     request = replace(request, **given)
@@ -259,16 +282,21 @@ def _most(entries: list[str], request: Request) -> int | dict[str, int]:
         if not name or name in numbers or not number.isdecimal():
             raise InputError(f"--most {entry!r}: write 16, or orders=16 for each of several tables once")
         numbers[name] = int(number)
-    return {**(request.most if isinstance(request.most, Mapping) else {}), **numbers}
+    return _beside(request.most, numbers)
+
+
+def _beside(of_file: object, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the command, and those of the mapping in the file of the request that it leaves."""
+    return {**(of_file if isinstance(of_file, Mapping) else {}), **values}
 
 
 def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:
-    """``age,sex=2``: names as in a line of CSV, so that a name with a comma can be quoted."""
+    """``income``, or ``age,sex=2``: names as in a line of CSV, so that one with a comma can be quoted."""
     weights: dict[tuple[str, ...], str] = {}
     for entry in entries:
         text, sign, weight = entry.rpartition("=")
-        names = members_of(text)
-        if not sign or not names or names in weights:
-            raise InputError(f"--workload {entry!r}: write income=5 or age,sex=2, each only once")
-        weights[names] = weight
+        names = members_of(text if sign else entry)
+        if not names or names in weights:
+            raise InputError(f"--workload {entry!r}: write income, income=5 or age,sex=2, each only once")
+        weights[names] = weight if sign else TARGET
     return weights

@@ -337,13 +337,12 @@ class DuckDBCatalog:
         files = find_files(path)
         return None if files is None else self.file_call(files, form=form)
 
-    def file_call(self, files: FileSet, *, form: CsvForm = _PLAIN, strict: bool = False) -> Fragment:
+    def file_call(self, files: FileSet, *, form: CsvForm = _PLAIN) -> Fragment:
         """The read_parquet or read_csv call for ``files``, with every option stated.
 
         Args:
             files: of one format.
             form: how they are written if they are CSV.
-            strict: a line that is no CSV is an error, not skipped.
 
         Raises:
             SourceError: a header or schema is unreadable, or has clashing names; ``form`` does not fit them.
@@ -353,7 +352,7 @@ class DuckDBCatalog:
             refuse_clashes(self._parquet_names(files.paths[0]), f"The file {shorten(files.paths[0])!r}")
             self._refuse_mixed_schemas(files.paths)
             return render("source/read_parquet", paths=paths)
-        return csv_call(files, paths, form, strict=strict)
+        return csv_call(files, paths, form)
 
     def _refuse_mixed_schemas(self, paths: Sequence[str]) -> None:
         """All files of a source have the columns of the first, in its order and of its types."""

@@ -345,9 +345,9 @@ def _no_room(folder: Path, needed: int | None = None) -> str:
     size = "" if needed is None else f" of up to {2 ** max(0, (needed - 1).bit_length() - 30)} GiB"
     return (
         f"There is no room in {folder.parent} for a file{size} with the codes of the source, which are read "
-        "several times. Make room there, set TMPDIR to a folder of another disk, raise memory_limit=, or "
-        "choose a method that reads once: copula or independent. What was charged stays charged; the same "
-        "call goes on from there and costs nothing more."
+        "several times. Make room there, set TMPDIR to a folder of another disk, raise the memory of "
+        "limits=, or choose a method that reads once: copula or independent. What was charged stays "
+        "charged; the same call goes on from there and costs nothing more."
     )
 
 

@@ -186,7 +186,7 @@ def refuse_memory_limit(memory_limit: str | None) -> None:
     """A limit can be set in an instance of ours alone."""
     if memory_limit is not None:
         raise InputError(
-            "memory_limit= would change the settings of your connection. Give the path of the "
+            "limits= with 'memory' would change the settings of your connection. Give the path of the "
             "database file instead, or SET memory_limit yourself."
         )
 

@@ -31,10 +31,8 @@ _NO_LATIN = re.compile(rb"[\x80-\x9f]")
 """Bytes that stand for no character of ISO 8859-1. The database refuses them too."""
 
 
-def csv_call(files: FileSet, paths: Fragment, form: CsvForm, *, strict: bool = False) -> Fragment:
+def csv_call(files: FileSet, paths: Fragment, form: CsvForm) -> Fragment:
     """What stands after FROM: all columns as text, or those that ``form`` names as its types.
-
-    ``strict``: a line that is no CSV is an error, not skipped.
 
     Raises:
         SourceError: a header is unreadable or has clashing names, or ``form`` does not fit it.
@@ -51,7 +49,7 @@ def csv_call(files: FileSet, paths: Fragment, form: CsvForm, *, strict: bool = F
         skip=form.skip,
         encoding=literal(form.encoding),
         compression=literal("gzip" if files.gzipped else "none"),
-        strict=int(strict),
+        strict=int(form.strict),
     )
     return _typed(call, files, header.names, form) if form.types else call
 

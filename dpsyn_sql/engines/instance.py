@@ -15,7 +15,7 @@ import duckdb
 
 from dpsyn_sql.common.folders import LockedFolder, locked_folder
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.errors import EngineFailure, InputError
+from dpsyn_sql.errors import EngineFailure
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
 from dpsyn_sql.sqltext.render import render
@@ -38,8 +38,9 @@ _COUNTED_IN_ARRAYS = 18
 def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     """An empty in-memory instance that spills, encrypted, into a folder only we can enter.
 
+    ``memory_limit``: as DuckDB writes it, such as ``'4096MiB'``.
+
     Raises:
-        InputError: the memory limit is not one DuckDB understands, such as ``'4GB'``.
         EngineFailure: there is no place for the folder.
     """
     scratch = _scratch()
@@ -56,14 +57,7 @@ def private_instance(memory_limit: str | None = None) -> DuckDBEngine:
     set_option(engine, "perfect_ht_threshold", literal(_COUNTED_IN_ARRAYS))
     set_option(engine, "enable_progress_bar", literal(False))  # it would be printed among our own output
     if memory_limit is not None:
-        refused = False
-        try:
-            set_option(engine, "memory_limit", literal(memory_limit))
-        except EngineFailure:
-            refused = True
-        if refused:
-            engine.close()
-            raise InputError(f"memory_limit={memory_limit!r} is not understood; write for example '4GB'.")
+        set_option(engine, "memory_limit", literal(memory_limit))
     return engine
 
 
@@ -73,7 +67,7 @@ def opened_database(
     """A private instance that looks names up in a database file; None where it ``NOT_OPENED``.
 
     Raises:
-        InputError, EngineFailure: as ``private_instance``.
+        EngineFailure: as ``private_instance``.
     """
     engine = private_instance(memory_limit)
     with closed_on_failure(engine), contextlib.suppress(EngineFailure):

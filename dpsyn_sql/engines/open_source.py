@@ -47,7 +47,6 @@ class _Options:
     public_tables: Sequence[str]
     unit: str | None
     memory_limit: str | None
-    strict: bool
     form: CsvForm
 
 
@@ -59,7 +58,6 @@ def open_source(
     public_tables: Sequence[str] = (),
     linked: bool = False,
     memory_limit: str | None = None,
-    strict: bool = False,
     unit: str | None = None,
     form: CsvForm = _PLAIN,
 ) -> SourceSession:
@@ -77,9 +75,8 @@ def open_source(
         linked: for the owner alone: whatever else the foreign keys of a list name is public, and unknown
             ``public_tables`` are left out.
         memory_limit: such as ``"4GB"``; only where the reading happens in our own instance.
-        strict: a line of a CSV source that cannot be parsed is an error, not skipped.
         unit: the column of a query or view that tells whose row it is; None if each row is a unit.
-        form: how a CSV source is written.
+        form: how a CSV source is written; if it is ``strict``, a line that cannot be parsed is an error.
 
     Raises:
         SourceError: missing, ambiguous, unreadable, mixing rows, or visible to the caller alone; of a data
@@ -88,7 +85,7 @@ def open_source(
             a data frame, or of CSV files with anything else; what Spark cannot be asked; a list of tables of
             no DuckDB database, of none, of one twice, of several databases, both private and public.
     """
-    options = _Options(trust_query, public_tables, unit, memory_limit, strict, form)
+    options = _Options(trust_query, public_tables, unit, memory_limit, form)
     if source is not None and isinstance(source, (str, os.PathLike, Frame)):
         session = _open_one(con, source, options)
     else:
@@ -96,7 +93,7 @@ def open_source(
     if form.stated and session.relation.kind != "csv":
         session.close()
         raise InputError(
-            f"{form.stated[0].partition('=')[0]}= says how a CSV file is written: the source is none. "
+            "csv= says how a CSV file is written: the source is none. "
             "In a query write it as an option: FROM read_csv('people.csv', encoding = 'latin-1')."
         )
     return session
@@ -177,7 +174,7 @@ def _open_files(text: str, options: _Options) -> SourceSession:
         raise SourceError(f"There is no file {shorten(text)!r}; a name of a table needs con=.")
     reader = open_reader(None, options.memory_limit)
     with instance.closed_on_failure(reader.engine):
-        source = opened_files(reader.engine, files, text, strict=options.strict, form=options.form)
+        source = opened_files(reader.engine, files, text, options.form)
         return _locked(reader, SourceSession(reader.engine, {source.name: source}), options)
 
 
@@ -424,7 +421,7 @@ def _compared(reader: Reader, source: Given) -> OpenedRelation:
         files = find_files(text)
         if files is None:
             raise no_source(text, near)
-        opened = opened_files(reader.engine, files, text, strict=False, form=_PLAIN)
+        opened = opened_files(reader.engine, files, text, _PLAIN)
     if opened.relation.kind == "view":
         reader.refuse_hidden(opened.reads)
     refuse_undecodable(opened.texts)

@@ -36,7 +36,7 @@ _SKIPPED = (
 )
 _COMMAS = (
     "The CSV source has ';' between its fields, as files have whose numbers are written 1234,5: these would "
-    "be read as text. If there are such numbers, give decimal=','; if not, decimal='.'."
+    "be read as text. If there are such numbers, give csv={'decimal': ','}; if not, csv={'decimal': '.'}."
 )
 _STATED = "the owner states how the CSV file is written"
 
@@ -229,16 +229,14 @@ def public_sources(reader: Reader, names: Sequence[str]) -> list[OpenedSource]:
 # -- files -------------------------------------------------------------------------------------------
 
 
-def opened_files(
-    engine: DuckDBEngine, files: FileSet, text: str, *, strict: bool, form: CsvForm
-) -> OpenedSource:
+def opened_files(engine: DuckDBEngine, files: FileSet, text: str, form: CsvForm) -> OpenedSource:
     """Files as a source; ``text`` is how they were given.
 
     Raises:
         SourceError: a header or schema is unreadable, or has clashing names; ``form`` does not fit them.
     """
-    catalog, strict = DuckDBCatalog(engine), strict and files.format == "csv"
-    sql = catalog.file_call(files, form=form, strict=strict)
+    catalog, strict = DuckDBCatalog(engine), form.strict and files.format == "csv"
+    sql = catalog.file_call(files, form=form)
     columns = catalog.describe_files(sql, f"the file {shorten(text)!r}")
     stated = (f"{', '.join(form.stated)}: {_STATED}",) if form.stated and files.format == "csv" else ()
     if files.format == "parquet" and "file_row_number" not in map(fold, (column.name for column in columns)):

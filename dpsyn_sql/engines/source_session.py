@@ -298,16 +298,18 @@ class SourceSession:
         """Lines of the explained plan by their labels: where counting happens, and what it leaves there."""
         return {"Engine": _OWN_ENGINE if self.engine.private else _CALLERS_ENGINE}
 
-    def choose_scratch(self, *, plain: bool) -> None:
-        """Say, before anything is read, whether codes that do not fit in memory are encrypted.
+    def choose_scratch(self, scratch: str) -> None:
+        """Say, before anything is read, whether codes that do not fit in memory are encrypted: one of
+        ``planning.limits.SCRATCH``.
 
         Raises:
             InputError: ``plain``, and the database that reads is not an instance of ours.
         """
+        plain = scratch == "plain"
         if plain and not self.engine.private:
             raise InputError(
-                "scratch='plain' is for files and paths of databases: your connection spills by its own "
-                "settings (SET temp_file_encryption)."
+                "limits={'scratch': 'plain'} is for files and paths of databases: your connection spills by "
+                "its own settings (SET temp_file_encryption)."
             )
         self.engine.plain_files = plain
 

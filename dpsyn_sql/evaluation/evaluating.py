@@ -34,6 +34,7 @@ from dpsyn_sql.evaluation.relatives import between
 from dpsyn_sql.evaluation.result import Evaluation
 from dpsyn_sql.evaluation.session import Session
 from dpsyn_sql.evaluation.tables import ComparedTables, opened
+from dpsyn_sql.planning.limits import LimitsSpec
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.names import fold, name_hint
 
@@ -55,7 +56,7 @@ def evaluate(
     target: str | None = None,
     places: Sequence[str] | None = None,
     seed: int = 1,
-    memory_limit: str | None = None,
+    limits: LimitsSpec = None,
 ) -> Evaluation:
     """Compare synthetic tables with the real ones. PRIVATE: the result is as private as the real rows.
 
@@ -89,7 +90,7 @@ def evaluate(
         places: columns of numbers of one table that are a place together, such as ``("lat", "lon")``, for
             k-means.
         seed: of the draw of marginals, range queries, rows and halves.
-        memory_limit: such as ``"4GB"``, where ``con`` is no connection.
+        limits: as for ``release``, of which only ``{"memory": "4GB"}``, where ``con`` is no connection.
 
     Returns:
         An ``Evaluation`` with data frames in ``tables``.
@@ -103,7 +104,7 @@ def evaluate(
         raise InputError(f"seed={said(seed)}: give a whole number from 0 up")
     if target is not None:
         need_scikit_learn(f"target={said(target)}")
-    options: dict[str, Any] = {"domain": domain, "unit": unit, "order": order, "memory_limit": memory_limit}
+    options: dict[str, Any] = {"domain": domain, "unit": unit, "order": order, "limits": limits}
     with progress_bar(), opened(con, real, synthetic, holdout, **options) as compared:
         uses = _uses_by_table(compared, never, target, places)
         frames, notes = _figures(compared, uses, seed)

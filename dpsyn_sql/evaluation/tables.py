@@ -21,6 +21,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.evaluation.membership import identifiers
 from dpsyn_sql.evaluation.session import Session, compared_pair, homes_of, ids_of, refuse_empty, session_of
+from dpsyn_sql.planning.limits import LimitsSpec, read_limits
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.planning.tying.keys import split_column
 from dpsyn_sql.planning.tying.tables import tied_tables
@@ -85,7 +86,7 @@ def opened(
     domain: DomainSpec = None,
     unit: str | None = None,
     order: str | None = None,
-    memory_limit: str | None = None,
+    limits: LimitsSpec = None,
 ) -> Iterator[ComparedTables]:
     """The tables, opened to be compared; the arguments are those of ``evaluate``. Temporary tables go at the
     end.
@@ -95,6 +96,7 @@ def opened(
         EngineFailure: the database could not read them.
     """
     names: Any = real
+    memory_limit = read_limits(limits, ("memory",)).engine
     listed_names = real is None or (isinstance(real, Sequence) and not isinstance(real, str))
     if domain is None and not listed_names:
         sources: dict[str, Any] = {"real": real, "synthetic": synthetic}

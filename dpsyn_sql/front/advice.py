@@ -25,7 +25,7 @@ from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
 from dpsyn_sql.planning.database_template import database_template
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
-from dpsyn_sql.source.csv_form import csv_form
+from dpsyn_sql.source.csv_form import CsvSpec, csv_form
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column, Relation
 
@@ -37,9 +37,7 @@ def init(
     *,
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
+    csv: CsvSpec = None,
 ) -> str:
     """A domain file (YAML) to fill in, from catalog types or header names alone. Reads no row.
 
@@ -51,15 +49,13 @@ def init(
         source: as for ``release``.
         trust_query: as for ``release``.
         public_tables: as for ``release``.
-        encoding: as for ``release``.
-        delimiter: as for ``release``.
-        quote: as for ``release``.
+        csv: as for ``release``.
 
     Raises:
-        InputError: an option of a CSV file is not understood, or the source is none.
+        InputError: ``csv`` is not understood, or the source is none.
         SourceError: the source is missing, ambiguous or not accepted.
     """
-    form = csv_form(encoding, delimiter, None, quote)
+    form = csv_form(csv)
     if source is None and is_database(con):
         with open_source(cast("Connection", con), None, public_tables=public_tables) as database:
             return database_template(database.facts, tuple(database.public))
@@ -78,9 +74,7 @@ def suggest(
     exclude: Sequence[str] = (),
     trust_query: bool = False,
     public_tables: Sequence[str] = (),
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    quote: str | None = None,
+    csv: CsvSpec = None,
 ) -> Advice:
     """What is odd about a domain file, or about a catalog without one; most important first. Reads no row.
 
@@ -97,9 +91,7 @@ def suggest(
         exclude: as for ``release``.
         trust_query: as for ``release``.
         public_tables: as for ``release``.
-        encoding: as for ``release``.
-        delimiter: as for ``release``.
-        quote: as for ``release``.
+        csv: as for ``release``.
 
     Returns:
         Findings with ``.column`` (None: several columns, or the table), ``.what``, ``.cure`` and
@@ -107,8 +99,8 @@ def suggest(
         not what the owner means) or ``hint``.
 
     Raises:
-        InputError: neither a source nor a domain is given, the unit's column does not exist, an option of a
-            CSV file is not understood, or the source is none.
+        InputError: neither a source nor a domain is given, the unit's column does not exist, ``csv`` is
+            not understood, or the source is none.
         SourceError: the source is missing, ambiguous or not accepted.
         DomainError: the file cannot be read, is no YAML, or has no ``columns:``.
     """
@@ -127,7 +119,7 @@ def suggest(
     request = Request(source, domain=domain, unit=unit, exclude=exclude)
     request.check()
     protected, stated = request.protected(), unit is not None
-    form = csv_form(encoding, delimiter, None, quote)
+    form = csv_form(csv)
     if con is None and source is None:
         column = None if protected.column is None else Column(protected.column, "VARCHAR")
         return advise(domain, None, unit=column, stated=stated, exclude=exclude, most_cells=MAX_PAIR_CELLS)

@@ -215,10 +215,7 @@ def _rows_of(tables: dict[str, int]) -> dict[str, Any]:
 
 # attach(): releases and plans as SQL, on a connection of the caller. See docs/sql_release.md.
 
-_NOT_IN_SQL = ("memory_limit", "scratch")
-"""Options of a release that a query cannot have: the connection has its own settings."""
-
-_JSON = ("domain", "method", "workload", "most")
+_JSON = ("domain", "method", "most", "csv", "limits", "workload")
 """Options that can be an object: a STRUCT or a MAP of SQL, or its text as JSON."""
 
 _Answering = Callable[[Call, list[str]], dict[str, Any]]
@@ -230,9 +227,8 @@ def attach(con: Connection) -> None:
 
     It makes table macros that this connection alone has, until it is closed: ``dpsyn_release`` makes a
     release and returns one row that says what was made; ``dpsyn_plan`` says what it would do, line by line,
-    and costs nothing. They take the options of ``dpsyn_sql.release`` by name, but for ``memory_limit`` and
-    ``scratch``: constants alone, no columns. The same call again costs nothing; where its output still
-    stands, nothing is written either.
+    and costs nothing. They take the options of ``dpsyn_sql.release`` by name: constants alone, no columns.
+    The same call again costs nothing; where its output still stands, nothing is written either.
 
     Args:
         con: an open DuckDB connection. Repeating it is harmless.
@@ -262,7 +258,7 @@ def _parts(function: str) -> dict[str, Any]:
     """The parameters of a macro, with their defaults, and the call that answers."""
     parameters = [
         {"name": ident(option), "key": string_literal(option), "value": _default(DEFAULTS[option])}
-        for option in _OPTIONS
+        for option in OPTIONS
     ]
     seen = render("attach/seen")
     answer = render("attach/answer", parameters=parameters, function=ident(function), seen=seen)
@@ -287,9 +283,6 @@ def _planned(call: Call, warned: list[str]) -> dict[str, Any]:
     """The lines of a plan."""
     lines = plan(call.connection(), _request_of(call.options)).verbose().splitlines()
     return {"lines": [*lines, *(f"Note        {in_sql(text)}" for text in warned)]}
-
-
-_OPTIONS = tuple(name for name in OPTIONS if name not in _NOT_IN_SQL)
 
 
 def _default(value: Any) -> Fragment:
@@ -350,7 +343,7 @@ _FIGURES = ("epsilon", "delta")
 _RESERVED = ("into",)
 """A word of SQL, which stands in quotes as the name of an argument."""
 
-_NAMES = "|".join(name for name in _OPTIONS if name not in _FIGURES)
+_NAMES = "|".join(name for name in OPTIONS if name not in _FIGURES)
 _ARGUMENT = re.compile(
     rf"(?<!\w)(?:{_QUOTED})|(?<![\w./-])(?P<name>{_NAMES})=(?!=)"
     r"(?:(?P<word>True\b|False\b|None\b)|(?P<value>(?=[\w'\"<+\[{-])))?"

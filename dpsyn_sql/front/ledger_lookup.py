@@ -32,6 +32,7 @@ from dpsyn_sql.ledger.ties import row_of, two_owners
 from dpsyn_sql.planning.plan import ReleaseKey, Tie
 from dpsyn_sql.planning.tree import Reference, Table
 from dpsyn_sql.report.certificate import measured_facts
+from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.files import file_beside
 from dpsyn_sql.source.names import LedgerNames, fold
 from dpsyn_sql.source.slices import Sliced
@@ -112,8 +113,8 @@ class LedgerLookup:
             configuration["rows_of_units"] = "measured"
         if plan.source.sliced is not None:
             configuration["slice"] = self._slice(plan.source.sliced)
-        if request.on_error != "null" and plan.source.relation.kind == "csv":
-            configuration["on_error"] = request.on_error
+        if (form := csv_form(request.csv)).strict and plan.source.relation.kind == "csv":
+            configuration["on_error"] = form.on_error
         if plan.details.settings:
             configuration["settings"] = dict(plan.details.settings)
         return {**configuration, **plan.details.identity}

@@ -16,13 +16,12 @@ from typing import Any, ClassVar, Self
 
 from dpsyn_sql.accounting.budget import Budget, Number
 from dpsyn_sql.errors import InputError, said, yaml_word
-from dpsyn_sql.planning.limits import Limits, is_duration, memory_in_bytes
+from dpsyn_sql.planning.limits import read_limits
 from dpsyn_sql.source.frames import is_frame
-from dpsyn_sql.source.names import near_matches
+from dpsyn_sql.source.names import refuse_unknown
 
 _LABELS = ("name", "version", "account")
-_NAMES = ("order", "target", "unit")
-SCRATCH = ("encrypted", "plain")
+_NAMES = ("order", "unit", "workload")
 _SEEDS = 2**64
 _WIDTH = 100
 
@@ -76,9 +75,7 @@ class Options:
 
     epsilon: Number
     delta: Number
-    memory_limit: str | int | None
-    scratch: str
-    time_limit: float | None
+    limits: Mapping[str, Any] | None
     seed: int | None
 
     paths: ClassVar[tuple[str, ...]]
@@ -109,7 +106,7 @@ class Options:
         """
         if not isinstance(mapping, Mapping):
             raise InputError(f"A request must be a mapping of options to values, not {said(mapping)}.")
-        _refuse_unknown(mapping, options_of(cls))
+        refuse_unknown("The request", mapping, options_of(cls), _ELSEWHERE)
         given = {name: cls.plain(name, value) for name, value in mapping.items()}
         if folder is not None:
             given |= {name: cls._below(folder, name, given) for name in cls.paths if name in given}
@@ -168,19 +165,6 @@ class Options:
         """
         return Budget.of_release(self.epsilon, self.delta)
 
-    def limits(self) -> Limits:
-        """How much memory there is.
-
-        Raises:
-            InputError: ``memory_limit`` is not understood or too small.
-        """
-        return Limits(memory_in_bytes(self.memory_limit))
-
-    @property
-    def plain_scratch(self) -> bool:
-        """Whether codes that do not fit in memory are not encrypted."""
-        return self.scratch == "plain"
-
     def check_common(self, *, names: Sequence[str], flags: Sequence[str]) -> None:
         """Refuse what is wrong of the budget, labels, seed, limits, ``domain`` and ``ledger``.
 
@@ -200,13 +184,7 @@ class Options:
                 raise InputError(f"{name}={said(getattr(self, name))}: give True or False")
         for name in _LABELS:
             _check_label(name, getattr(self, name))
-        self.limits()
-        if not isinstance(self.scratch, str) or self.scratch not in SCRATCH:
-            raise InputError(f"scratch={said(self.scratch)} is not known; use one of {', '.join(SCRATCH)}")
-        if self.time_limit is not None and not is_duration(self.time_limit):
-            raise InputError(
-                f"time_limit={said(self.time_limit)}: give a positive number of seconds, or None"
-            )
+        read_limits(self.limits)
         domain, ledger = getattr(self, "domain", None), getattr(self, "ledger", None)
         if domain is not None and not isinstance(domain, str | os.PathLike | Mapping):
             raise InputError(f"domain={said(domain)}: give a YAML file, a mapping, or None")
@@ -223,24 +201,6 @@ _ELSEWHERE = {
     "tables": "the tables are the source: source: [customers, orders]",
 }
 """What a file of a request might say, and where it stands."""
-
-
-def _refuse_unknown(mapping: Mapping[Any, Any], options: Mapping[str, Option]) -> None:
-    unknown = [key for key in mapping if key not in options]
-    if not unknown:
-        return
-    told, allowed = [], False
-    for key in unknown:
-        close = near_matches(key, options) if isinstance(key, str) else []
-        if key in _ELSEWHERE:
-            told.append(f"{key!r} ({_ELSEWHERE[key]})")
-        elif close:
-            told.append(f"{said(key)} (did you mean {', '.join(map(repr, close))}?)")
-        else:
-            told.append(said(key))
-            allowed = True
-    listed = f" Allowed are {', '.join(options)}." if allowed else ""
-    raise InputError(f"The request has the unknown key{'s' * (len(told) > 1)} {', '.join(told)}.{listed}")
 
 
 def plain(name: str, value: Any) -> Any:

@@ -32,7 +32,7 @@ from dpsyn_sql.front.tree import TreeOfTables, opened_tree, protected_source, tr
 from dpsyn_sql.methods import METHODS, method_of, static_of
 from dpsyn_sql.methods.recipe import Recipe, check_model
 from dpsyn_sql.planning.explain import learnt_types
-from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, Deadline, Terms
+from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, Deadline, Terms, read_limits
 from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import families_of_tree
@@ -40,6 +40,7 @@ from dpsyn_sql.planning.tying.keys import split_column
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.write.persist import check_name
 from dpsyn_sql.rows.write.public_rows import public_rows
+from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed
 from dpsyn_sql.source.names import fold, listed, split_name
@@ -113,7 +114,7 @@ def _asked(con: Connection, request: Request) -> tuple[Connection, Request]:
             "['customers', 'orders'], or no source."
         )
     if isinstance(request.source, Frame) and con is None and request.into is None:
-        con = memory_connection(request.limits().engine)
+        con = memory_connection(read_limits(request.limits).engine)
     if weak := weakness(request.epsilon):
         warn(weak)
     return con, request
@@ -170,19 +171,18 @@ def _opened(con: Connection, request: Request, *, explaining: bool) -> Iterator[
         with opened_tree(con, request) as (whole, session, tied):
             yield _Asked(con, whole, session, tied, METHODS[METHOD_OF_TREES])
         return
-    total = request.total()
+    limits, total = read_limits(request.limits), request.total()
     request = at_node(request, total)
     with open_source(
         con,
         cast("_Source", request.source),
         trust_query=request.trust_query,
         public_tables=request.public_tables,
-        strict=request.on_error == "fail",
-        memory_limit=request.limits().engine,
+        memory_limit=limits.engine,
         unit=request.protected().column,
-        form=request.form(),
+        form=csv_form(request.csv),
     ) as session:
-        session.choose_scratch(plain=request.plain_scratch)
+        session.choose_scratch(limits.scratch)
         method, panel = asked_method(request), request.panel()
         for text in session.warnings:
             warn(text)
@@ -312,8 +312,8 @@ class _Asked:
             InputError: the method cannot do what is asked for.
         """
         request, shape, source = self.request, self.tied.shapes[name], self.tied.sources[name]
-        workload = read_workload(request.workload, request.target).matched(shape)
-        terms = Terms(request.limits(), workload, Deadline(request.time_limit))
+        workload, limits = read_workload(request.workload).matched(shape), read_limits(request.limits)
+        terms = Terms(limits, workload, Deadline(limits.time))
         method = self.method if families is not None else self.method.chosen(shape.planned(), terms)
         check_model(method)
         if source.unit.together and not method.takes_families:

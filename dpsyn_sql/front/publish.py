@@ -30,6 +30,7 @@ from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable
 from dpsyn_sql.front.references import PublicRows as Referred
 from dpsyn_sql.ledger.entries import SqliteEntry
+from dpsyn_sql.planning.limits import read_limits
 from dpsyn_sql.private.measure.planned_events import planned_events
 from dpsyn_sql.report.certificate import (
     Claim,
@@ -336,7 +337,7 @@ def kept_of(
 
 def told_of(job: Job, doubts: Mapping[str, Doubts]) -> tuple[str, ...]:
     """What the operator is told of the rows; of several tables with the name of the table."""
-    told = [*remarks(job.request.epsilon, job.request.time_limit, job.deadline.cuts)]
+    told = [*remarks(job.request.epsilon, read_limits(job.request.limits).time, job.deadline.cuts)]
     if not job.request.several:
         (only,) = doubts.values()
         return (*told, *only.warned())

@@ -24,11 +24,12 @@ from dpsyn_sql.front.options import (
     plain,
     told,
 )
+from dpsyn_sql.planning.limits import LimitsSpec
 from dpsyn_sql.planning.panel import Panel, panel_of
 from dpsyn_sql.planning.running import MOST_ROWS_PER_UNIT, Total, total_of
 from dpsyn_sql.planning.tree import DEFAULT_MOST
 from dpsyn_sql.planning.workload import WorkloadSpec, members_of, read_workload
-from dpsyn_sql.source.csv_form import ENCODINGS, CsvForm, csv_form
+from dpsyn_sql.source.csv_form import ENCODINGS, CsvSpec, csv_form
 from dpsyn_sql.source.files import DATABASE_ENDINGS, looks_like_path
 from dpsyn_sql.source.frames import DataFrame, Frame, is_frame, same
 from dpsyn_sql.source.names import is_query
@@ -40,9 +41,6 @@ if TYPE_CHECKING:  # the command shows its help without what these load
     from dpsyn_sql.ledger.sqlite import SqliteLedger
     from dpsyn_sql.methods.recipe import Recipe
 
-ON_ERROR = ("null", "fail")
-"""What happens to CSV text that cannot be read as its column's type."""
-
 NOT_OF_A_PANEL = ("rows", "seed", "replace", "new_debit", "order")
 """Options that no panel takes."""
 
@@ -53,8 +51,7 @@ SERIES = ("", "total", "panel")
 """What a release of a window is: by itself, a sum with the windows before it, or the next rows of persons."""
 
 OF_ONE_TABLE: tuple[str, ...] = (
-    *("method", "order", "weights", "workload", "target", "trust_query", "window", "series"),
-    *("on_error", "encoding", "delimiter", "decimal", "quote"),
+    *("method", "order", "weights", "workload", "trust_query", "window", "series", "csv"),
 )
 """Options that several tables do not take."""
 
@@ -238,78 +235,44 @@ class Request(Options):
             flags=("--discover/--no-discover",),
         ),
     )
-    on_error: str = field(
-        default="null",
-        metadata=told(
-            "CSV text that is not a value of its type: null, or fail (depends on a row: not private).",
-            "``fail`` stops the release; that it stopped is outside the promise.",
-        ),
-    )
-    encoding: str | None = field(
+    csv: CsvSpec = field(
         default=None,
         metadata=told(
-            f"Of a CSV file: {', '.join(ENCODINGS)}. Default: {ENCODINGS[0]}.",
-            "A file of other bytes is refused before the debit. That depends on its rows; you alone see it.",
+            "How a CSV file is written, as delimiter=tab: delimiter (default: that of its header), decimal "
+            f"(. or a comma), encoding ({', '.join(ENCODINGS)}), quote, and on_error: null, or fail (depends "
+            "on a row: not private).",
+            'In Python ``{"delimiter": "tab"}``. ``quote`` is empty if no field is quoted. ``on_error``: '
+            "text that is not a value of its type is NULL, or stops the release; that it stopped is outside "
+            "the promise. A file of other bytes is refused before the debit. That depends on its rows; you "
+            "alone see it.",
+            reads=list,
         ),
     )
-    delimiter: str | None = field(
+    limits: LimitsSpec = field(
         default=None,
         metadata=told(
-            "Of a CSV file: what stands between fields, or tab. Default: what its header uses.",
-            "One character.",
-        ),
-    )
-    decimal: str | None = field(
-        default=None,
-        metadata=told("Of a CSV file: what stands before decimals, . or a comma. Default: a point."),
-    )
-    quote: str | None = field(
-        default=None,
-        metadata=told(
-            'Of a CSV file: what stands around a field with a delimiter in it. Default: ".',
-            "One character, or empty text if no field is quoted.",
-        ),
-    )
-    memory_limit: str | int | None = field(
-        default=None,
-        metadata=told(
-            "Memory of the process, such as 4GB; the model shrinks to fit.",
-            "Or bytes, at least 512MiB, for files and paths of databases: the database spills earlier. A "
-            "connection that you pass has its own setting.",
-        ),
-    )
-    scratch: str = field(
-        default="encrypted",
-        metadata=told(
-            "Codes that do not fit in memory: encrypted, or plain on a disk that is encrypted.",
-            "They are in a folder of TMPDIR that nobody else can enter, and go with the release. ``plain`` "
-            "takes half the time to write and to read. For files and paths of databases.",
-        ),
-    )
-    time_limit: float | None = field(
-        default=None,
-        metadata=told(
-            "Seconds for the fit and the sample, after the last question.",
-            "If little time is left, the last fit takes fewer steps and the rows are drawn the fastest way. "
-            "The time of measuring is not limited.",
-            reads=float,
+            "Of the process: memory=4GB (the model shrinks to fit), time=60 (seconds for the fit and the "
+            "sample), scratch=plain (codes that do not fit in memory, on a disk that is encrypted).",
+            'In Python ``{"memory": "4GB", "time": 60}``. ``memory``: or bytes, at least 512MiB; the '
+            "database spills earlier. ``time`` runs after the last question: if little is left, the last fit "
+            "takes fewer steps and the rows are drawn the fastest way. ``scratch``: ``encrypted``, or "
+            "``plain``, which takes half the time to write and to read; in a folder of TMPDIR that nobody "
+            "else can enter, and that goes with the release. ``memory`` and ``scratch`` are for files and "
+            "paths of databases: a connection that you pass has its own settings.",
+            reads=list,
+            flags=("--limit",),
         ),
     )
     workload: WorkloadSpec = field(
         default=None,
         metadata=told(
-            "Weights: income=5 for all pairs with a column, age,sex=2 for one pair.",
-            'In Python ``{"income": 5, ("age", "sex"): 2}``: weights (0.001 to 1000) of all pairs with a '
-            "column, or of the pairs within several; other pairs have weight 1.",
+            "The column that others are to predict, as income: its pairs get more of the budget. Or weights: "
+            "income=5 for all pairs with a column, age,sex=2 for one pair.",
+            'In Python ``"income"``, or ``{"income": "target", ("age", "sex"): 2}``: weights (0.001 to 1000) '
+            "of all pairs with a column, or of the pairs within several; other pairs have weight 1, those of "
+            "the target 10, and the larger weight applies. ``privbayes`` makes the target a parent of every "
+            "other column.",
             reads=list,
-        ),
-    )
-    target: str | None = field(
-        default=None,
-        metadata=told(
-            "The column that others are to predict: its pairs get more of the budget.",
-            "A shortcut for a ``workload`` of weight 10 for all pairs with it; where ``workload`` weighs a "
-            "pair too, the larger weight applies. ``privbayes`` makes it a parent of every other column.",
         ),
     )
     window: Slice | None = None
@@ -325,8 +288,6 @@ class Request(Options):
     @classmethod
     def plain(cls, name: str, value: Any) -> Any:
         """A value of plain data, as a call would have it."""
-        if name == "on_error" and value is None:
-            return "null"  # the word, which YAML takes for no value
         if name == "workload" and isinstance(value, Mapping):
             return {members_of(key) if isinstance(key, str) else key: weight for key, weight in value.items()}
         return plain(name, value)
@@ -418,14 +379,6 @@ class Request(Options):
 
         return method_of(self.method).takes_families
 
-    def form(self) -> CsvForm:
-        """How a CSV source is written.
-
-        Raises:
-            InputError: one of the options that say so is not understood.
-        """
-        return csv_form(self.encoding, self.delimiter, self.decimal, self.quote)
-
     def check(self) -> None:
         """Refuse what can be refused without opening anything.
 
@@ -437,10 +390,8 @@ class Request(Options):
             flags=("replace", "constraints", "new_debit", "trust_query", "discover", "weights"),
         )
         check_integer("rows", self.rows, None)
-        read_workload(self.workload, self.target)
-        if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
-            raise InputError(f"on_error={said(self.on_error)} is not known; use one of {', '.join(ON_ERROR)}")
-        self.form()
+        read_workload(self.workload)
+        csv_form(self.csv)
         check_slice(self.window)
         if self.series not in SERIES:
             raise InputError(f"series={said(self.series)} is not known; use one of 'total', 'panel', or ''")

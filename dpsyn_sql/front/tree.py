@@ -28,6 +28,7 @@ from dpsyn_sql.errors import DomainError, InputError, SourceError, said
 from dpsyn_sql.front.references import Lookups, PublicRows, with_references
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.planning.explain import stay_text
+from dpsyn_sql.planning.limits import read_limits
 from dpsyn_sql.planning.panel import Panel
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
@@ -101,10 +102,11 @@ def opened_tree(con: Connection, request: Request) -> Iterator[tuple[Request, So
     """
     request.check()
     request = _declared(request)
+    limits = read_limits(request.limits)
     with open_source(
-        con, request.tables, public_tables=request.public_tables, memory_limit=request.limits().engine
+        con, request.tables, public_tables=request.public_tables, memory_limit=limits.engine
     ) as session:
-        session.choose_scratch(plain=request.plain_scratch)
+        session.choose_scratch(limits.scratch)
         yield request, session, tree_of(request, session)
 
 

@@ -177,8 +177,9 @@ class DPSyn(Recipe):
             )
         if cells > room:
             raise PlanTooLarge(
-                f"The plan is too large for memory_limit: its views have up to {cells:,} cells even with two "
-                f"bins a column, and {room:,} fit. Raise the limit, or leave columns out with exclude=."
+                f"The plan is too large for the memory of limits=: its views have up to {cells:,} cells even "
+                f"with two bins a column, and {room:,} fit. Raise the limit, or leave columns out with "
+                "exclude=."
             )
 
     def _designed(

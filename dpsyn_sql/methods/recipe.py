@@ -180,20 +180,21 @@ class Recipe(ABC):
         """A plan of these steps, with the details of the method.
 
         Raises:
-            InputError: a workload or a target is given, but the method does not use it.
+            InputError: weights or a target are given, but the method does not use it.
         """
         if terms.workload.sets:
-            self._check_uses("workload", self.takes_workload, [m.takes_workload for m in METHODS.values()])
+            self._check_uses("weights", self.takes_workload, [m.takes_workload for m in METHODS.values()])
         if terms.workload.target:
-            self._check_uses("target", self.takes_target, [m.takes_target for m in METHODS.values()])
+            self._check_uses("a target", self.takes_target, [m.takes_target for m in METHODS.values()])
         details = self.details(terms)
         return Plan(source, domain, self.name, tuple(steps), budget, details=details)
 
-    def _check_uses(self, option: str, able: bool, usable: Sequence[bool]) -> None:
+    def _check_uses(self, what: str, able: bool, usable: Sequence[bool]) -> None:
         if not able:
             names = [repr(name) for name, uses in zip(METHODS, usable, strict=True) if uses]
             raise InputError(
-                f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
+                f"method={self.name!r} does not use {what} of workload=: use method='auto' or "
+                f"{' or '.join(names)}"
             )
 
     def caps(self, limits: Limits) -> dict[str, int]:

@@ -299,8 +299,8 @@ def stay_text(names: Sequence[str]) -> str:
     return (
         f"{listed(names, _MOST_NAMED)} {'has' if single else 'have'} no stated type and "
         f"{'is' if single else 'are'} read as text: an expression (derived:, never:), the slice, or "
-        "on_error='fail' needs the type before rows are read. Numbers and dates that are text come back as "
-        "frequent values or __other__. State sql_type in a domain file; dpsyn init writes one."
+        "csv={'on_error': 'fail'} needs the type before rows are read. Numbers and dates that are text come "
+        "back as frequent values or __other__. State sql_type in a domain file; dpsyn init writes one."
     )
 
 

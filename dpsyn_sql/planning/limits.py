@@ -1,18 +1,19 @@
-"""Limits of a release: memory, time, and when it stops."""
+"""Limits of a release: memory, time, how codes are written to disk, and when it stops."""
 
 from __future__ import annotations
 
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
+from dpsyn_sql.source.names import keyed
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from dpsyn_sql.fit.given import Given
@@ -118,11 +119,21 @@ _UNITS = {
 _WRITTEN = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 
 
+SCRATCH = ("encrypted", "plain")
+"""How codes that do not fit in memory are written."""
+
+LimitsSpec = Mapping[str, str | float | None] | None
+"""Limits as people write them: ``{"memory": "4GB", "time": 600, "scratch": "plain"}``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``memory``: bytes of the whole process at most, or None for no limit."""
+    """``memory``: bytes of the whole process at most; ``time``: seconds for the fit and the sample; None for
+    no limit. ``scratch``: one of ``SCRATCH``. Memory alone may change questions."""
 
     memory: int | None = None
+    time: float | None = field(default=None, compare=False)
+    scratch: str = field(default=SCRATCH[0], compare=False)
 
     @property
     def engine(self) -> str | None:
@@ -147,9 +158,9 @@ class Limits:
         if self.memory is not None and needed > self._half:
             enough = -(-(_PROCESS + 2 * needed) // 10**6)
             raise PlanTooLarge(
-                f"The plan is too large for memory_limit: it measures {cells:,} cells at once, which needs a "
-                f"limit of {enough} MB. Raise the limit, declare fewer bins or categories, or leave a "
-                "column out with exclude=."
+                f"The plan is too large for the memory: it measures {cells:,} cells at once, which needs "
+                f"limits={{'memory': '{enough}MB'}}. Raise the limit, declare fewer bins or categories, or "
+                "leave a column out with exclude=."
             )
 
     @property
@@ -213,28 +224,49 @@ def bytes_written(value: object) -> float | None:
     return float(found[1]) * unit if found and unit else None
 
 
-def memory_in_bytes(value: object) -> int | None:
-    """A limit as people write it: ``"4GB"``, ``"1.5 GiB"`` or a number of bytes; None for no limit.
+def read_limits(spec: LimitsSpec, taken: Sequence[str] = ("memory", "time", "scratch")) -> Limits:
+    """Read limits as people write them; ``taken``: those that there are.
 
     Raises:
-        InputError: it is none of these, or too small for any release.
+        InputError: not such a mapping, or a value of it that is not understood or out of range.
     """
-    if value is None:
-        return None
+    readers: dict[str, Callable[[object, str], Any]] = {
+        "memory": _memory,
+        "time": _seconds,
+        "scratch": _scratch,
+    }
+    stated = keyed("limits", spec, taken, "{'memory': '4GB'}")
+    limits: dict[str, Any] = {
+        key: readers[key](value, f"limits={{{key!r}: {said(value)}}}") for key, value in stated.items()
+    }
+    return Limits(**limits)
+
+
+def _memory(value: object, stated: str) -> int:
+    """Of ``"4GB"``, ``"1.5 GiB"`` or a number of bytes."""
     number = bytes_written(value)
     if number is None:
-        raise InputError(
-            f"memory_limit={said(value)} is not understood: write for example '4GB', or a number of bytes"
-        )
+        raise InputError(f"{stated} is not understood: write for example '4GB', or a number of bytes")
     if number < LEAST_MEMORY:
-        raise InputError(f"memory_limit={said(value)} is too small: give {LEAST_MEMORY // 2**20}MiB or more")
+        raise InputError(f"{stated} is too small: give {LEAST_MEMORY // 2**20}MiB or more")
     return int(number)
 
 
-def is_duration(value: object) -> bool:
-    """Whether a value is a usable limit of seconds: a positive, finite number."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value > 0  # type: ignore[arg-type,operator]
+def _seconds(value: object, stated: str) -> float:
+    """Of a number, or of one as text."""
+    seconds = 0.0
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            seconds = float(value)
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(f"{stated}: give a positive number of seconds, or None")
+    return seconds
+
+
+def _scratch(value: object, stated: str) -> str:
+    if not isinstance(value, str) or value not in SCRATCH:
+        raise InputError(f"{stated} is not known; use one of {', '.join(SCRATCH)}")
+    return value
 
 
 # -- stops -------------------------------------------------------------------------------------------

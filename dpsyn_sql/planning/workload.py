@@ -22,8 +22,11 @@ from dpsyn_sql.source.names import fold, listed, name_hint
 if TYPE_CHECKING:  # loads numpy, and requests are read without
     from dpsyn_sql.domain.shape import Shape
 
-WorkloadSpec = Mapping[str | tuple[str, ...], Number] | None
-"""A workload as people write it: ``{"income": 5, ("age", "sex"): 2}``."""
+WorkloadSpec = str | Mapping[str | tuple[str, ...], Number] | None
+"""A workload as people write it: ``"income"``, or ``{"income": "target", ("age", "sex"): 2}``."""
+
+TARGET = "target"
+"""In place of a weight: the column that others are to predict."""
 
 TARGET_WEIGHT = Fraction(10)
 """Of every pair with a target: chosen by ``benchmarks/target.py``."""
@@ -31,7 +34,7 @@ TARGET_WEIGHT = Fraction(10)
 LEAST, MOST = Fraction(1, 1000), Fraction(1000)
 """Range of weights. Beyond it the other tables would get no budget at all."""
 
-_EXAMPLE = "write for example workload={'income': 5, ('age', 'sex'): 2}"
+_EXAMPLE = "write for example workload='income', or workload={'income': 5, ('age', 'sex'): 2}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,12 @@ class Workload:
         places = {item.name: place for place, item in enumerate(shape.measured)}
         weights: dict[tuple[str, ...], Fraction] = {}
         for members, weight in self.sets:
-            found = {_measured("workload", name, shape) for name in members}
+            found = {_measured(name, shape) for name in members}
             if len(found) < len(members):
                 raise InputError(f"workload names a column twice in {_in_words(members)}: name it once")
             known = tuple(sorted(found, key=places.__getitem__))
             weights[known] = max(weight, weights.get(known, weight))
-        target = _measured("target", self.target, shape) if self.target else ""
+        target = _measured(self.target, shape) if self.target else ""
         return Workload(tuple(sorted(weights.items())), target)
 
     def in_words(self) -> str:
@@ -106,20 +109,28 @@ UNWEIGHTED = Workload()
 """Every pair has weight 1."""
 
 
-def read_workload(spec: WorkloadSpec, target: str | None = None) -> Workload:
-    """Read weights as people write them; names are checked by ``Workload.matched``.
+def read_workload(spec: WorkloadSpec) -> Workload:
+    """Read a target and weights as people write them; names are checked by ``Workload.matched``.
 
     Raises:
-        InputError: not such a mapping, a weight that is not a number from 0.001 to 1000, or a target that is
-            no name.
+        InputError: neither the name of a column nor such a mapping, a weight that is not a number from 0.001
+            to 1000, or a target that is not one column.
     """
-    if target is not None and (not isinstance(target, str) or not target):
-        raise InputError(f"target={said(target)}: give the name of one column, or None; several: workload=")
     if spec is None:
-        return Workload(target=target or "")
-    if not isinstance(spec, Mapping):
-        raise InputError(f"workload={said(spec)}: give a mapping of attributes to weights; {_EXAMPLE}")
-    return Workload(tuple((_members(key), _weight(key, value)) for key, value in spec.items()), target or "")
+        return UNWEIGHTED
+    entries: Mapping[Any, Any] = {spec: TARGET} if isinstance(spec, str) else spec
+    if not isinstance(entries, Mapping) or spec == "":
+        raise InputError(
+            f"workload={said(spec)}: give the column that others are to predict, or a mapping of attributes "
+            f"to weights; {_EXAMPLE}"
+        )
+    weights = {key: value for key, value in entries.items() if value != TARGET}
+    sets = tuple((_members(key), _weight(key, value)) for key, value in weights.items())
+    targets = [_members(key) for key in entries if key not in weights]
+    if len(targets) > 1 or any(len(members) > 1 or not members[0] for members in targets):
+        marked = ", ".join(map(listed, targets))
+        raise InputError(f"workload has the target {marked}: name one column, and give others weights")
+    return Workload(sets, targets[0][0] if targets else "")
 
 
 def members_of(text: str) -> tuple[str, ...]:
@@ -143,12 +154,12 @@ def _weight(key: Any, value: Any) -> Fraction:
     if weight is None or not LEAST <= weight <= MOST:
         raise InputError(
             f"workload has the weight {said(value)} for {listed(_members(key))}: give a number from 0.001 to "
-            "1000; pairs that are not named have weight 1"
+            "1000, or 'target'; pairs that are not named have weight 1"
         )
     return weight
 
 
-def _measured(option: str, name: str, shape: Shape) -> str:
+def _measured(name: str, shape: Shape) -> str:
     """The measured attribute of this name, or with a column of this name: an exact match, else one in another
     letter case."""
     items = {one.name: item.name for item in shape.measured for one in item.columns}
@@ -162,10 +173,10 @@ def _measured(option: str, name: str, shape: Shape) -> str:
     for role in shape.roles:
         if fold(role.name) == fold(name):
             raise InputError(
-                f"{option} names {name!r}, which is not measured ({type(role).__name__}): leave it out"
+                f"workload names {name!r}, which is not measured ({type(role).__name__}): leave it out"
             )
     hint = name_hint(name, names, "its columns are")
-    raise InputError(f"{option} names {name!r}, which is not a column of the release; {hint}")
+    raise InputError(f"workload names {name!r}, which is not a column of the release; {hint}")
 
 
 def _pairs_of(members: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:

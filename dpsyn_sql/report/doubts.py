@@ -85,11 +85,11 @@ def doubts(fitted: FittedRelease, verdicts: Judged, *, larger: bool = True, repl
     return Doubts(tuple(text for text in texts if text), (remark,) if remark else ())
 
 
-def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> tuple[str, ...]:
+def remarks(epsilon: Number, time: float | None, cuts: Sequence[str]) -> tuple[str, ...]:
     """Notes on the request: a weak promise, whose warning comes before anything is charged, and what was left
     out to keep the limit, which depends on the machine."""
     weak = weakness(epsilon)
-    cut = f"Within time_limit={time_limit:g} seconds {', and '.join(cuts)}." if cuts else None
+    cut = f"Within limits={{'time': {time:g}}} seconds {', and '.join(cuts)}." if cuts else None
     return tuple(note for note in (weak, cut) if note)
 
 

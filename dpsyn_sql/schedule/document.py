@@ -27,8 +27,7 @@ from dpsyn_sql.accounting.account import USUAL_DELTA, grant_delta, granted_budge
 from dpsyn_sql.accounting.budget import Budget, exact_number
 from dpsyn_sql.front.request import DEFAULTS, OPTIONS
 
-_OF_FILE = ("on_error", "encoding", "delimiter", "decimal", "quote")
-OF_SOURCE = ("domain", "account", "trust_query", "public_tables", *_OF_FILE)
+OF_SOURCE = ("domain", "account", "trust_query", "public_tables", "csv")
 """Options of a release that belong to its source."""
 
 _OWN_WORDS = ("source", "into", "name", "version", "ledger", "new_debit")
@@ -150,9 +149,10 @@ def _type(name: str) -> Any:
         "account": Label,
         "method": StrictStr | dict[str, Any],
         "domain": StrictStr | dict[str, Any],
-        "workload": dict[str, Number],
+        "workload": StrictStr | dict[str, Number],
         "most": StrictInt | dict[str, StrictInt],
-        "memory_limit": StrictInt | StrictStr,
+        "csv": dict[str, StrictStr | None],
+        "limits": dict[str, Number | None],
     }
     if name in types:
         return types[name]

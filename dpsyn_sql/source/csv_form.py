@@ -1,16 +1,23 @@
-"""How a CSV file is written, as its owner states it: public, and never guessed from rows."""
+"""How a CSV file is written, and what happens to text that cannot be read: stated by its owner, public, and
+never guessed from rows.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.source.names import keyed
 
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
 """What the database reads without an extension."""
+
+ON_ERROR = ("null", "fail")
+"""What happens to text that cannot be read as its column's type, and to a line that is no CSV."""
 
 CONVERT = (
     "Convert a file of another encoding to UTF-8, such as one of Windows: "
@@ -25,6 +32,7 @@ _WORDS = {"tab": "\t", "\\t": "\t"}
 class CsvForm:
     """``delimiter``: None for the one that the header uses. ``quote``: empty where nothing is quoted.
     ``decimal``: what stands before the decimals of a number; None for a point that nobody stated.
+    ``on_error``: one of ``ON_ERROR``.
 
     What follows is for ``read_csv`` in queries. ``escape``: None for the quote. ``null``: text that is NULL,
     as empty text is. ``skip``: lines before the header. ``types``: (column, SQL type), in any order; other
@@ -36,6 +44,7 @@ class CsvForm:
     delimiter: str | None = None
     quote: str = '"'
     decimal: str | None = None
+    on_error: str = ON_ERROR[0]
     escape: str | None = None
     null: tuple[str, ...] = ()
     skip: int = 0
@@ -48,6 +57,11 @@ class CsvForm:
     def codec(self) -> str:
         """Python's name of the encoding, that of UTF-8 without its mark."""
         return _CODECS[self.encoding]
+
+    @property
+    def strict(self) -> bool:
+        """Whether text that cannot be read is an error."""
+        return self.on_error == "fail"
 
     @property
     def stated(self) -> tuple[str, ...]:
@@ -77,78 +91,72 @@ class CsvForm:
         return next(found, [])
 
 
-def csv_form(
-    encoding: object = None, delimiter: object = None, decimal: object = None, quote: object = None
-) -> CsvForm:
-    """The form that options state; None for what is not stated.
+CsvSpec = Mapping[str, str | None] | None
+"""How a CSV file is written, as people say it: ``{"delimiter": ";", "decimal": ","}``."""
+
+
+def csv_form(spec: CsvSpec = None) -> CsvForm:
+    """The form that an option ``csv`` states; what it does not state is as usual.
 
     Raises:
-        InputError: one of them is not understood, or two are the same character.
+        InputError: not such a mapping, a value that is not understood, or two are the same character.
     """
-    form = CsvForm(
-        encoding=read_encoding(encoding),
-        delimiter=None if delimiter is None else read_delimiter("delimiter", delimiter),
-        quote=read_quote("quote", '"' if quote is None else quote),
-        decimal=None if decimal is None else read_decimal("decimal", decimal),
-    )
+    stated = keyed("csv", spec, _VALUES, "{'delimiter': ';', 'decimal': ','}")
+    values: dict[str, Any] = {key: csv_value(key, value) for key, value in stated.items()}
+    form = CsvForm(**values)
     check_apart(form)
     return form
 
 
-def read_encoding(value: object) -> str:
-    """One of ``ENCODINGS``.
+def csv_value(key: str, value: object, option: str = "") -> str:
+    """The value of a key of ``csv``; or of an ``option`` of ``read_csv`` that says the same.
 
     Raises:
-        InputError: it is none of them.
+        InputError: it is not understood.
     """
-    known = None
-    if isinstance(value, str):
-        plain = value.strip().lower().replace("_", "-")
-        plain = {"utf8": "utf-8", "utf16": "utf-16", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(
-            plain, plain
-        )
-        known = plain if plain in ENCODINGS else None
-    if value is not None and known is None:
-        raise InputError(f"encoding={said(value)} is not read: use one of {', '.join(ENCODINGS)}. {CONVERT}")
-    return known or ENCODINGS[0]
-
-
-def read_delimiter(name: str, value: object) -> str:
-    """A character that parts fields.
-
-    Raises:
-        InputError: it is none.
-    """
-    text = _WORDS.get(value.lower(), value) if isinstance(value, str) else ""
-    if len(text) != 1 or not (text == "\t" or (text.isascii() and text.isprintable() and not text.isalnum())):
-        raise InputError(f"{name}={said(value)}: give one character that is no letter or digit, or 'tab'")
+    read, refusal = _VALUES[key]
+    text = read(value) if isinstance(value, str) else None
+    if text is None:
+        stated = f"{option}={said(value)}" if option else f"csv={{{key!r}: {said(value)}}}"
+        raise InputError(f"{stated}{refusal}")
     return text
 
 
-def read_quote(name: str, value: object) -> str:
-    """A character that stands around a field, or none.
-
-    Raises:
-        InputError: it is neither.
-    """
-    if isinstance(value, str) and not value:
-        return ""
-    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or not value.isprintable():
-        raise InputError(f"{name}={said(value)}: give one character, or '' if no field is quoted")
-    if value.isalnum() or value == " ":
-        raise InputError(f"{name}={said(value)}: give one character, or '' if no field is quoted")
-    return value
+def _delimiter(text: str) -> str | None:
+    text = _WORDS.get(text.lower(), text)
+    parts = text == "\t" or (text.isascii() and text.isprintable() and not text.isalnum())
+    return text if len(text) == 1 and parts else None
 
 
-def read_decimal(name: str, value: object) -> str:
-    """A point or a comma.
+def _decimal(text: str) -> str | None:
+    return text if text in (".", ",") else None
 
-    Raises:
-        InputError: it is neither.
-    """
-    if not isinstance(value, str) or value not in (".", ","):
-        raise InputError(f"{name}={said(value)}: give '.' or ','")
-    return value
+
+def _encoding(text: str) -> str | None:
+    plain = text.strip().lower().replace("_", "-")
+    plain = {"utf8": "utf-8", "utf16": "utf-16", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(
+        plain, plain
+    )
+    return plain if plain in ENCODINGS else None
+
+
+def _quote(text: str) -> str | None:
+    stands = len(text) == 1 and text.isascii() and text.isprintable() and not text.isalnum() and text != " "
+    return text if stands or not text else None
+
+
+def _on_error(text: str) -> str | None:
+    return text if text in ON_ERROR else None
+
+
+_VALUES: Mapping[str, tuple[Callable[[str], str | None], str]] = {
+    "delimiter": (_delimiter, ": give one character that is no letter or digit, or 'tab'"),
+    "decimal": (_decimal, ": give '.' or ','"),
+    "encoding": (_encoding, f" is not read: use one of {', '.join(ENCODINGS)}. {CONVERT}"),
+    "quote": (_quote, ": give one character, or '' if no field is quoted"),
+    "on_error": (_on_error, f" is not known; use one of {', '.join(ON_ERROR)}"),
+}
+"""By the keys of ``csv``: how a text is read (None: it is not understood), and what is said of another."""
 
 
 def check_apart(form: CsvForm) -> None:
@@ -166,7 +174,7 @@ def marks_other(head: bytes, encoding: str) -> str:
     if head.startswith(codecs.BOM_UTF16_BE) or (encoding == "utf-16" and head[:1] == b"\0"):
         return "is UTF-16 with the high byte first, which is not read: convert it to UTF-8"
     if head.startswith(codecs.BOM_UTF16_LE) and encoding != "utf-16":
-        return "is UTF-16: give encoding='utf-16'"
+        return "is UTF-16: give csv={'encoding': 'utf-16'}"
     if head.startswith(codecs.BOM_UTF8) and encoding != "utf-8":
-        return f"is UTF-8, as its first bytes say: leave out encoding={encoding!r}"
+        return f"is UTF-8, as its first bytes say: leave out csv={{'encoding': {encoding!r}}}"
     return ""

@@ -13,14 +13,7 @@ from typing import Any
 import sqlglot.expressions as exp
 
 from dpsyn_sql.errors import InputError, SourceError
-from dpsyn_sql.source.csv_form import (
-    CsvForm,
-    check_apart,
-    read_decimal,
-    read_delimiter,
-    read_encoding,
-    read_quote,
-)
+from dpsyn_sql.source.csv_form import CsvForm, check_apart, csv_value
 from dpsyn_sql.source.names import fold, shorten
 
 Node = Any
@@ -133,11 +126,13 @@ def _all_types(value: Node) -> Mapping[str, Any] | None:
 
 
 _READ: Mapping[str, Callable[[Node], Mapping[str, Any] | None]] = {
-    "encoding": _set("encoding", lambda value: read_encoding(_text(value) or "")),
-    "delim": _set("delimiter", lambda value: read_delimiter("delim", _text(value))),
-    "quote": _set("quote", lambda value: read_quote("quote", _text(value))),
-    "escape": _set("escape", lambda value: read_quote("escape", _text(value))),
-    "decimal_separator": _set("decimal", lambda value: read_decimal("decimal_separator", _text(value))),
+    "encoding": _set("encoding", lambda value: csv_value("encoding", _text(value) or "", "encoding")),
+    "delim": _set("delimiter", lambda value: csv_value("delimiter", _text(value), "delim")),
+    "quote": _set("quote", lambda value: csv_value("quote", _text(value), "quote")),
+    "escape": _set("escape", lambda value: csv_value("quote", _text(value), "escape")),
+    "decimal_separator": _set(
+        "decimal", lambda value: csv_value("decimal", _text(value), "decimal_separator")
+    ),
     "nullstr": _set("null", _texts),
     "skip": _set("skip", _whole),
     "header": _true,

@@ -195,7 +195,9 @@ def read_csv_header(path: str, *, gzipped: bool, form: CsvForm = _PLAIN) -> CsvH
     if empty:
         raise SourceError(f"{where} has no name for column {', '.join(empty)}; name every column.")
     if any("\x00" in name for name in names):
-        raise SourceError(f"{where} holds a NUL character. Is the file UTF-16? Then give encoding='utf-16'.")
+        raise SourceError(
+            f"{where} holds a NUL character. Is the file UTF-16? Then give csv={{'encoding': 'utf-16'}}."
+        )
     refuse_clashes(names, where)
     return CsvHeader(names, delimiter)
 
@@ -242,8 +244,8 @@ def _first_record(path: str, where: str, *, gzipped: bool, form: CsvForm) -> str
 def not_of(form: CsvForm) -> str:
     """What is wrong with a file that is not of its encoding, and what to do."""
     if form.encoding == "utf-8":
-        return f"is not UTF-8. Give encoding='latin-1' if it is Latin-1. {CONVERT}"
-    return f"is not {form.encoding}, as encoding={form.encoding!r} says. {CONVERT}"
+        return f"is not UTF-8. Give csv={{'encoding': 'latin-1'}} if it is Latin-1. {CONVERT}"
+    return f"is not {form.encoding}, as csv={{'encoding': {form.encoding!r}}} says. {CONVERT}"
 
 
 def _after_lines(text: str, number: int) -> int:
@@ -275,6 +277,6 @@ def _delimiter(record: str, form: CsvForm, where: str) -> str:
     if form.delimiter not in outside and likeliest in outside:
         raise SourceError(
             f"{where} has {likeliest!r} between its names, it seems, and not {form.delimiter!r}, as "
-            f"delimiter={form.delimiter!r} says."
+            f"csv={{'delimiter': {form.delimiter!r}}} says."
         )
     return form.delimiter

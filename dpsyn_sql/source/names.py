@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from dpsyn_sql.errors import InputError, said
 
 Identity = tuple[str, str, str]
 """Catalog, schema and name of a relation."""
@@ -93,6 +96,48 @@ def name_hint(name: str, candidates: Iterable[str], there: str = "it has") -> st
     if close:
         return f"did you mean {' or '.join(repr(shorten(match)) for match in close)}?"
     return f"{there} {listed(names) or 'no column'}"
+
+
+def refuse_unknown(
+    what: str,
+    mapping: Mapping[Any, Any],
+    allowed: Collection[str],
+    elsewhere: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse the keys of a mapping that are not allowed; ``elsewhere``: by the key where it stands instead.
+
+    Raises:
+        InputError: naming all of them, with what was meant or what is allowed.
+    """
+    unknown = [key for key in mapping if key not in allowed]
+    if not unknown:
+        return
+    hints, listing = [], False
+    for key in unknown:
+        close = near_matches(key, allowed) if isinstance(key, str) else []
+        if elsewhere and key in elsewhere:
+            hints.append(f"{key!r} ({elsewhere[key]})")
+        elif close:
+            hints.append(f"{said(key)} (did you mean {', '.join(map(repr, close))}?)")
+        else:
+            hints.append(said(key))
+            listing = True
+    ending = f" Allowed are {', '.join(allowed)}." if listing else ""
+    raise InputError(f"{what} has the unknown key{'s' * (len(hints) > 1)} {', '.join(hints)}.{ending}")
+
+
+def keyed(option: str, value: object, allowed: Collection[str], example: str) -> dict[str, Any]:
+    """What the mapping of an option says by its keys; a value that is None says nothing.
+
+    Raises:
+        InputError: it is no mapping, or has a key that is not allowed.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{option}={said(value)}: give a mapping, such as {example}")
+    refuse_unknown(f"{option}=", value, allowed)
+    return {key: item for key, item in value.items() if item is not None}
 
 
 def case_clashes(names: Sequence[str]) -> list[str]:

@@ -188,12 +188,13 @@ def test_a_method_that_asks_for_everything_alike_refuses_a_workload(method):
         assert stated.identity["workload"] == stated.public["workload"] == terms.workload.facts()
         return
     able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_workload)])
-    with pytest.raises(InputError, match=f"method='{method.name}' does not use workload=: use method={able}"):
+    refusal = f"method='{method.name}' does not use weights of workload=: use method={able}"
+    with pytest.raises(InputError, match=refusal):
         method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
 
 
 def test_a_method_that_favours_no_column_refuses_a_target(method):
-    terms = Terms(workload=read_workload(None, "x1"))
+    terms = Terms(workload=read_workload("x1"))
     if method.takes_target:
         stated = method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms).details
         assert stated.identity["target"] == stated.public["target"] == "x1"
@@ -201,7 +202,8 @@ def test_a_method_that_favours_no_column_refuses_a_target(method):
         assert any(line.startswith("Target      x1: ") for line in stated.lines)
         return
     able = " or ".join(["'auto'", *(repr(name) for name, one in METHODS.items() if one.takes_target)])
-    with pytest.raises(InputError, match=f"method='{method.name}' does not use target=: use method={able}"):
+    refusal = f"method='{method.name}' does not use a target of workload=: use method={able}"
+    with pytest.raises(InputError, match=refusal):
         method.plan(SOURCE, DOMAINS["mixed"], BUDGETS[0], terms)
 
 
@@ -226,7 +228,7 @@ def test_auto_is_the_first_method_that_works_in_minutes():
         assert chosen is METHODS[name]
     weighted = Terms(workload=read_workload({"x1": 5}))
     assert auto.chosen(attributes_of(first.attributes + 1), weighted) is first
-    favoured = Terms(workload=read_workload(None, "x1"))
+    favoured = Terms(workload=read_workload("x1"))
     assert auto.chosen(attributes_of(first.attributes + 1), favoured).takes_target
 
 

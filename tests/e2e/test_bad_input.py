@@ -42,7 +42,7 @@ CASES = {
     "exclude as text": (dict(exclude="b"), dpsyn_sql.errors.InputError, "list"),
     "nested types": (dict(source="nested"), dpsyn_sql.errors.DomainError, "(?s)exclude"),
     "no domain": (dict(domain=None, discover=False), dpsyn_sql.errors.DomainError, '"?n"?'),
-    "unknown on_error": (dict(on_error="ignore"), dpsyn_sql.errors.InputError, "on_error.*null, fail"),
+    "unknown on_error": (dict(csv={"on_error": "ignore"}), dpsyn_sql.errors.InputError, "on_error.*null, fail"),
     "unknown column": (dict(domain={"columns": {"q": {"type": "numeric", "lower": 0, "upper": 1}}}), dpsyn_sql.errors.DomainError, "q"),
     "lower above upper": (dict(domain=column(type="numeric", lower=5, upper=5)), dpsyn_sql.errors.DomainError, "lower"),
     "missing domain file": (dict(domain="missing.yml"), dpsyn_sql.errors.InputError, "missing.yml"),

@@ -46,7 +46,7 @@ def test_every_row_is_read_as_it_is_stated(tmp_path, name, zipped):
     data, stated = FORMS[name]
     path = tmp_path / ("t.csv.gz" if zipped else "t.csv")
     path.write_bytes(gzip.compress(data) if zipped else data)
-    with open_source(None, path, form=csv_form(**stated)) as session:
+    with open_source(None, path, form=csv_form(stated)) as session:
         assert [column.name for column in session.relation.columns] == ["commune", "revenu", "age"]
         session.refuse_undecodable()
         read = f"commune, {text_as('revenu', 'DECIMAL(9,2)', session.relation.decimal)} AS revenu, CAST(age AS INTEGER) AS age"
@@ -66,7 +66,7 @@ def test_a_release_has_the_right_values_and_another_form_is_another_release(tmp_
     data, stated = FORMS["latin-1"]
     (tmp_path / "t.csv").write_bytes(data)
     asked = {"into": tmp_path / "o.parquet", "epsilon": 50, "ledger": tmp_path / "ledger"}
-    made = dpsyn_sql.release(None, tmp_path / "t.csv", **asked, **stated)
+    made = dpsyn_sql.release(None, tmp_path / "t.csv", **asked, csv=stated)
     with duckdb.connect() as con:
         found = con.execute(f"SELECT DISTINCT commune FROM '{tmp_path}/o.parquet' ORDER BY 1").fetchall()
         middle, kind = con.execute(
@@ -75,24 +75,24 @@ def test_a_release_has_the_right_values_and_another_form_is_another_release(tmp_
     assert [town for (town,) in found] == sorted(TOWNS)
     assert kind == "DECIMAL(18,2)" and 1100 < middle < 1300
     assert "encoding='latin-1', decimal=','" in " ".join(made.certificate()["public_facts"]["statements"])
-    assert dpsyn_sql.release(None, tmp_path / "t.csv", **asked, **stated).replayed
+    assert dpsyn_sql.release(None, tmp_path / "t.csv", **asked, csv=stated).replayed
     # Of a replay no row is read: whatever the file has become, its answers are stored.
     (tmp_path / "t.csv").write_bytes(b"commune;revenu;age\n\x80;1;1\n")
-    assert dpsyn_sql.release(None, tmp_path / "t.csv", **asked, **stated).id == made.id
+    assert dpsyn_sql.release(None, tmp_path / "t.csv", **asked, csv=stated).id == made.id
     with pytest.raises(ReleaseChanged):
-        dpsyn_sql.release(None, tmp_path / "t.csv", **asked, encoding="latin-1", replace=True)
+        dpsyn_sql.release(None, tmp_path / "t.csv", **asked, csv={"encoding": "latin-1"}, replace=True)
 
 
 REFUSED = {
-    "latin-1 as utf-8": (f"a,b\n1,x\n2,{CANARY}\n".encode("latin-1"), {}, "t.csv' is not UTF-8. Give encoding='latin-1'"),
+    "latin-1 as utf-8": (f"a,b\n1,x\n2,{CANARY}\n".encode("latin-1"), {}, "t.csv' is not UTF-8. Give csv={'encoding': 'latin-1'}"),
     "windows as latin-1": (f"a,b\n1,{CANARY}€\n".encode("cp1252"), {"encoding": "latin-1"}, "is not latin-1.*WINDOWS-1252"),
     "half of a character": (f"a,b\n1,{CANARY}".encode()[:-1], {}, "is not UTF-8"),
     "half of a unit": (f"a,b\n1,{CANARY}\n".encode("utf-16-le")[:-1], {"encoding": "utf-16"}, "is not utf-16"),
     "utf-16, high byte first": ("a,b\n1,x\n".encode("utf-16-be"), {"encoding": "utf-16"}, "high byte first"),
-    "utf-16 as utf-8": (f"a,b\n1,{CANARY}\n".encode("utf-16"), {}, "is UTF-16: give encoding='utf-16'"),
+    "utf-16 as utf-8": (f"a,b\n1,{CANARY}\n".encode("utf-16"), {}, "is UTF-16: give csv={'encoding': 'utf-16'}"),
     "utf-16 without its mark as utf-8": ("a,b\n1,x\n".encode("utf-16-le"), {}, "Is the file UTF-16"),
-    "utf-8 as latin-1": (b"\xef\xbb\xbfa,b\n1,x\n", {"encoding": "latin-1"}, "leave out encoding='latin-1'"),
-    "a header in latin-1": ("é,b\n1,x\n".encode("latin-1"), {}, "header.*is not UTF-8. Give encoding='latin-1'"),
+    "utf-8 as latin-1": (b"\xef\xbb\xbfa,b\n1,x\n", {"encoding": "latin-1"}, "leave out csv={'encoding': 'latin-1'}"),
+    "a header in latin-1": ("é,b\n1,x\n".encode("latin-1"), {}, "header.*is not UTF-8. Give csv={'encoding': 'latin-1'}"),
     "another delimiter": (b"a,b\n1,x\n", {"delimiter": ";"}, "has ',' between its names, it seems, and not ';'"),
     "an encoding of an extension": (b"a,b\n1,x\n", {"encoding": "cp1252"}, "use one of utf-8, utf-16, latin-1"),
     "two delimiters": (b"a,b\n1,x\n", {"delimiter": ",;"}, "one character"),
@@ -108,7 +108,7 @@ def test_a_file_that_is_not_as_stated_is_refused_before_the_debit(tmp_path, name
     data, stated, message = REFUSED[name]
     (tmp_path / "t.csv").write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:
-        dpsyn_sql.release(None, tmp_path / "t.csv", into=tmp_path / "o.csv", **stated)
+        dpsyn_sql.release(None, tmp_path / "t.csv", into=tmp_path / "o.csv", csv=stated)
     assert "canary" not in str(caught.value) and caught.value.__context__ is None
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
@@ -116,10 +116,14 @@ def test_a_file_that_is_not_as_stated_is_refused_before_the_debit(tmp_path, name
 @pytest.mark.filterwarnings("ignore")
 def test_neither_a_plan_nor_a_domain_file_reads_a_row(tmp_path):
     (tmp_path / "t.csv").write_bytes("é;b\n1;ü\n".encode("latin-1") + b"\x80")
-    assert "é" in dpsyn_sql.init(None, tmp_path / "t.csv", encoding="latin-1")
-    assert len(dpsyn_sql.suggest(None, tmp_path / "t.csv", encoding="latin-1").domain["columns"]) == 2
+    assert "é" in dpsyn_sql.init(None, tmp_path / "t.csv", csv={"encoding": "latin-1"})
     assert (
-        dpsyn_sql.plan(None, tmp_path / "t.csv", encoding="latin-1").plan.source.relation.columns[0].name
+        len(dpsyn_sql.suggest(None, tmp_path / "t.csv", csv={"encoding": "latin-1"}).domain["columns"]) == 2
+    )
+    assert (
+        dpsyn_sql.plan(None, tmp_path / "t.csv", csv={"encoding": "latin-1"})
+        .plan.source.relation.columns[0]
+        .name
         == "é"
     )
     with pytest.raises(SourceError, match="is not latin-1"):
@@ -135,14 +139,14 @@ def test_what_is_no_csv_file_has_no_form(tmp_path, name, stated):
         con.execute(f"CREATE TABLE t AS SELECT 1 AS a; COPY t TO '{tmp_path}/t.parquet'")
         for source in ("t", "SELECT a FROM t", str(tmp_path / "t.parquet"), con.table("t").df()):
             asked = {"name": "n", "ledger": tmp_path / "ledger"}
-            with pytest.raises(InputError, match=f"{name}= says how a CSV file is written"):
-                dpsyn_sql.release(con, source, **asked, **{name: stated})
+            with pytest.raises(InputError, match="csv= says how a CSV file is written"):
+                dpsyn_sql.release(con, source, **asked, csv={name: stated})
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_commas_are_told_before_the_debit(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1;x\n")
-    with pytest.warns(UserWarning, match="';' between its fields.*decimal=','"):
+    with pytest.warns(UserWarning, match="';' between its fields.*csv={'decimal': ','}"):
         dpsyn_sql.plan(None, tmp_path / "t.csv")
 
 

@@ -115,9 +115,9 @@ def test_columns_whose_type_is_needed_first_stay_text(folder, tmp_path):
     with pytest.warns(UserWarning, match="'age', 'born' have no stated type and are read as text"):
         plan = dpsyn_sql.plan(folder / "t.csv", domain=domain, into=tmp_path / "o.csv", ledger=tmp_path / "l")
     assert plan.shape.untyped == ("price", "seen", "zip", "sure", "city", "nothing")
-    with pytest.warns(UserWarning, match="on_error='fail'"):
+    with pytest.warns(UserWarning, match="csv={'on_error': 'fail'}"):
         strict = dpsyn_sql.plan(
-            folder / "t.csv", on_error="fail", into=tmp_path / "o.csv", ledger=tmp_path / "l"
+            folder / "t.csv", csv={"on_error": "fail"}, into=tmp_path / "o.csv", ledger=tmp_path / "l"
         )
     assert strict.shape.untyped == ()
     with pytest.warns(UserWarning, match="'city' has no stated type and is read as text"):

@@ -193,8 +193,8 @@ CASES = {
     "into views that are there": (dict(into="viewed", replace=True), TargetError, "is a view"),
     "into a missing database": (dict(into="nowhere.copy"), TargetError, "nowhere"),
     "into a missing folder": (dict(into="missing/o.duckdb"), TargetError, "missing"),
-    "memory limit of a connection": (dict(memory_limit="1GB"), InputError, "memory_limit"),
-    "time limit of zero": (dict(time_limit=0), InputError, "time_limit"),
+    "memory limit of a connection": (dict(limits={"memory": "1GB"}), InputError, "limits="),
+    "time limit of zero": (dict(limits={"time": 0}), InputError, "limits="),
     "unknown option": (dict(method="copula"), (InputError, TypeError), "method"),
 }  # fmt: skip
 

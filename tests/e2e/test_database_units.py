@@ -244,5 +244,5 @@ def test_the_clock_has_no_say_in_questions(con, tmp_path):
     """Rows of customers decide what is asked of orders: a call that ran out of time is completed by any other."""
     file = {"tables": {**FILE["tables"], "items": {"columns": {"c": YES_NO}}}}
     call = {"source": ["customers", "orders", "items"], "domain": file, "epsilon": 20}
-    released(con, tmp_path, time_limit=0.001, **call)
+    released(con, tmp_path, limits={"time": 0.001}, **call)
     assert released(con, tmp_path, replace=True, **call).replayed

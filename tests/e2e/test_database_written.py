@@ -208,7 +208,8 @@ def test_columns_that_are_left_out_are_not_written(con):
 
 
 @pytest.mark.parametrize(
-    "options", [{"delta": 0}, {"epsilon": 0.01}, {"epsilon": 1000}, {"delta": "1e-30"}, {"time_limit": 0.5}]
+    "options",
+    [{"delta": 0}, {"epsilon": 0.01}, {"epsilon": 1000}, {"delta": "1e-30"}, {"limits": {"time": 0.5}}],
 )
 def test_budgets_of_any_size(con, options):
     result = released(con, **options)
@@ -238,7 +239,7 @@ def test_everything_can_be_discovered(con):
 
 
 def test_memory_is_limited_where_the_database_is_a_file(path):
-    released(path, memory_limit="600MB")
+    released(path, limits={"memory": "600MB"})
     with duckdb.connect(str(path)) as con:
         check_joins(con)
 

@@ -161,6 +161,6 @@ def test_a_small_table_with_a_column_of_which_nothing_is_found(con, number, targ
         "((hash(i) % 2 + hash(i * 5) % 2) // 2)::INTEGER AS c, CASE WHEN hash(i * 7) % 300 = 0 "
         f"THEN DATE '2020-01-01' + (hash(i * 9) % 900)::INT END AS d{more} FROM range(3000) r(i)"
     )
-    release = dpsyn_sql.release(con, "small", target=target)
+    release = dpsyn_sql.release(con, "small", workload=target)
     assert con.execute("SELECT avg((d IS NULL)::INT) FROM small_synthetic").fetchone()[0] > 0.95
     assert not any("too large for a table" in note for note in release.notes)

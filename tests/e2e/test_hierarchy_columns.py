@@ -156,7 +156,7 @@ def test_owners_statements_use_the_columns_of_a_point(con, tmp_path):
         con.execute(f"ALTER TABLE strict ALTER {name} SET NOT NULL")
     con.execute("ALTER TABLE strict ADD COLUMN north BOOLEAN; UPDATE strict SET north = lat > 40.25")
     domain = spec(columns={"north": {"derived": "lat > 40.25"}}, never=["lat > 40.4 AND lon > -73.5"])
-    options = {"domain": domain, "target": "lon", "exclude": ["who"]}
+    options = {"domain": domain, "workload": "lon", "exclude": ["who"]}
     domain["columns"].pop("who")
     dpsyn_sql.release(con, "strict", epsilon=8, ledger=tmp_path / "l", into="made", **options)
     found = con.execute("SELECT * FROM made").df()
@@ -243,7 +243,7 @@ def test_rows_of_a_stored_model_are_those_that_were_written(tmp_path, line):
 
 def test_a_workload_names_a_point_or_its_columns():
     shape = Shape(ATTRIBUTES)
-    assert read_workload(None, "SEED").matched(shape).target == "place"
+    assert read_workload("SEED").matched(shape).target == "place"
     found = read_workload({("x", "n"): 5, "kind": 2}).matched(shape)
     assert dict(found.sets) == {("place", "n"): 5, ("kind",): 2}
     with pytest.raises(InputError, match="twice"):

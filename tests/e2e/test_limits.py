@@ -1,4 +1,4 @@
-"""``memory_limit`` and ``time_limit``: what they change, what they may not, and what they refuse."""
+"""Limits on memory and time: what they change, what they may not, and what they refuse."""
 
 import math
 import warnings
@@ -56,14 +56,14 @@ def released(source, tmp_path, into="o.parquet", domain=SPEC, **options):
 
 
 BAD = {
-    "unparsable": (dict(memory_limit="plenty"), InputError, "memory_limit='plenty'"),
-    "zero": (dict(memory_limit=0), InputError, "memory_limit=0"),
-    "negative": (dict(memory_limit="-1GB"), InputError, "memory_limit"),
-    "below any release": (dict(memory_limit="100MB"), InputError, "512MiB"),
-    "no time": (dict(time_limit=0), InputError, "time_limit=0"),
-    "nan": (dict(time_limit=math.nan), InputError, "time_limit=nan"),
-    "time as text": (dict(time_limit="5 s"), InputError, "time_limit"),
-    "too small for the plan": (dict(memory_limit="512MiB", method="copula"), PlanTooLarge, "memory_limit.* MB"),
+    "unparsable": (dict(limits={"memory": "plenty"}), InputError, "limits={'memory': 'plenty'}"),
+    "zero": (dict(limits={"memory": 0}), InputError, "'memory': 0}"),
+    "negative": (dict(limits={"memory": "-1GB"}), InputError, "'memory': '-1GB'"),
+    "below any release": (dict(limits={"memory": "100MB"}), InputError, "512MiB"),
+    "no time": (dict(limits={"time": 0}), InputError, "'time': 0}"),
+    "nan": (dict(limits={"time": math.nan}), InputError, "'time': nan}"),
+    "time as text": (dict(limits={"time": "5 s"}), InputError, "'time': '5 s'}"),
+    "too small for the plan": (dict(limits={"memory": "512MiB"}, method="copula"), PlanTooLarge, "needs limits={'memory': '[0-9]+MB'}"),
 }  # fmt: skip
 
 
@@ -83,30 +83,32 @@ def test_the_setting_of_a_callers_connection_is_the_callers(tmp_path):
         con.execute("CREATE TABLE t AS SELECT true AS b")
         ledger = MemoryLedger()
         with pytest.raises(InputError, match="settings of your connection"):
-            dpsyn_sql.release(con, "t", memory_limit="1GB", ledger=ledger)
+            dpsyn_sql.release(con, "t", limits={"memory": "1GB"}, ledger=ledger)
         assert ledger.overview().releases == ()
 
 
 def test_a_roomy_limit_is_the_same_release_a_tight_one_another(small, tmp_path):
     options = {"domain": SMALL, "method": "adaptive"}
     first = released(small, tmp_path, **options)
-    again = released(small, tmp_path, memory_limit="8GB", time_limit=1e6, **options)
+    again = released(small, tmp_path, limits={"memory": "8GB", "time": "1e6"}, **options)
     assert again.replayed and again.id == first.id
     with pytest.raises(ReleaseChanged):
-        released(small, tmp_path, "p.parquet", memory_limit="512MiB", **options)
-    text = dpsyn_sql.plan(None, small, domain=SMALL, ledger=tmp_path / "l", memory_limit="512MiB").verbose()
+        released(small, tmp_path, "p.parquet", limits={"memory": "512MiB"}, **options)
+    text = dpsyn_sql.plan(
+        None, small, domain=SMALL, ledger=tmp_path / "l", limits={"memory": "512MiB"}
+    ).verbose()
     assert "within the memory limit" in text
 
 
 def test_short_of_time_the_answers_are_the_same_and_a_note_says_what_was_left_out(small, tmp_path):
     options = {"domain": SMALL, "method": "adaptive", "epsilon": 50}
     plain = released(small, tmp_path, **options)
-    assert not any("time_limit" in note for note in plain.notes)
-    hurried = released(small, tmp_path, time_limit=1e-3, replace=True, **options)
+    assert not any("'time'" in note for note in plain.notes)
+    hurried = released(small, tmp_path, limits={"time": 1e-3}, replace=True, **options)
     assert hurried.replayed and hurried.id == plain.id
     for one, other in zip(plain.measurements, hurried.measurements, strict=True):
         np.testing.assert_array_equal(one.values, other.values)
-    (note,) = [note for note in hurried.notes if "time_limit" in note]
+    (note,) = [note for note in hurried.notes if "'time'" in note]
     assert "the last fit stopped early" in note and "not balanced" in note
     assert "stopped early" not in str(hurried.certificate())
 
@@ -119,5 +121,5 @@ def test_the_instance_gets_its_share(small, tmp_path, monkeypatch):
     monkeypatch.setattr(
         instance, "private_instance", lambda limit=None: (asked.append(limit), made(limit))[1]
     )
-    released(small, tmp_path, domain=SMALL, method="independent", memory_limit="1GB")
+    released(small, tmp_path, domain=SMALL, method="independent", limits={"memory": "1GB"})
     assert asked == [asked[0]] * len(asked) and asked[0].endswith("MiB") and len(asked) >= 2

@@ -73,7 +73,7 @@ def test_rows_model_and_drawn_rows_keep_four_columns(con, tmp_path):
 
 @pytest.mark.parametrize("by", ["em", "kmeans", "target"])
 def test_a_replay_with_other_parameters_asks_the_same_questions(con, tmp_path, monkeypatch, by):
-    options = {"method": {**METHOD, "by": by}, "epsilon": 1, **({"target": "x2"} if by == "target" else {})}
+    options = {"method": {**METHOD, "by": by}, "epsilon": 1, **({"workload": "x2"} if by == "target" else {})}
     first = released(con, tmp_path, **options)
     labels, label = [], Task.label
 

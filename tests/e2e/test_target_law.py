@@ -40,7 +40,7 @@ def released(tmp_path_factory):
                 into=into,
                 name="law",
                 epsilon=2,
-                target="y",
+                workload="y",
                 domain={"columns": columns},
                 ledger=folder / "ledger",
                 replace=True,

@@ -197,7 +197,7 @@ CASES = {
     "a unit": (_table, {"unit": "whom", "most": 1}, "whom"),
     "a path": (_text("/data/people.parquet"), {}, "no name of a table"),
     "public tables": (_table, {"public_tables": ["x"]}, "queries of DuckDB"),
-    "memory": (_table, {"memory_limit": "many"}, "memory_limit"),
+    "memory": (_table, {"limits": {"memory": "many"}}, "limits="),
     "no ledger": (_table, {"ledger": None}, "no lasting place.*ledger must be named"),
     "a slice of a frame": (
         _frame,

@@ -257,13 +257,13 @@ def test_every_option_can_be_given(con, tmp_path):
         "trust_query": "false",
         "public_tables": "['numbers']",
         "discover": "false",
-        "on_error": "'null'",
-        "time_limit": "60",
+        "csv": "{'on_error': 'null'}",
+        "limits": "{'time': 60}",
         "epsilon": "0.5",
         "delta": "0",
         "domain": "{'columns': {'a': {'type': 'boolean'}}}",
     }
-    assert {*given, "source", "into", "memory_limit", "workload"} <= {*OPTIONS}
+    assert {*given, "source", "into", "workload"} == {*OPTIONS} - {"order", "constraints"}
     options = ", ".join(f"{name} := {value}" for name, value in given.items())
     call = f"FROM dpsyn_release('people', \"into\" := 'r7', {options})"
     (row,) = rows(con, call.replace("domain := {'columns': {'a': {'type': 'boolean'}}}", "domain := NULL"))
@@ -346,7 +346,7 @@ def test_names_are_looked_up_as_the_connection_does(con):
 def test_hostile_text_in_every_argument_is_text(con, text):
     quoted = "'" + text.replace("'", "''") + "'"
     for option in OPTIONS:
-        if option in ("memory_limit", "scratch", "source", "into"):
+        if option in ("source", "into"):
             continue
         values = (quoted, f"[{quoted}]", f"{{'name': {quoted}}}")
         for value in values:

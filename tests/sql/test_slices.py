@@ -13,6 +13,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
+from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Partition, Window
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -82,7 +83,7 @@ def test_a_window_has_its_start_and_not_its_end_in_every_kind_of_source(con, tmp
 def test_a_strict_file_is_read_as_its_types_within_the_window_alone(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("n,day\n1,2013-01-05\n2,2013-02-05\nmany,2013-03-05\n4,soon\n")
-    with open_source(None, str(path), strict=True) as session:
+    with open_source(None, str(path), form=csv_form({"on_error": "fail"})) as session:
         domain = {"n": {"type": "numeric", "sql_type": "INTEGER", "lower": 0, "upper": 30}}
         shape = shape_of({"columns": domain}, session.relation, ["day"], discover=True)
         for index, wanted in ((0, [1]), (1, [2])):

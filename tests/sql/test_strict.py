@@ -63,12 +63,12 @@ def test_a_release_stops_without_naming_the_value(tmp_path):
     done = dpsyn_sql.release(None, path, into=tmp_path / "o.parquet", **options)
     assert done.rows > 100
     with pytest.raises(EngineFailure) as caught:
-        dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", on_error="fail", **options)
+        dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", csv={"on_error": "fail"}, **options)
     assert caught.value.kind == "ConversionException"
     assert "secret" not in str(caught.value) + caught.value.statement
     assert caught.value.__context__ is None
     path.write_text("n\n" + "5\n" * 200)
     with pytest.raises(dpsyn_sql.errors.ReleaseExists, match=r"name='p.parquet'"):
-        dpsyn_sql.release(None, path, into=tmp_path / "q.parquet", on_error="fail", **options)
-    ok = dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", on_error="fail", **options)
+        dpsyn_sql.release(None, path, into=tmp_path / "q.parquet", csv={"on_error": "fail"}, **options)
+    ok = dpsyn_sql.release(None, path, into=tmp_path / "p.parquet", csv={"on_error": "fail"}, **options)
     assert ok.rows > 100

@@ -40,17 +40,17 @@ def calibrate_wrongly(monkeypatch, change):
 
 FAST = [
     pytest.param(
-        dict(delta=0, method="independent", domain=ONE_COLUMN, rows_per_unit=4, runs=600),
+        dict(delta=0, method="independent", domain=ONE_COLUMN, most=4, weights=False, runs=600),
         id="laplace, units of 4 rows",
         marks=pytest.mark.slow,
     ),
-    pytest.param(dict(epsilon=5, method="independent", rows_per_unit=2, runs=600), id="gaussian"),
+    pytest.param(dict(epsilon=5, method="independent", most=2, weights=False, runs=600), id="gaussian"),
 ]
 # The number of runs is the one that has the power of 0.99: fewer at a larger epsilon, the power is the same.
 SLOW = {
     "gaussian": dict(epsilon=4),
     "laplace": dict(epsilon=4, delta=0),
-    "laplace, units of 3 rows": dict(epsilon=3, delta=0, rows_per_unit=3, method="independent"),
+    "laplace, units of 3 rows": dict(epsilon=3, delta=0, most=3, weights=False, method="independent"),
 }
 
 
@@ -81,7 +81,9 @@ def test_forgotten_sensitivities_are_caught(delta, fault, monkeypatch):
     nine = {"columns": {f"a{i}": ONE_COLUMN["columns"]["a"] for i in range(9)}}
     # A pure bound rests on the rare errors of one side: 600 runs leave too little room there.
     runs = 600 if delta else 1500
-    found = audit(epsilon=2, delta=delta, method="independent", domain=nine, rows_per_unit=rows, runs=runs)
+    found = audit(
+        epsilon=2, delta=delta, method="independent", domain=nine, most=rows, weights=False, runs=runs
+    )
     assert found.violated
 
 
@@ -206,7 +208,7 @@ def test_integer_noise_is_as_near_to_the_curve_as_stated(sigma, rows, tables):
     [
         (dict(runs=0), "runs=0"),
         (dict(runs=True), "runs=True"),
-        (dict(rows_per_unit=0), "rows_per_unit=0"),
+        (dict(most=0), "most=0"),
         (dict(epsilon=0.01), "at most 100000 runs"),
         (dict(method="magic"), "magic"),
         (

@@ -439,8 +439,10 @@ def test_a_database_file_is_read(tmp_path):
         assert len(session.tables) == 2 and session.probe_writing()
         session.release_source()
     with (
-        pytest.raises(InputError, match="memory_limit"),
-        opened_tree(tmp_path / "shop.duckdb", Request(unit="customers.id", source=BOTH, memory_limit="much")),
+        pytest.raises(InputError, match="limits={'memory': 'much'}"),
+        opened_tree(
+            tmp_path / "shop.duckdb", Request(unit="customers.id", source=BOTH, limits={"memory": "much"})
+        ),
     ):
         pass
 

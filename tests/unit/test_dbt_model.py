@@ -134,5 +134,9 @@ def test_paths_begin_at_the_project_and_the_model_names_the_release(tmp_path):
     request = request_of(call(tmp_path, {**STATED, "domain": "people.yml"}))
     assert request.domain == tmp_path / "people.yml" and request.name == "model" and request.replace
     assert request_of(call(tmp_path, {**STATED, "name": "kept"})).name == "kept"
+    asked = {**STATED, "limits": {"time": 60}, "csv": {"on_error": None}, "workload": "n"}
+    settings = request_of(call(tmp_path, asked))
+    settings.check()
+    assert (settings.limits, settings.csv, settings.workload) == ({"time": 60}, {"on_error": None}, "n")
     numbered = request_of(call(tmp_path, {**STATED, "version": 0, "account": 7}))
     assert (numbered.version, numbered.account) == ("0", "7")

@@ -36,7 +36,7 @@ rows: 20
 seed: 7
 exclude: [gone]
 version: "2026-01"
-on_error: null
+csv: {on_error: null}
 """
 
 
@@ -119,6 +119,7 @@ def test_a_file_says_what_arguments_say(folder):
         seed=7,
         exclude=("gone",),
         version="2026-01",
+        csv={"on_error": None},
     )
 
 
@@ -230,6 +231,9 @@ def test_a_workload_has_names_as_in_a_line_of_csv(tmp_path):
         ("version: 2026-01-01\n", ["version=", "in quotes"]),
         ("name: true\n", ["name=True", "in quotes"]),
         ("order: no\n", ["order=False is no text: YAML reads the words no, off, yes and on", "order: 'no'"]),
+        ("workload: no\n", ["workload=False is no text", "workload: 'no'"]),
+        ("csv: {delimeter: tab}\n", ["csv=", "'delimeter'", "'delimiter'"]),
+        ("limits: 4GB\n", ["limits='4GB': give a mapping"]),
         ("unit: on\n", ["unit=True is no text", "in quotes: unit: 'yes'"]),
         ("account: 1.5\n", ["account=1.5", "in quotes"]),
         ("workload: [a]\n", ["workload="]),
@@ -280,8 +284,25 @@ TREE = {"tables": {"customers": {}, "orders": {"parent": "customers", "foreign_k
         ({"replace": 1}, ["replace=1"]),
         ({"discover": None}, ["discover=None"]),
         ({"version": ""}, ["version=''"]),
-        ({"memory_limit": "much"}, ["memory_limit"]),
-        ({"time_limit": 0}, ["time_limit=0"]),
+        ({"limits": {"memory": "much"}}, ["limits={'memory': 'much'}", "'4GB'"]),
+        ({"limits": {"memory": 1}}, ["limits={'memory': 1} is too small: give 512MiB"]),
+        ({"limits": {"time": 0}}, ["limits={'time': 0}: give a positive number of seconds"]),
+        ({"limits": {"time": True}}, ["limits={'time': True}: give a positive number"]),
+        ({"limits": {"scratch": "paper"}}, ["limits={'scratch': 'paper'}", "one of encrypted, plain"]),
+        ({"limits": "4GB"}, ["limits='4GB': give a mapping, such as {'memory': '4GB'}"]),
+        ({"limits": {"memry": "4GB"}}, ["limits= has the unknown key 'memry' (did you mean 'memory'?)"]),
+        ({"limits": {"x": 1, "tme": 1}}, ["keys 'x', 'tme' (did", "Allowed are memory, time, scratch"]),
+        ({"csv": ";"}, ["csv=';': give a mapping, such as {'delimiter': ';', 'decimal': ','}"]),
+        ({"csv": {"delimeter": ";"}}, ["csv= has the unknown key 'delimeter' (did you mean 'delimiter'?)"]),
+        ({"csv": {3: ";"}}, ["csv= has the unknown key 3. Allowed are delimiter, decimal, encoding, quote"]),
+        ({"csv": {"on_error": "stop"}}, ["csv={'on_error': 'stop'} is not known; use one of null, fail"]),
+        ({"csv": {"quote": 3}}, ["csv={'quote': 3}: give one character, or ''"]),
+        ({"workload": ""}, ["workload='': give the column that others are to predict, or a mapping"]),
+        ({"workload": 3}, ["workload=3: give the column"]),
+        ({"workload": {"a": "target", "b": "target"}}, ["the target 'a', 'b': name one column"]),
+        ({"workload": {("a", "b"): "target"}}, ["the target 'a', 'b': name one column"]),
+        ({"workload": {"": "target"}}, ["the target '': name one column"]),
+        ({"workload": {"a": "aim"}}, ["the weight 'aim' for 'a'", "or 'target'"]),
         ({"most": "16"}, ["most='16'", "a whole number", '{"orders": 16}']),
         ({"most": 2.0}, ["most=2.0", "a whole number"]),
         ({"most": {"orders": 0}}, ["{'orders': 0} is out of range"]),
@@ -337,13 +358,10 @@ def test_what_one_table_does_not_take_is_refused(options, words):
         ({"method": "independent"}, ["method= is for one table", "leave it out"]),
         ({"weights": False}, ["weights= is for one table"]),
         ({"workload": {"a": 2}}, ["workload= is for one table"]),
-        ({"target": "a"}, ["target= is for one table"]),
+        ({"workload": "a"}, ["workload= is for one table"]),
         ({"trust_query": True}, ["trust_query= is for one table"]),
-        ({"on_error": "fail"}, ["on_error= is for one table"]),
-        ({"encoding": "latin-1"}, ["encoding= is for one table"]),
-        ({"delimiter": ";"}, ["delimiter= is for one table"]),
-        ({"decimal": ","}, ["decimal= is for one table"]),
-        ({"quote": "'"}, ["quote= is for one table"]),
+        ({"csv": {"on_error": "fail"}}, ["csv= is for one table"]),
+        ({"csv": {"delimiter": ";"}}, ["csv= is for one table"]),
         ({"window": Partition("day", "2026-01-01")}, ["window= is for one table"]),
         ({"series": "total"}, ["series= is for one table"]),
     ],

@@ -32,8 +32,8 @@ _MAKING = "making the synthetic rows in tasks of Spark"
 _SENDING = "sending the model to the tasks"
 _CHANGED = (
     "{name!r} exists and differs from what this call writes: it was changed, or it was made with another "
-    "seed=, rows= or package version, or under a time_limit= (which can change how rows are drawn). It was "
-    "not changed. Add replace=True to overwrite it."
+    "seed=, rows= or package version, or under a time of limits= (which can change how rows are drawn). It "
+    "was not changed. Add replace=True to overwrite it."
 )
 _BROUGHT = 2**18
 """Rows of codes that are sent together."""

@@ -77,7 +77,7 @@ _GRID = 2.0**-10
 class Mixture(Recipe):
     """Hidden groups of rows, found on noisy pairs and refined by labels; columns are independent within one.
 
-    ``by``: ``em``, latent classes; ``target``, first the classes of ``target=``, then latent classes within
+    ``by``: ``em``, latent classes; ``target``, first the classes of the target, then latent classes within
     each; ``kmeans``, the nearest centre on public scales; ``auto``: ``target`` if one is named, else ``em``.
     ``components``: how many groups, ``rounds``: how often they are counted anew; 0 and 0: by the noisy number
     of rows, and three (five from random centres).
@@ -144,12 +144,13 @@ class Mixture(Recipe):
     def _check_target(self, target: str) -> None:
         if self.by == TARGET and not target:
             raise InputError(
-                f"method={self.name!r} with by='target' splits by the column that target= names, and none is "
-                "named: name it, or use by='em'"
+                f"method={self.name!r} with by='target' splits by the target that workload= names, and none "
+                "is named: name it, or use by='em'"
             )
         if target and self.by not in (AUTO, TARGET):
             raise InputError(
-                f"method={self.name!r} with by={self.by!r} does not use target=: leave one of them out"
+                f"method={self.name!r} with by={self.by!r} does not use a target of workload=: leave one of "
+                "them out"
             )
 
     def _further(self, sizes: Sequence[int], target: bool) -> LaterMarginals:

@@ -210,7 +210,7 @@ def _constant(kind: SqlType, text: str) -> tuple[str, Fragment] | None:
 
 
 def typed_relation(relation: Relation, shape: Shape) -> Relation:
-    """The relation of a CSV file with its measured columns read strictly (``on_error="fail"``); others stay
+    """The relation of a CSV file with its measured columns read strictly (``CsvForm.strict``); others stay
     text, and nothing reads them.
 
     The failure of a cast depends on a row and is outside the privacy promise. Its text, which quotes

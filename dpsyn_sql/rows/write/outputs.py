@@ -227,8 +227,8 @@ def changed(output: str) -> str:
     """What is said of an output that is there and differs."""
     return (
         f"The {output} exists and differs from what this call writes: it was changed, or it was made with "
-        "another seed=, rows= or package version, on another machine, or under a time_limit= (which can "
-        "change how rows are drawn). It was not changed. Add replace=True to overwrite it."
+        "another seed=, rows= or package version, on another machine, or under a time of limits= (which "
+        "can change how rows are drawn). It was not changed. Add replace=True to overwrite it."
     )
 
 

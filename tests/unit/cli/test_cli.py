@@ -163,10 +163,28 @@ def test_a_workload_is_read_from_the_command_line(folder):
     ask = ("plan", "t.parquet", "--domain", "d.yml")
     result = run(*ask, "--workload", "n=5", "--workload", 's,"n"=0.5')
     assert result.exit_code == 0 and "Workload    n x 5; (n, s) x 0.5" in result.stdout
-    for wrong in ("n", "=5", "n=", "n=-1", "n=x", "other=5", "n,=5"):
+    for target in ("n", "n=target"):
+        result = run(*ask, "--workload", target)
+        assert result.exit_code == 0 and "Target      n: its pairs count 10 times as much" in result.stdout
+    for wrong in ("n,s", "=5", "n=", "n=-1", "n=x", "other=5", "other", "n,=5", "n,s=target"):
         result = run(*ask, "--workload", wrong)
         assert result.exit_code == 2 and "workload" in result.output and "Traceback" not in result.output
     assert run(*ask, "--workload", "n=5", "--workload", "n=6").exit_code == 2
+
+
+def test_settings_of_one_subject_are_read_from_the_command_line_beside_a_file(folder):
+    (folder / "t.csv").write_text("a#b\n1,5#x\n")
+    (folder / "ask.yml").write_text(
+        "source: t.csv\ncsv: {delimiter: '#', decimal: .}\nlimits: {memory: 1GB}\n"
+    )
+    result = run("plan", "--request", "ask.yml", "--csv", "decimal=,", "--limit", "time=60", "--verbose")
+    assert result.exit_code == 0 and "delimiter='#', decimal=',': the owner states" in result.stdout
+    assert "1 column of synthetic rows" in run("plan", "t.csv").stdout
+    for wrong in ("delimiter", "=;", "delimeter=;", "delimiter=;;", "quote=ab", "encoding=", "on_error=stop"):
+        for command in (("plan", "t.csv"), ("init", "t.csv")):
+            result = run(*command, "--csv", wrong)
+            assert result.exit_code == 2 and "--csv" in result.output and "Traceback" not in result.output
+    assert run("plan", "t.csv", "--csv", "quote=", "--csv", "quote='").exit_code == 2
 
 
 def test_init_makes_a_file_that_plan_understands(folder):
@@ -201,7 +219,7 @@ def test_database_option(folder):
     [
         ["release", "missing.parquet"],
         ["release", "t.parquet", "--no-discover"],
-        ["release", "t.parquet", "--on-error", "stop"],
+        ["release", "t.parquet", "--csv", "on_error=stop"],
         ["release", "t.parquet", "--domain", "d.yml", "--epsilon", "zero"],
         ["release", "t.parquet", "--domain", "d.yml", "--method", "magic"],
         ["plan", "t.parquet", "--domain", "missing.yml"],

@@ -62,7 +62,7 @@ def test_a_violation_is_exit_code_1(monkeypatch):
     "options",
     [
         ("--epsilon", "0"),
-        ("--rows-per-unit", "0"),
+        ("--most", "0"),
         ("--runs", "0"),
         ("--domain", "no.yml"),
         ("--method", "magic"),

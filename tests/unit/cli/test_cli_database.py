@@ -110,7 +110,7 @@ BOTH = ("shop.duckdb", "--table", "customers", "--table", "orders")
         ),
         ((*BOTH, "--no-weights"), "--weights is for one table"),
         ((*BOTH, "--order", "day"), "It stands in the file of the tables (--domain), table by table"),
-        ((*BOTH, "--target", "n"), "--target is for one table"),
+        ((*BOTH, "--workload", "n"), "--workload is for one table"),
         ((*BOTH, "--most", "16"), "--most 16 does not say of which table"),
         ((*BOTH, "--most", "orders=0"), "is out of range"),
         ((*BOTH, "--set", "degree=2"), "--set is for one table"),

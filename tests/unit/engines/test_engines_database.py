@@ -130,7 +130,7 @@ def test_tables_of_two_databases_are_refused(tmp_path, con):
         (["customers", ""], [], None, "give names of tables and views"),
         (["customers", "FROM orders"], [], None, "give names of tables and views"),
         (["customers", "sums"], [], None, "may mix rows"),
-        (["customers", "orders"], [], "1GB", "memory_limit= would change the settings"),
+        (["customers", "orders"], [], "1GB", "limits= with 'memory' would change the settings"),
     ],
 )
 def test_each_wrong_call_is_one_error(con, tables, public, limit, words):

@@ -14,7 +14,7 @@ import pytest
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import attach, database_alias, detach, lock, private_instance
-from dpsyn_sql.errors import EngineFailure, InputError, InternalError
+from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.source.engine import Encoding, Tally
 from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -226,11 +226,6 @@ def test_a_private_instance_hides_its_spill_and_removes_it():
     assert settings == {"temp_directory": str(folder), "temp_file_encryption": "true"}
     engine.close()
     assert not folder.exists()
-
-
-def test_a_wrong_memory_limit_is_our_error():
-    with pytest.raises(InputError, match="'4GB'"):
-        private_instance("plenty")
 
 
 def test_a_locked_instance_reads_only_what_is_allowed(tmp_path):

@@ -496,7 +496,7 @@ def test_a_file_of_codes_is_encrypted_unless_it_is_said_to_be_plain(tmp_path, mo
     parquet(tmp_path, (300,))
     session, counter = filed(tmp_path, monkeypatch)
     with session:
-        session.choose_scratch(plain=plain)
+        session.choose_scratch("plain" if plain else "encrypted")
         counter.count(PAIRS)
         (file,) = session.engine.folder.glob("dpsyn_filed.duckdb")
         copy = shutil.copy(file, tmp_path / "copy.duckdb")
@@ -512,10 +512,12 @@ def test_a_file_of_codes_is_encrypted_unless_it_is_said_to_be_plain(tmp_path, mo
 def test_a_callers_connection_has_no_files_of_ours():
     with duckdb.connect() as con:
         con.execute(f"CREATE TABLE t AS {ROWS.format(0, 9)}")
-        with pytest.raises(InputError, match="scratch='plain' is for files"):
-            dpsyn_sql.release(con, "t", scratch="plain", ledger=":memory:")
-        with pytest.raises(InputError, match="scratch='paper' is not known; use one of encrypted, plain"):
-            dpsyn_sql.plan(con, "t", scratch="paper")
+        with pytest.raises(InputError, match="limits={'scratch': 'plain'} is for files"):
+            dpsyn_sql.release(con, "t", limits={"scratch": "plain"}, ledger=":memory:")
+        with pytest.raises(
+            InputError, match="limits={'scratch': 'paper'} is not known; use one of encrypted, plain"
+        ):
+            dpsyn_sql.plan(con, "t", limits={"scratch": "paper"})
 
 
 def test_a_connection_with_little_memory_is_counted_in_smaller_slices():

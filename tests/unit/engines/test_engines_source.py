@@ -378,7 +378,7 @@ def test_public_tables_must_exist_and_be_a_list(con):
 
 def test_memory_limits_need_an_instance_of_ours(con, database):
     con.execute("CREATE TABLE t (a INTEGER)")
-    with pytest.raises(InputError, match="memory_limit"):
+    with pytest.raises(InputError, match="limits= with 'memory' would change"):
         open_source(con, "t", memory_limit="1GB")
     with open_source(database, "t", memory_limit="1GB") as session:
         got = session.engine.fetch("SELECT current_setting('memory_limit') AS m", step="reading")

@@ -17,7 +17,7 @@ def test_a_small_memory_limit_is_enough(tmp_path):
                 f"COPY (SELECT {', '.join(columns)} FROM range(500000) AS t(i)) TO '{tmp_path / name}.parquet'"
             )
     real, made = tmp_path / "real.parquet", tmp_path / "made.parquet"
-    found = dpsyn_sql.evaluate(None, real, made, memory_limit="200MB")
+    found = dpsyn_sql.evaluate(None, real, made, limits={"memory": "656MiB"})
     assert found.rows == (500_000, 500_000)
     assert found.tables["columns"].tv.max() < 0.01 and found.tables["columns"].ks.max() < 0.01
     numbers = found.tables["marginals"].set_index(["ways", "compared"])

@@ -47,7 +47,9 @@ def test_files_databases_and_their_mixture(con, tmp_path):
     before = hashlib.sha256((tmp_path / "w.duckdb").read_bytes()).digest()
     files = [tmp_path / name for name in ("real.csv", "made.parquet", "made.csv")]
     assert columns_of(None, *files) == TYPED  # text is read as the typed file's types
-    assert columns_of(None, files[0], files[2], memory_limit="1GB") == TYPED  # all text: as their values look
+    assert (
+        columns_of(None, files[0], files[2], limits={"memory": "1GB"}) == TYPED
+    )  # all text: as their values look
     assert columns_of(con, "real", str(files[2])) == TYPED
     assert columns_of(tmp_path / "w.duckdb", "real", files[1], files[2]) == TYPED
     assert columns_of(
@@ -203,7 +205,7 @@ def test_wrong_places_and_arguments(con, tmp_path):
         with pytest.raises(InputError, match=message):
             dpsyn_sql.evaluate(*arguments)
     for more, message in (
-        ({"memory_limit": "1GB"}, "memory_limit="),
+        ({"limits": {"memory": "1GB"}}, "limits= with 'memory'"),
         ({"seed": -1}, "seed=-1"),
         ({"never": "a > 1"}, "never="),
         ({"never": [5]}, "never= has 5"),
@@ -214,8 +216,8 @@ def test_wrong_places_and_arguments(con, tmp_path):
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             dpsyn_sql.evaluate(con, "real", "made", **more)
-    with pytest.raises(InputError, match="memory_limit='much'"):
-        dpsyn_sql.evaluate(None, "SELECT 1 AS a", "SELECT 2 AS a", memory_limit="much")
+    with pytest.raises(InputError, match="limits={'memory': 'much'}"):
+        dpsyn_sql.evaluate(None, "SELECT 1 AS a", "SELECT 2 AS a", limits={"memory": "much"})
     con.execute("CREATE TEMP TABLE made AS SELECT 1 AS a")
     with pytest.raises(SourceError, match="only your connection sees"):
         dpsyn_sql.evaluate(con, "real", "made")

@@ -73,7 +73,7 @@ def groups(sizes, number=3, rows=ROWS, seed=1):
 
 
 def targeted(target):
-    return Terms(workload=read_workload(None, target))
+    return Terms(workload=read_workload(target))
 
 
 def run(codes, domain, method, budget=ONE, terms=NO_TERMS, source=SOURCE):
@@ -181,9 +181,9 @@ def test_each_component_is_of_one_class_and_the_label_keeps_to_it():
 @pytest.mark.parametrize("by", ["em", "kmeans"])
 def test_a_target_needs_a_split_by_it(by):
     domain = domain_of(SIZES)
-    with pytest.raises(InputError, match=f"by='{by}' does not use target="):
+    with pytest.raises(InputError, match=f"by='{by}' does not use a target of workload="):
         Mixture(by=by).plan(SOURCE, domain, ONE, targeted("x1"))
-    with pytest.raises(InputError, match="by='target' splits by the column that target= names"):
+    with pytest.raises(InputError, match="by='target' splits by the target that workload= names"):
         Mixture(by="target").plan(SOURCE, domain, ONE)
     assert Mixture(by="target").plan(SOURCE, domain, ONE, targeted("x1")).reserved
 
@@ -347,7 +347,7 @@ def test_too_many_cells_are_refused_in_words():
     wide = domain_of((100,) * 2_500, True)
     with pytest.raises(PlanTooLarge, match="256 components and 2,500 columns have up to .* Take fewer"):
         Mixture(components=256).plan(SOURCE, wide, ONE)
-    with pytest.raises(PlanTooLarge, match="memory_limit"):
+    with pytest.raises(PlanTooLarge, match="limits={'memory'"):
         Mixture().plan(SOURCE, domain_of((100,) * 300, True), ONE, Terms(Limits(600 * 2**20)))
 
 

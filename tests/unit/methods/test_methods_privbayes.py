@@ -93,7 +93,7 @@ def test_a_target_comes_first_and_is_a_parent_of_every_other_column(score, targe
     codes = [rng.integers(0, 3, ROWS)]
     for _ in range(5):  # a chain: without a target each column has its neighbours alone
         codes.append(np.where(rng.random(ROWS) < 0.8, codes[-1], rng.integers(0, 3, ROWS)))
-    terms = Terms(workload=read_workload(None, f"x{target}"))
+    terms = Terms(workload=read_workload(f"x{target}"))
     model, _ = run(codes, (3,) * 6, PrivBayes(score=score, degree=2), terms=terms)
     found = families(model)
     assert found[target] == set()

@@ -1,11 +1,11 @@
-"""A limit on memory: how it is read, and what becomes smaller under it."""
+"""Limits: how they are read, and what becomes smaller under one on memory."""
 
 import math
 
 import pytest
 
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.planning.limits import LEAST_MEMORY, NO_LIMITS, Limits, is_duration, memory_in_bytes
+from dpsyn_sql.planning.limits import LEAST_MEMORY, NO_LIMITS, Limits, read_limits
 
 MAX_CANDIDATE_CELLS = 2**25
 
@@ -23,7 +23,7 @@ MAX_CANDIDATE_CELLS = 2**25
     ],
 )
 def test_read(written, number):
-    assert memory_in_bytes(written) == number
+    assert read_limits({"memory": written}) == Limits(number)
 
 
 @pytest.mark.parametrize(
@@ -31,17 +31,27 @@ def test_read(written, number):
     ["", "lots", "4 GBB", "GB", "-4GB", "80%", "0", "0GB", 0, -1, 1, "511MiB", True, 4e9, b"4GB", "1e9", "∞", "٤GB"],
 )  # fmt: skip
 def test_refused(written):
-    with pytest.raises(InputError, match="memory_limit"):
-        memory_in_bytes(written)
+    with pytest.raises(InputError, match="limits={'memory': "):
+        read_limits({"memory": written})
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "5", None])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "5 s", "", "nan", "-1", [5], 10**400])
 def test_no_duration(value):
-    assert not is_duration(value)
+    with pytest.raises(InputError, match="limits={'time': .*: give a positive number of seconds"):
+        read_limits({"time": value})
 
 
 def test_durations():
-    assert is_duration(5) and is_duration(0.1)
+    times = [read_limits({"time": value}).time for value in (5, 0.1, "5", "1e3", None)]
+    assert times == [5, 0.1, 5, 1000, None]
+
+
+def test_limits_are_one_mapping_and_memory_alone_makes_another_plan():
+    stated = read_limits({"memory": "1GB", "time": 60, "scratch": "plain"})
+    assert (stated.memory, stated.time, stated.scratch) == (10**9, 60, "plain") and stated == Limits(10**9)
+    assert read_limits(None) == read_limits({}) == NO_LIMITS and NO_LIMITS.scratch == "encrypted"
+    with pytest.raises(InputError, match="limits= has the unknown key 'time'. Allowed are memory"):
+        read_limits({"time": 60}, taken=("memory",))
 
 
 def test_no_limit_changes_nothing_and_a_roomy_one_neither():
@@ -62,7 +72,7 @@ def test_the_parts_fit_into_the_whole(memory):
 
 
 def test_more_measured_cells_than_fit_are_refused_with_the_limit_that_would_do():
-    with pytest.raises(PlanTooLarge, match=r"limit of (\d+) MB") as caught:
+    with pytest.raises(PlanTooLarge, match=r"needs limits={'memory': '\d+MB'}") as caught:
         Limits(LEAST_MEMORY).check_measured(2**23)
-    enough = int(str(caught.value).split("limit of ")[1].split()[0])
-    Limits(enough * 10**6).check_measured(2**23)
+    enough = str(caught.value).split("'memory': '")[1].split("'")[0]
+    read_limits({"memory": enough}).check_measured(2**23)

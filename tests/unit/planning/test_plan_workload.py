@@ -60,7 +60,7 @@ def test_names_are_matched_as_the_database_does_and_put_in_the_order_of_the_colu
 
 def test_a_target_is_a_weight_of_its_pairs_and_the_larger_weight_applies():
     names = ("a", "b", "C", "d")
-    found = read_workload({"a": 2, ("c", "d"): 50}, "c").matched(SHAPE)
+    found = read_workload({"a": 2, ("c", "d"): 50, "c": "target"}).matched(SHAPE)
     assert found.target == "C"
     assert found.pairs(names) == {
         ("a", "b"): 2,
@@ -69,7 +69,8 @@ def test_a_target_is_a_weight_of_its_pairs_and_the_larger_weight_applies():
         ("b", "C"): TARGET_WEIGHT,
         ("C", "d"): 50,
     }
-    alone = read_workload(None, "a").matched(SHAPE)
+    assert read_workload("a") == read_workload({"a": "target"}) == read_workload({("a",): "target"})
+    alone = read_workload("a").matched(SHAPE)
     assert alone.pairs(names) == read({"a": TARGET_WEIGHT}).pairs(names)
     assert alone.means(names) == read({"a": TARGET_WEIGHT}).means(names)
     assert [line.split()[0] for line in found.lines()] == ["Workload", "Target"]
@@ -79,16 +80,19 @@ def test_a_target_is_a_weight_of_its_pairs_and_the_larger_weight_applies():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("", "give the name of one column"),
-        (["a"], "give the name of one column"),
-        (5, "give the name of one column"),
-        ("bb", "target names 'bb', which is not a column of the release; did you mean 'b'"),
-        ("ID", r"target names 'ID', which is not measured \(Key\)"),
+        ("", "give the column that others are to predict"),
+        (["a"], "give the column that others are to predict"),
+        (5, "give the column that others are to predict"),
+        ({"a": "target", "b": "target"}, "workload has the target 'a', 'b': name one column"),
+        ({("a", "b"): "target"}, "workload has the target 'a', 'b': name one column"),
+        ({"": "target"}, "workload has the target '': name one column"),
+        ("bb", "workload names 'bb', which is not a column of the release; did you mean 'b'"),
+        ("ID", r"workload names 'ID', which is not measured \(Key\)"),
     ],
 )
 def test_what_is_no_target_is_refused(target, message):
     with pytest.raises(InputError, match=message):
-        read_workload(None, target).matched(SHAPE)
+        read_workload(target).matched(SHAPE)
 
 
 @pytest.mark.parametrize("weight", [0, -1, math.nan, math.inf, "much", None, True, 1e-9, 1e9])
@@ -100,8 +104,8 @@ def test_weights_that_are_none_are_refused(weight):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ([("a", 1)], "give a mapping"),
-        ("a=5", "give a mapping"),
+        ([("a", 1)], "or a mapping of attributes to weights"),
+        ("a=5", "workload names 'a=5', which is not a column"),
         ({(): 1}, "has the key"),
         ({("a", 1): 1}, "has the key"),
         ({frozenset("ab"): 1}, "has the key"),

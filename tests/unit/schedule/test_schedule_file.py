@@ -108,6 +108,28 @@ releases:
         ("cadence: month", "cadence: month\n    windows_per_unit: 2", 11, "must be 1 with single rows"),
         ("cadence: month", "cadence: month\n    new_debit: true", 11, "never pays twice"),
         ("ledger: l", "ledger: &a [*a]", 1, "contains itself"),
+        (
+            "table: t",
+            "table: t, csv: {delimeter: x}",
+            5,
+            "csv: has the unknown key 'delimeter' (did you mean",
+        ),
+        ("table: t", "table: t, csv: {delimiter: xx}", 5, "csv: {'delimiter': 'xx'}: give one character"),
+        ("table: t", "table: t, csv: tab", 5, "csv: 'tab': give a mapping"),
+        (
+            "cadence: month",
+            "cadence: month\n    limits: {time: 0}",
+            11,
+            "limits: {'time': 0}: give a positive",
+        ),
+        ("cadence: month", "cadence: month\n    limits: {memry: 1GB}", 11, "did you mean 'memory'?"),
+        ("cadence: month", "cadence: month\n    workload: {a: target, b: target}", 11, "name one column"),
+        (
+            "cadence: month",
+            "cadence: month\n    workload: no",
+            11,
+            "Write the name in quotes: workload: 'no'",
+        ),
     ],
 )
 def test_one_fault(read, old, new, line, words):
@@ -229,11 +251,15 @@ def test_labels_and_edges_follow_from_the_calendar(cadence, start, labels):
 
 def test_requests_have_the_options_of_the_file_and_the_label_as_version(read, tmp_path):
     text = GOOD.replace("cadence: month", "cadence: month\n    unit: who\n    windows_per_unit: 3")
+    text = text.replace("table: t", "table: t, csv: {on_error: null, decimal: ','}")
+    text = text.replace("cadence:", "workload: who\n    limits: {time: 60, memory: 1GB}\n    cadence:")
     schedule = read(text.replace("cadence:", "most: 5\n    weights: false\n    epsilon: 0.25\n    cadence:"))
     _, second, *_ = schedule.items(datetime(2013, 2, 10))
     request = schedule.request(second)
     assert (request.name, request.version, request.account) == ("monthly", "2013-02", "people")
     assert (request.epsilon, request.unit, request.most) == (0.25, "who", 5)
+    assert (request.csv, request.workload) == ({"on_error": None, "decimal": ","}, "who")
+    assert request.limits == {"time": 60, "memory": "1GB"}
     assert request.into == tmp_path / "out/monthly-2013-02.parquet"
     edges = ("2013-01-01", "2013-02-01", "2013-03-01")
     assert request.window == Window("at", "month from 2013-01-01", edges, 1, 1, 3)
