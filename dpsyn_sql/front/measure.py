@@ -33,7 +33,6 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
-from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
 
 
@@ -202,7 +201,7 @@ class _Measuring:
         self.tables[table.name] = FittedTable(table, fitted, tuple(self._events[table.name]))
         if families is not None and families.below:
             units = rows_wanted(fitted) if above is None else 0
-            self._rows[table.name] = drawn_rows(family_sampler(model), given, above, units, seed)
+            self._rows[table.name] = drawn_rows(model, families, above, units, seed)
 
     @contextmanager
     def _counter(

@@ -1,14 +1,15 @@
-"""Rows of units that go together: all units first, then rows given their unit.
+"""Rows below others: of a person, or of a row of the table above. What is above them is drawn first.
+
+Persons are the root of a tree, without columns of their own: the levels of units of the same network draw
+them, each with its number of rows. Rows of a root are each by themselves (``sample.graphical``).
 
 Low variance never runs through a unit: among rows of one configuration, laid evenly over a distribution,
 two of one unit would fall apart, and agree less than independent ones. So the rows of a configuration are
 taken by their rank in their unit: every conditional count of a rank is within one of its expectation, and
 rows of one unit are independent given the unit.
 
-Rows of a table of a tree are families too, of the rows of the parent, which are drawn before. There a unit
-may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
-family of its own: what draws rows of one table (``sample.graphical``) draws all of them at once, and moves
-them towards measured pairs, their hidden attributes with them.
+A family is the rows of one person, or of one row of the parent. A unit may have several families in a table:
+the rank in the unit counts on from one family to the next.
 
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
 which each follows the one before it as in the model (``sample.moments``). Where the model's table of the two
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
@@ -56,22 +56,13 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilySampler:
-    """Draws units and their rows: ``network`` with levels and evidence (``fit.levelled``) over the domain of
-    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted.
-    ``rows_of_root``: draws all rows at once where each is by itself; single ones are drawn again from the
-    network."""
+    """Draws rows below others: ``network`` with levels and evidence (``fit.levelled``) over the domain of
+    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
 
     network: Network
     families: Families
     succession: Succession | None = None
-    rows_of_root: Sampler | None = None
-
-    @property
-    def drawn(self) -> str:
-        """How rows are drawn, in the words of certificates."""
-        return (
-            f"{LOW_VARIANCE}, rows given their unit" if self.rows_of_root is None else self.rows_of_root.drawn
-        )
+    drawn: ClassVar[str] = f"{LOW_VARIANCE}, rows given their unit"
 
     @cached_property
     def _units(self) -> list[Lines]:
@@ -125,20 +116,15 @@ class FamilySampler:
         return linked(self.succession, self._moments, variable, self._moment, self.network.sizes)
 
     def people(self, units: int, seed: int, given: Given | None = None) -> People:
-        """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
-        none. Of a table below the root of a tree those that are ``given``.
+        """What the rows are below, with the moments of the rows; deterministic in ``seed`` (not negative).
+        So many persons (units <= 0: none), or the rows of a table above that are ``given``.
 
         Raises:
             InternalError: rows of the parent are needed and missing, or given and not needed.
         """
         if bool(self.families.above) != (given is not None):
             raise InternalError("rows are drawn given rows above them, or there are none above")
-        if given is not None:
-            people = self._parents(given)
-        elif self.families.size:
-            people = self._drawn_units(units, seed)
-        else:
-            people = People(Columns(), np.ones(max(units, 0), np.int64), 1)
+        people = self._persons(units, seed) if given is None else self._parents(given)
         if not self._moments:
             return people
         if self._linked is not None:
@@ -164,8 +150,8 @@ class FamilySampler:
             found[self.network.codes[variable]] = codes
         return found
 
-    def _drawn_units(self, units: int, seed: int) -> People:
-        network, parts, numbers = self.network, list[Columns](), list[IntArray]()
+    def _persons(self, units: int, seed: int) -> People:
+        network, columns_of_batches, numbers = self.network, list[Columns](), list[IntArray]()
         edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
         variable = network.codes[self._place(self.families.size)]
         needed = self._needed
@@ -176,10 +162,10 @@ class FamilySampler:
                 lines.draw(columns, None, size, generator)
             code = columns.get(variable, np.zeros(size, np.int64))
             number = generator.integers(edges[code], edges[code + 1])
-            kept = Columns()
+            narrow = Columns()
             for v in needed & columns.keys():
-                kept[v] = columns[v].astype(code_type(network.sizes[v]))
-            return kept, number
+                narrow[v] = columns[v].astype(code_type(network.sizes[v]))
+            return narrow, number
 
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for columns, number in (
@@ -189,12 +175,11 @@ class FamilySampler:
                 if units > 0
                 else ()
             ):
-                parts.append(columns)
+                columns_of_batches.append(columns)
                 numbers.append(number)
-        rows = np.concatenate([np.zeros(0, np.int64), *numbers])
-        order = np.argsort(rows, kind="stable")
-        joined = {v: np.concatenate([part[v] for part in parts])[order] for v in (parts[0] if parts else ())}
-        return People(joined, rows[order], int(edges[-1]) - 1)
+        drawn = columns_of_batches[0] if columns_of_batches else {}
+        joined = {v: np.concatenate([batch[v] for batch in columns_of_batches]) for v in drawn}
+        return People(joined, np.concatenate([np.zeros(0, np.int64), *numbers]), int(edges[-1]) - 1)
 
     @cached_property
     def _needed(self) -> frozenset[int]:
@@ -258,15 +243,12 @@ class FamilySampler:
             people.moments[v][numbers] = column
 
     def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Codes (n, drawn) of all rows of ``rows`` units, units whole and ascending by their rows."""
+        """Codes (n, drawn) of all rows of ``rows`` persons, each person's together."""
         for batch in self.rows(self.people(rows, seed), seed):
             yield batch.codes
 
     def rows(self, people: People, seed: int) -> Iterator[FamilyRows]:
         """All rows, unit by unit, in batches of whole units."""
-        if self.rows_of_root is not None:
-            yield from (FamilyRows(codes, None) for codes in self.rows_of_root.batches(people.total, seed))
-            return
         pending = deque[Future[FamilyRows]]()
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for index, (first, last) in enumerate(_batches(people.rows)):

@@ -115,15 +115,15 @@ class WrittenTable:
         name: of the table in the tree.
         shape: complete; its expressions were checked (``expressions.check_expressions``), and of a tree
             ``planning.tree.roles_of`` says the roles of its keys.
-        staged: quoted name of the table of codes: row, a0, a1, ..., and ``decode.output.beside_codes``. Of a
-            tree rows are numbered without gaps and have parent (row of the table above) and rank (within the
-            parent, from 0). Empty where tasks elsewhere draw the ``parts``.
+        staged: quoted name of the table of codes: row, a0, a1, ..., and ``decode.output.beside_codes``. Empty
+            where tasks elsewhere draw the ``parts``.
         seed: of positions inside bins, keys and unit ids; public. Conditions were met by the same seed.
         kept: what stays with the output: in its database, in the same transaction, or in a database file
             beside an output file. None: nothing.
         lookups: by attribute, the public rows that a reference to a public table names.
         units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together they
             have the staged rows. None: every row has a unit of its own.
+        persons: so many were drawn, and the rows lie below them; 0 of other tables.
         parts: rows that tasks elsewhere make.
         period: the rows of a period, which follow those of earlier ones in the same table.
     """
@@ -135,6 +135,7 @@ class WrittenTable:
     kept: StoredRelease | None = None
     lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
     units: IntArray | None = None
+    persons: int = 0
     parts: PartRows | None = None
     period: Period | None = None
 
@@ -208,7 +209,7 @@ def _publish_in_tasks(engine: Engine, publisher: RowPublisher, table: WrittenTab
         raise InternalError(
             "tasks elsewhere write a table without their rows or without what stays with them"
         )
-    units = units_of(table.units, table.parts.kept)
+    units = units_of(table.units, table.parts.kept, table.persons)
     check_capacity(table.shape, table.parts.kept, units.count)
     write_in_tasks(engine, publisher, table.shape, table.parts, units, table.kept)
 
@@ -234,7 +235,7 @@ def _decoded_alone(engine: Engine, table: WrittenTable) -> Fragment:
     # Rows of conditions and of units are staged in pieces of any size. Row groups of a file would follow the
     # pieces, which DuckDB puts together as time will have it.
     in_place = in_place and not shape.never and not shape.together
-    units = units_of(table.units, rows)
+    units = units_of(table.units, rows, table.persons)
     check_capacity(shape, rows, units.count)
     return output_statement(shape, table.staged, rows, units, table.seed, in_place=in_place)
 
