@@ -16,8 +16,8 @@ FAULTS = (
         EVENTS,
         (
             MEASURE,
-            "with self._of(table), self._counter(plan, families, rows, siblings=True):",
-            "with self._counter(plan, families, rows, siblings=True):",
+            "with self._of(table), self._counter(plan, table, rows, siblings=True):",
+            "with self._counter(plan, table, rows, siblings=True):",
         ),
     ),
     fault(

@@ -7,9 +7,9 @@ other, and writes them (see ``outputs``). Tasks on other machines write what the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal
 from uuid import uuid4
 
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
@@ -32,70 +32,46 @@ from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows, copied_row
 from dpsyn_sql.rows.write.staging import rows_in_place, staged_rows
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.files import file_beside
+from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
-
-class Destination(Protocol):
-    """Where synthetic rows go; resolved and checked before anything was charged. What else it may say is in
-    ``AnyTarget``."""
-
-    @property
-    def kind(self) -> str:
-        """``"table"`` or ``"file"`` of one table; ``"schema"``, ``"database"`` (a file) or ``"folder"``
-        (of Parquet files) of several; ``"spark"``."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file or folder; None for a table or schema."""
-
-    @property
-    def replace(self) -> bool:
-        """Whether an existing output may be overwritten."""
-
-    @property
-    def only_same(self) -> bool:
-        """Whether an existing output is kept if it equals what would be written, and refused if not."""
+Kind = Literal["table", "schema", "file", "folder", "database", "spark"]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyTarget:
-    """One form of every destination, as of ``Destination``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where synthetic rows go; resolved and checked before anything was charged.
 
     Args:
-        sql: qualified quoted name of one table, ``database`` the attached database that has it.
-        home: the attached database and the schema of several tables.
-        names: what each table of the release and each public table is called there, without folder or ending.
+        kind: a table, or a file of rows, of one table; a schema, a database file of its own, or a folder of
+            Parquet files of several; or what Spark writes.
+        names: what each table of the release, and each public table that is copied, is called there.
+        home: the attached database and the schema; None for a file, a folder or Spark.
+        path: the file, the folder or the database file; None for all else.
         existing: those of ``names`` that are there already.
-        dropped: names of tables of the schema that are written anew, one that refers to others before them.
-        format: ``"parquet"`` or ``"csv"`` of a file.
-        publisher: who writes the rows of tasks elsewhere.
+        dropped: names of tables of a schema that are written anew, one that refers to others before them.
+        replace: what is there may be overwritten.
+        only_same: what is there must equal what is written.
+        publisher: of Spark, writes the rows of tasks elsewhere.
     """
 
-    kind: str
-    path: Path | None
-    replace: bool
-    only_same: bool
-    sql: Fragment | None = None
-    database: str | None = None
-    home: tuple[str, str] | None = None
+    kind: Kind
     names: Mapping[str, str] = field(default_factory=dict)
+    home: tuple[str, str] | None = None
+    path: Path | None = None
     existing: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
-    format: str | None = None
+    replace: bool = False
+    only_same: bool = False
     publisher: RowPublisher | None = None
 
-    @classmethod
-    def of(cls, target: Destination) -> AnyTarget:
-        """What a destination says; it need not say what its kind has not."""
-        return cls(
-            **{
-                attribute.name: getattr(target, attribute.name)
-                for attribute in fields(cls)
-                if hasattr(target, attribute.name)
-            }
-        )
+    @property
+    def format(self) -> Literal["parquet", "csv"] | None:
+        """That of a file; one that ends in .gz is meant compressed."""
+        if self.kind != "file" or self.path is None:
+            return None
+        return "parquet" if ending_of(self.path.name) == ".parquet" else "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,36 +146,34 @@ def publish(
     names = [table.name for table in tables]
     if len(names) != 1 if tree is None else [table.name for table in tree] != names:
         raise InternalError("other tables are published than those of the tree")
-    output = AnyTarget.of(target)
-    if output.publisher is not None:
-        _publish_in_tasks(engine, output.publisher, tables[0])
+    if target.publisher is not None:
+        _publish_in_tasks(engine, target.publisher, tables[0])
         return
     queries = {rows.table.name: _copy(engine, rows) for rows in public} | _decoded(engine, tree, tables)
-    if output.kind in ("file", "folder"):
-        _write_files(engine, output, tables, queries)
+    if target.kind in ("file", "folder"):
+        _write_files(engine, target, tables, queries)
         return
 
     def new_tables(home: tuple[str, str]) -> list[NewTable]:
-        return _new_tables(output, home, tree, tables, queries, constraints)
+        return _new_tables(target, home, tree, tables, queries, constraints)
 
     models = [table.kept for table in tables if table.kept is not None]
 
     def write(home: tuple[str, str]) -> None:
-        dropped = [] if output.only_same else [qualified(*home, name) for name in output.dropped]
-        write_tables(engine, home[0], new_tables(home), models, schema=qualified(*home), dropped=dropped)
+        dropped = [] if target.only_same else [qualified(*home, name) for name in target.dropped]
+        schema = None if target.kind == "table" else qualified(*home)
+        write_tables(engine, home[0], new_tables(home), models, schema=schema, dropped=dropped)
 
     def compare(home: tuple[str, str]) -> None:
         for table in new_tables(home):
             if not holds(engine, table.name, table.query):
-                raise PublishError(changed(f"database file {str(output.path)!r}"))
+                raise PublishError(changed(f"database file {str(target.path)!r}"))
 
-    if output.kind == "table" and output.database is not None:
-        write_tables(engine, output.database, new_tables((output.database, "")), models)
-    elif output.home is not None:
-        write(output.home)
-    elif output.path is not None and output.kind == "database":
-        act = compare if output.only_same else write
-        write_database(engine, output.path, act, replace=output.replace, there=output.only_same)
+    if target.home is not None:
+        write(target.home)
+    elif target.path is not None and target.kind == "database":
+        act = compare if target.only_same else write
+        write_database(engine, target.path, act, replace=target.replace, there=target.only_same)
     else:
         raise InternalError("a target has no name")
 
@@ -348,12 +322,12 @@ def _temporary(purpose: str) -> Fragment:
 
 
 def _write_files(
-    engine: Engine, output: AnyTarget, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
+    engine: Engine, output: Destination, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
 ) -> None:
     """A file, or a folder of Parquet files, with the models in a database file beside it."""
     one_file = output.kind == "file"
-    if output.path is None or (one_file and output.format not in ("parquet", "csv")):
-        raise InternalError("files need a path, and a file one of the formats parquet and csv")
+    if output.path is None:
+        raise InternalError("files need a path")
     models = {table.name: table.kept for table in tables if table.kept is not None}
     files = list[NewFile]()
     for name, query in queries.items():
@@ -363,8 +337,7 @@ def _write_files(
         )
         if not one_file:
             path = path / f"{output.names[name]}.parquet"
-        kind = output.format if one_file and output.format is not None else "parquet"
-        files.append(NewFile(path, kind, query, words))
+        files.append(NewFile(path, output.format or "parquet", query, words))
     write_files(
         engine,
         files,
@@ -377,7 +350,7 @@ def _write_files(
 
 
 def _new_tables(
-    output: AnyTarget,
+    output: Destination,
     home: tuple[str, str],
     tree: Tree | None,
     tables: Sequence[WrittenTable],
@@ -389,10 +362,9 @@ def _new_tables(
     shapes = {name: table.shape for name, table in written.items()}
     stated = Constraints(tree, shapes, output.names) if constraints and tree is not None else None
     order = list(queries) if tree is None else written_order(tree, queries)
-    single = output.sql if output.kind == "table" else None
     new = list[NewTable]()
     for name in order:
-        full = qualified(*home, output.names[name]) if single is None else single
+        full = qualified(*home, output.names[name])
         own = written.get(name)
         comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
         new.append(
@@ -402,7 +374,7 @@ def _new_tables(
                 () if own is None else not_null(own.shape),
                 tuple(comments),
                 output.replace,
-                output.only_same and (single is not None or name in output.existing),
+                output.only_same and name in output.existing,
                 () if stated is None else stated.definitions(name, order[: order.index(name)]),
                 None if own is None or own.period is None else own.period.there,
             )
