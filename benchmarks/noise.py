@@ -20,7 +20,8 @@ import numpy as np
 from harness import machine, peak_mebibytes, print_table
 
 from dpsyn_sql.accounting.events import GaussianEvent
-from dpsyn_sql.private.measure.drawing import Law, drawn, gaussian_law, laplace_law
+from dpsyn_sql.private.measure.drawing import drawn
+from dpsyn_sql.private.measure.laws import Law, gaussian_law, laplace_law
 from dpsyn_sql.private.measure.noise import ExactNoise, add_noise, gaussian_mechanism, laplace_mechanism
 
 CALLS = (100, 10_000, 1_000_000)

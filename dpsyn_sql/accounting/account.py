@@ -207,14 +207,14 @@ def account_epsilon(spent: Budget, gaussian: int, pure: int, delta: Fraction) ->
         pure: epsilon of its pure releases, in units.
         delta: of the account.
     """
-    own = reported_epsilon(spent, delta)
+    of_kind = reported_epsilon(spent, delta)
     if spent.kind == "pure" or not pure:
-        return own
+        return of_kind
     epsilon = Fraction(pure, AMOUNT_UNITS)
     if not gaussian:
-        return min(own, _float_above(epsilon))
+        return min(of_kind, _float_above(epsilon))
     amount = Fraction(gaussian, AMOUNT_UNITS)
-    return min(own, epsilon_beside_pure(amount, epsilon, delta_shares(delta)[0]))
+    return min(of_kind, epsilon_beside_pure(amount, epsilon, delta_shares(delta)[0]))
 
 
 @lru_cache(maxsize=1000)
@@ -333,19 +333,19 @@ class _Panel:
     last: int | str | None = None
     slices: dict[int | str, _Costs] = field(default_factory=dict)
 
-    def takes(self, place: Place) -> bool:
+    def takes(self, slot: Place) -> bool:
         """Whether the bound holds for this slice together with those before it."""
-        shared = min(len(self.edges), len(place.edges))
-        if self.edges[:shared] != place.edges[:shared]:
+        shared = min(len(self.edges), len(slot.edges))
+        if self.edges[:shared] != slot.edges[:shared]:
             return False
-        if not place.ordered or self.last is None:
+        if not slot.ordered or self.last is None:
             return True
-        return isinstance(place.number, int) and isinstance(self.last, int) and place.number >= self.last
+        return isinstance(slot.number, int) and isinstance(self.last, int) and slot.number >= self.last
 
-    def add(self, place: Place, costs: _Costs) -> None:
+    def add(self, slot: Place, costs: _Costs) -> None:
         """One more release of a slice."""
-        self.edges, self.last = max(self.edges, place.edges, key=len), place.number
-        self.slices[place.number] = _sums(self.slices.get(place.number, _NOTHING), costs)
+        self.edges, self.last = max(self.edges, slot.edges, key=len), slot.number
+        self.slices[slot.number] = _sums(self.slices.get(slot.number, _NOTHING), costs)
 
     def dearest(self) -> _Costs:
         """The costs of the dearest slices, each cost by itself."""
@@ -353,8 +353,8 @@ class _Panel:
         return tuple(sum(nlargest(self.most, costs)) for costs in each)
 
 
-def _sums(one: _Costs, other: _Costs) -> _Costs:
-    return tuple(map(add, one, other))
+def _sums(left: _Costs, right: _Costs) -> _Costs:
+    return tuple(map(add, left, right))
 
 
 class Spending:
@@ -374,10 +374,10 @@ class Spending:
         """mu^2 / 2 of the releases with a delta, and epsilon of the pure ones, in units."""
         return self._costs[2], self._costs[3]
 
-    def continues(self, place: Place) -> bool:
+    def continues(self, slot: Place) -> bool:
         """Whether the next debit there shares the bound of its panel; else it is charged in full."""
-        panel = self._panels.get(place.panel)
-        return panel is None or panel.takes(place)
+        panel = self._panels.get(slot.panel)
+        return panel is None or panel.takes(slot)
 
     def add(self, charge: Charge) -> Budget:
         """Add a debit; returns by how much the total rises.
@@ -386,17 +386,17 @@ class Spending:
             AccountError: the account is pure and the release is not.
             InternalError: it takes over more than it debits, or lies in a panel.
         """
-        budget, place = charge.budget, charge.place
+        budget, slot = charge.budget, charge.place
         cost = price(budget, self._kind)
-        parts = (budget.amount, 0) if budget.gaussian else (0, budget.amount)
-        costs: _Costs = (cost.amount, cost.delta, *parts)
+        by_kind = (budget.amount, 0) if budget.gaussian else (0, budget.amount)
+        costs: _Costs = (cost.amount, cost.delta, *by_kind)
         if charge.taken is not None:
             costs = self._without(costs, charge)
-        if place is not None:
-            panel = self._panels.setdefault(place.panel, _Panel(place.most))
-            if panel.takes(place):
+        if slot is not None:
+            panel = self._panels.setdefault(slot.panel, _Panel(slot.most))
+            if panel.takes(slot):
                 before = panel.dearest()
-                panel.add(place, costs)
+                panel.add(slot, costs)
                 costs = tuple(map(sub, panel.dearest(), before))
         self._costs = _sums(self._costs, costs)
         return Budget(self._kind, *costs[:2])
@@ -404,13 +404,13 @@ class Spending:
     def _without(self, costs: _Costs, charge: Charge) -> _Costs:
         """The costs less what was taken over. A pure release in an account of kind "gdp" has its whole price:
         it took something over while the account was pure."""
-        budget, taken = charge.budget, charge.taken
-        if taken is None or budget.kind != self._kind:
+        budget, taken_over = charge.budget, charge.taken
+        if taken_over is None or budget.kind != self._kind:
             return costs
-        if charge.place is not None or taken.amount > budget.amount or taken.delta > budget.delta:
+        if charge.place is not None or taken_over.amount > budget.amount or taken_over.delta > budget.delta:
             raise InternalError("a debit takes over what it cannot")
-        parts = (taken.amount, 0) if budget.gaussian else (0, taken.amount)
-        return tuple(map(sub, costs, (taken.amount, taken.delta, *parts)))
+        by_kind = (taken_over.amount, 0) if budget.gaussian else (0, taken_over.amount)
+        return tuple(map(sub, costs, (taken_over.amount, taken_over.delta, *by_kind)))
 
 
 def spending_of(charges: Iterable[Charge], kind: Kind) -> Spending:

@@ -168,9 +168,9 @@ class Budget:
         Raises:
             BudgetError: as ``from_epsilon``.
         """
-        whole = cls.from_epsilon(epsilon, delta)
+        full = cls.from_epsilon(epsilon, delta)
         share = min(exact_number("epsilon", epsilon), Fraction(1))
-        return cls(whole.kind, whole.amount, int(whole.delta * share))
+        return cls(full.kind, full.amount, int(full.delta * share))
 
     def without_thresholds(self) -> Budget:
         """The same amount with no threshold delta: what a release without discovery debits."""

@@ -80,17 +80,19 @@ def half_mu_squared(epsilon: Fraction, delta: Fraction) -> int:
     Returns:
         Units of mu^2 / 2; 0 when even one unit is too much.
     """
-    kept = epsilon - _KEPT
-    if kept <= 0:
+    usable = epsilon - _KEPT
+    if usable <= 0:
         return 0
     with localcontext(_PRECISE):
-        wanted, exact = _wanted(delta), _decimal(kept)
+        wanted, exact = _wanted(delta), _decimal(usable)
 
         def misses(mu: Decimal) -> tuple[Decimal, Decimal]:
-            found = _trade_off(mu, exact)  # its derivative in mu is the density at mu / 2 - epsilon / mu
-            return (found / wanted).ln(), _density(exact / mu - mu / 2) / found
+            delta_of_mu = _trade_off(
+                mu, exact
+            )  # its derivative in mu is the density at mu / 2 - epsilon / mu
+            return (delta_of_mu / wanted).ln(), _density(exact / mu - mu / 2) / delta_of_mu
 
-        guess = _guessed_mu(float(kept), _log(delta))
+        guess = _guessed_mu(float(usable), _log(delta))
         mu = _root(misses, Decimal(guess))
         return _largest(int(mu * mu / 2 * AMOUNT_UNITS), lambda units: _is_within(units, exact, wanted))
 
@@ -110,18 +112,18 @@ def epsilon_from_half_mu_squared(amount: Fraction, delta: Fraction) -> float:
         wanted, mu = _wanted(delta), (2 * _decimal(amount)).sqrt()
 
         def is_enough(epsilon: float) -> bool:
-            kept = Decimal(repr(epsilon)) - _decimal(_KEPT)
-            return kept >= 0 and _trade_off(mu, kept) * (1 + _SLACK) <= wanted
+            usable = Decimal(repr(epsilon)) - _decimal(_KEPT)
+            return usable >= 0 and _trade_off(mu, usable) * (1 + _SLACK) <= wanted
 
-        def misses(kept: Decimal) -> tuple[Decimal, Decimal]:
-            found = _trade_off(mu, kept)
-            return (found / wanted).ln(), -kept.exp() * _tail(kept / mu + mu / 2) / found
+        def misses(usable: Decimal) -> tuple[Decimal, Decimal]:
+            delta_at = _trade_off(mu, usable)
+            return (delta_at / wanted).ln(), -usable.exp() * _tail(usable / mu + mu / 2) / delta_at
 
         if _trade_off(mu, Decimal(0)) <= wanted:
-            kept = Decimal(0)
+            usable = Decimal(0)
         else:
-            kept = _root(misses, Decimal(_guessed_epsilon(float(mu), _log(delta))))
-        epsilon = float(max(kept, Decimal(0)) + _decimal(_KEPT))
+            usable = _root(misses, Decimal(_guessed_epsilon(float(mu), _log(delta))))
+        epsilon = float(max(usable, Decimal(0)) + _decimal(_KEPT))
         while is_enough(epsilon):
             epsilon = math.nextafter(epsilon, 0.0)
         while not is_enough(epsilon):
@@ -148,9 +150,9 @@ def epsilon_beside_pure(amount: Fraction, pure: Fraction, delta: Fraction) -> fl
         heads = 1 / (1 + (-odds).exp())
 
         def is_enough(epsilon: Decimal) -> bool:
-            kept = epsilon - _decimal(_KEPT)
-            found = heads * _trade_off(mu, kept - odds) + (1 - heads) * _trade_off(mu, kept + odds)
-            return found * (1 + _SLACK) <= wanted
+            usable = epsilon - _decimal(_KEPT)
+            delta_at = heads * _trade_off(mu, usable - odds) + (1 - heads) * _trade_off(mu, usable + odds)
+            return delta_at * (1 + _SLACK) <= wanted
 
         low, high = Decimal(0), Decimal(epsilon_from_half_mu_squared(amount, delta)) + odds
         for _ in range(_HALVINGS):
@@ -198,10 +200,10 @@ def pure_cost(epsilon: Fraction) -> Fraction:
 
         def misses(half: Decimal) -> tuple[Decimal, Decimal]:
             if half < _SERIES:
-                found = _central(half)
-                return (found / centre).ln(), _density(half) / found
-            found = _tail(half)
-            return (found / error).ln(), -_density(half) / found
+                area = _central(half)
+                return (area / centre).ln(), _density(half) / area
+            area = _tail(half)
+            return (area / error).ln(), -_density(half) / area
 
         log_error = -float(epsilon) - math.log1p(math.exp(-float(epsilon)))
         guess = _bisected(lambda half: log_error - _log_phi(-half))
@@ -265,10 +267,10 @@ def _tail(x: Decimal) -> Decimal:
         return Decimal("0.5") - _central(x)
     # Laplace's continued fraction 1 / (x + 1 / (x + 2 / (x + ...))), backwards. With so many terms its error
     # is below 1e-60 everywhere from 5 on.
-    found, terms = x, 40 + int(5_000 / float(x) ** 2)
+    fraction, terms = x, 40 + int(5_000 / float(x) ** 2)
     for term in range(terms, 0, -1):
-        found = x + term / found
-    return _density(x) / found
+        fraction = x + term / fraction
+    return _density(x) / fraction
 
 
 def _central(x: Decimal) -> Decimal:
@@ -323,8 +325,8 @@ def _log_phi(x: float) -> float:
 def _log_trade_off(mu: float, epsilon: float) -> float:
     """In floats, for a guess: rough where both parts are nearly equal."""
     first = _log_phi(mu / 2 - epsilon / mu)
-    rest = -math.expm1(min(0.0, epsilon + _log_phi(-mu / 2 - epsilon / mu) - first))
-    return first + math.log(rest) if rest > 0 else -math.inf
+    remainder = -math.expm1(min(0.0, epsilon + _log_phi(-mu / 2 - epsilon / mu) - first))
+    return first + math.log(remainder) if remainder > 0 else -math.inf
 
 
 def _log(value: Fraction) -> float:

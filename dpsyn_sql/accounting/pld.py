@@ -87,8 +87,10 @@ def _log_rounded(
     half, odd = event.lattice / 2, answer % 2 == 1
     steps = np.arange(-(event.lattice // 2), event.lattice // 2 + 1)
     noise = (answer - exact)[:, None] + steps / event.lattice
-    taken = (np.abs(steps) < half) | ~odd[:, None]
-    return np.asarray(logsumexp(-(noise**2) / (2 * event.sigma**2), axis=1, b=taken), dtype=np.float64)
+    rounds_to_answer = (np.abs(steps) < half) | ~odd[:, None]
+    return np.asarray(
+        logsumexp(-(noise**2) / (2 * event.sigma**2), axis=1, b=rounds_to_answer), dtype=np.float64
+    )
 
 
 def choice_log_probability(scores: NDArray[np.int64], scale: float, kind: Kind, chosen: list[int]) -> float:
@@ -98,32 +100,32 @@ def choice_log_probability(scores: NDArray[np.int64], scale: float, kind: Kind, 
     weights exp(score / scale), or permute-and-flip in pure accounts.
     """
     left = np.asarray(scores, dtype=np.float64) / scale
-    found = 0.0
+    log_probability = 0.0
     for index in chosen:
         if kind != "pure":
-            found += float(left[index] - logsumexp(left))
+            log_probability += float(left[index] - logsumexp(left))
         else:
-            found += _log_permute_and_flip(left - left.max(), index)
+            log_probability += _log_permute_and_flip(left - left.max(), index)
         left[index] = -np.inf
-    return found
+    return log_probability
 
 
 def _log_permute_and_flip(log_accept: NDArray[np.float64], index: int) -> float:
     """Candidate i with acceptance a_i = exp((score - best) / scale) comes at a uniform time u of its own
     and is taken if it accepts and nobody before it did: a_i times the integral over u of the product of
     1 - a_j u, j other than i. Gauss and Legendre are exact for this polynomial."""
-    others = np.delete(log_accept, index)
-    accept = np.exp(others[others > _NEGLIGIBLE])
-    places, weights = _legendre(len(accept) // 2 + 1)
-    integral = float(weights @ np.prod(1 - np.outer(places, accept), axis=1))
+    rivals = np.delete(log_accept, index)
+    accept = np.exp(rivals[rivals > _NEGLIGIBLE])
+    nodes, weights = _legendre(len(accept) // 2 + 1)
+    integral = float(weights @ np.prod(1 - np.outer(nodes, accept), axis=1))
     return float(log_accept[index]) + math.log(integral)
 
 
 @lru_cache(maxsize=1000)
 def _legendre(number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights on [0, 1], exact up to degree 2 ``number`` - 1."""
-    places, weights = np.polynomial.legendre.leggauss(number)
-    return (places + 1) / 2, weights / 2
+    nodes, weights = np.polynomial.legendre.leggauss(number)
+    return (nodes + 1) / 2, weights / 2
 
 
 # -- distributions -----------------------------------------------------------------------------------
@@ -186,13 +188,13 @@ def _epsilon(counted: tuple[tuple[PrivacyEvent, int], ...], delta: Fraction) -> 
     """Remembered: releases of one plan ask the same again, and it takes as long as a small release."""
     mean = sum(_mean_loss(event) * count for event, count in counted)
     interval = _INTERVAL * max(1.0, mean)
-    parts = [_distribution(event, count, interval) for event, count in counted]
-    whole = reduce(lambda left, right: left.compose(right), parts)
-    error = _ROUNDING * _compositions(counted) * math.sqrt(whole._pmf_remove.size)
+    distributions = [_distribution(event, count, interval) for event, count in counted]
+    composed = reduce(lambda left, right: left.compose(right), distributions)
+    error = _ROUNDING * _compositions(counted) * math.sqrt(composed._pmf_remove.size)
     if error > _MOST_ROUNDING * float(delta):
         return None
-    found = float(whole.get_epsilon_for_delta(float(delta) - error))
-    return found if math.isfinite(found) else None
+    epsilon = float(composed.get_epsilon_for_delta(float(delta) - error))
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _mean_loss(event: PrivacyEvent) -> float:

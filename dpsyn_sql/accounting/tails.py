@@ -34,8 +34,8 @@ def threshold_delta_units(sigma: float, keys: int, steps: int) -> int:
     if steps < max(1.0, sigma):  # more likely than any budget allows
         return DELTA_UNITS
     with localcontext(_PRECISE):
-        one = _tail(Decimal(sigma), steps)
-        any_of_them = 1 - (1 - one) ** keys + _SLACK
+        of_one_key = _tail(Decimal(sigma), steps)
+        any_of_them = 1 - (1 - of_one_key) ** keys + _SLACK
         return min(DELTA_UNITS, math.ceil(any_of_them * DELTA_UNITS))
 
 

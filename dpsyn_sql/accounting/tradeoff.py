@@ -72,9 +72,9 @@ def power(kind: Kind, claimed: float, false_alarm: float, miss: float, runs: int
     counts = np.arange(runs + 1)
     bounds = upper_bounds(counts, runs, error / 2)
     chances = binom.pmf(counts, runs, false_alarm)
-    seen = chances > _NEVER
-    most_misses = np.searchsorted(bounds, fewest_misses(kind, claimed, bounds[seen]), side="left") - 1
-    return float(np.sum(chances[seen] * binom.cdf(most_misses, runs, miss)))
+    possible = chances > _NEVER
+    most_misses = np.searchsorted(bounds, fewest_misses(kind, claimed, bounds[possible]), side="left") - 1
+    return float(np.sum(chances[possible] * binom.cdf(most_misses, runs, miss)))
 
 
 def runs_for_power(

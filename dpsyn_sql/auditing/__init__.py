@@ -185,9 +185,9 @@ def _planned(
     budget = Budget.from_epsilon(epsilon, delta).without_thresholds()
     columns = () if domain is None else tuple(Column(name, "VARCHAR") for name in read_domain(domain).columns)
     relation = Relation("toy", "csv", ident("toy"), columns)
-    given = static_default() if method is None else method_of(method)
+    audited = static_default() if method is None else method_of(method)
     shape = toy_domain() if domain is None else _declared(domain, relation)
-    recipe = given.chosen(shape, terms)
+    recipe = audited.chosen(shape, terms)
     if recipe.growth is not None:
         raise InputError(
             f"method={recipe.name!r} asks questions of discovery only, which an audit does not attack: audit "
@@ -270,13 +270,13 @@ class Prepared:
         kind, guesses = self.plan.budget.kind, 0
         for _ in range(self.design.runs):
             answered = door.run(self.ask, within=within).answered
-            guesses += sum(log_ratio(kind, one) for one in answered) >= self.design.threshold
+            guesses += sum(log_ratio(kind, question) for question in answered) >= self.design.threshold
             advance(1)
         return guesses
 
     def _result(self, base_rows: int, false_alarms: int, misses: int) -> Audit:
         plan, design = self.plan, self.design
-        events = [one.event for one in self.rehearsal.answered]
+        events = [question.event for question in self.rehearsal.answered]
         return Audit(
             method=plan.method,
             kind=plan.budget.kind,

@@ -96,12 +96,12 @@ class Witness:
         self._noted.append(self._seen(question, answer, budget))
         return answer
 
-    def ask_all(self, asked: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+    def ask_all(self, questions: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
         """As the curator answers."""
-        answers = self._curator.ask_all(asked)
+        answers = self._curator.ask_all(questions)
         self._noted += [
             self._seen(question, answer, budget)
-            for (question, budget), answer in zip(asked, answers, strict=True)
+            for (question, budget), answer in zip(questions, answers, strict=True)
         ]
         return answers
 
@@ -141,51 +141,53 @@ class Witness:
 
 def _cells(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
     """Of each table only the cell of the unit's rows differs, by their number."""
-    places = [rows.place(query) for query in queries]
-    without = _whole(rows.table(query)[place] for query, place in zip(queries, places, strict=True))
-    answer = _whole(table.values[place] for table, place in zip(tables, places, strict=True))
+    cells = [rows.place(query) for query in queries]
+    without = _whole(rows.table(query)[cell] for query, cell in zip(queries, cells, strict=True))
+    answer = _whole(table.values[cell] for table, cell in zip(tables, cells, strict=True))
     return without, without + rows.unit_rows, answer
 
 
 def _pairs(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyMarginal]) -> _Noted:
     """Of each table only the cell of the unit's pairs differs."""
-    places = [rows.place(query) for query in queries]
+    cells = [rows.place(query) for query in queries]
     without, within = (
-        _whole(rows.siblings(query, within=one)[place] for query, place in zip(queries, places, strict=True))
-        for one in (False, True)
+        _whole(
+            rows.siblings(query, within=with_unit)[cell] for query, cell in zip(queries, cells, strict=True)
+        )
+        for with_unit in (False, True)
     )
-    return without, within, _whole(table.values[place] for table, place in zip(tables, places, strict=True))
+    return without, within, _whole(table.values[cell] for table, cell in zip(tables, cells, strict=True))
 
 
 def _residuals(rows: Toy, queries: Sequence[MarginalQuery], tables: Sequence[NoisyResidual]) -> _Noted:
     """Every number differs."""
-    both: list[list[NDArray[np.int64]]] = [[], []]
+    of_sides: list[list[NDArray[np.int64]]] = [[], []]
     for query in queries:
         table = rows.table(query).copy()
-        for place, more in enumerate((0, rows.unit_rows)):
+        for side, more in enumerate((0, rows.unit_rows)):
             table[rows.place(query)] += more
-            both[place].append(whole_residuals(table).ravel())
+            of_sides[side].append(whole_residuals(table).ravel())
     answer = np.concatenate([table.values.ravel() for table in tables])
-    return np.concatenate(both[0]), np.concatenate(both[1]), answer
+    return np.concatenate(of_sides[0]), np.concatenate(of_sides[1]), answer
 
 
 def _scores(rows: Toy, question: FamilyChoice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of every family, without the unit and with it."""
-    both: list[list[int]] = [[], []]
+    of_sides: list[list[int]] = [[], []]
     for query, child in zip(question.candidates, question.children, strict=True):
         table, axis = rows.table(query).copy(), query.attrs.index(child)
-        for place, more in enumerate((0, rows.unit_rows)):
+        for side, more in enumerate((0, rows.unit_rows)):
             table[rows.place(query)] += more
-            both[place].append(scored(table, axis, question.score, question.bits))
-    return _whole(both[0]), _whole(both[1])
+            of_sides[side].append(scored(table, axis, question.score, question.bits))
+    return _whole(of_sides[0]), _whole(of_sides[1])
 
 
 def _distances(
     rows: Toy, queries: Sequence[MarginalQuery], references: Sequence[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     pairs = zip(queries, references, strict=True)
-    both = np.array([rows.distances(query, table) for query, table in pairs], dtype=np.int64)
-    return both[:, 0], both[:, 1]
+    of_sides = np.array([rows.distances(query, table) for query, table in pairs], dtype=np.int64)
+    return of_sides[:, 0], of_sides[:, 1]
 
 
 def _whole(values: Iterable[int]) -> NDArray[np.int64]:

@@ -80,7 +80,7 @@ def designed(budget: Budget, rehearsed: Sequence[AnsweredQuestion], runs: int | 
     """
     kind = budget.kind
     claim = float(budget.fraction) if kind == "pure" else math.sqrt(2 * budget.fraction)
-    if all(isinstance(one.event, GaussianEvent) for one in rehearsed) and budget.gaussian:
+    if all(isinstance(answered.event, GaussianEvent) for answered in rehearsed) and budget.gaussian:
         options = [_middle(claim)]
     else:
         options = simulated(kind, rehearsed)
@@ -93,13 +93,13 @@ def designed(budget: Budget, rehearsed: Sequence[AnsweredQuestion], runs: int | 
 
 def _fewest(kind: Kind, claim: float, options: Sequence[Option]) -> int:
     needed = [runs_for_power(kind, claim, *option[1:], POWER, ERROR, MOST_RUNS) for option in options]
-    found = [size for size in needed if size is not None]
-    if not found:
+    sizes = [size for size in needed if size is not None]
+    if not sizes:
         raise InputError(
             f"no audit of at most {MOST_RUNS} runs per side has power {POWER} at this epsilon: "
             "audit another epsilon (the same code scales its noise), or give runs="
         )
-    return min(found)
+    return min(sizes)
 
 
 def _middle(claim: float) -> Option:
@@ -108,25 +108,25 @@ def _middle(claim: float) -> Option:
     return 0.0, rate, rate
 
 
-def simulated(kind: Kind, asked: Sequence[AnsweredQuestion]) -> list[Option]:
+def simulated(kind: Kind, rehearsed: Sequence[AnsweredQuestion]) -> list[Option]:
     """Thresholds on a grid of quantiles, by simulation of the theory at half the scale."""
     rng = np.random.default_rng(1)  # of a design, not of noise: the same audit has the same design
-    differ = sum(int(np.count_nonzero(one.within - one.without)) for one in asked)
+    differ = sum(int(np.count_nonzero(answered.within - answered.without)) for answered in rehearsed)
     size = max(1_000, min(_SIMULATIONS, _SIMULATED // max(1, differ)))
     without, within = np.zeros(size), np.zeros(size)
-    for one in asked:
-        parts = _ratios(kind, one, size, rng)
-        without, within = without + parts[0], within + parts[1]
+    for answered in rehearsed:
+        ratios = _ratios(kind, answered, size, rng)
+        without, within = without + ratios[0], within + ratios[1]
     # Ratios take few values; a hair below one of them, rounding cannot decide.
     thresholds = np.unique(np.quantile(within, _THRESHOLDS, method="lower").round(6)) - 1e-5
     return [(float(t), float((without >= t).mean()), float((within < t).mean())) for t in thresholds]
 
 
-def _ratios(kind: Kind, one: AnsweredQuestion, size: int, rng: np.random.Generator) -> Ratios:
-    event, shift = one.event, one.within - one.without
+def _ratios(kind: Kind, answered: AnsweredQuestion, size: int, rng: np.random.Generator) -> Ratios:
+    event, shift = answered.event, answered.within - answered.without
     shift = shift[shift != 0]
     if isinstance(event, SelectionEvent):
-        return _ratios_of_choices(kind, one, event, size, rng)
+        return _ratios_of_choices(kind, answered, event, size, rng)
     if isinstance(event, LaplaceEvent):
         noise = discrete_laplace(rng, event.scale * HALF, (size, len(shift)))
         return (
@@ -139,15 +139,18 @@ def _ratios(kind: Kind, one: AnsweredQuestion, size: int, rng: np.random.Generat
 
 
 def _ratios_of_choices(
-    kind: Kind, one: AnsweredQuestion, event: SelectionEvent, size: int, rng: np.random.Generator
+    kind: Kind, answered: AnsweredQuestion, event: SelectionEvent, size: int, rng: np.random.Generator
 ) -> Ratios:
     """Fewer choices are drawn, since each takes long, and used again."""
-    few = max(100, min(_MOST_DRAWN, _CHOICES // (event.number * len(one.without))))
+    few = max(100, min(_MOST_DRAWN, _CHOICES // (event.number * len(answered.without))))
     sides = []
-    for scores in (one.without, one.within):
+    for scores in (answered.without, answered.within):
         drawn = (chosen(rng, scores, event.scale * HALF, kind, event.number) for _ in range(few))
-        found = [log_ratio(kind, AnsweredQuestion(event, one.without, one.within, order)) for order in drawn]
-        sides.append(rng.choice(np.array(found), size))
+        ratios = [
+            log_ratio(kind, AnsweredQuestion(event, answered.without, answered.within, order))
+            for order in drawn
+        ]
+        sides.append(rng.choice(np.array(ratios), size))
     return sides[0], sides[1]
 
 
@@ -159,11 +162,11 @@ def chosen(
     exact = scores / scale
     if kind != "pure":
         return np.asarray(np.argsort(-(exact + rng.gumbel(size=len(exact))))[:number], dtype=np.int64)
-    found = []
+    order = []
     for _ in range(number):
-        found.append(int(np.argmax(exact + rng.exponential(size=len(exact)))))
-        exact[found[-1]] = -np.inf
-    return np.array(found, dtype=np.int64)
+        order.append(int(np.argmax(exact + rng.exponential(size=len(exact)))))
+        exact[order[-1]] = -np.inf
+    return np.array(order, dtype=np.int64)
 
 
 def discrete_laplace(rng: np.random.Generator, scale: float, shape: tuple[int, int]) -> NDArray[np.int64]:
@@ -303,14 +306,14 @@ class ToyCounter:
 def _codes(domain: Domain, rows: int) -> list[NDArray[np.int64]]:
     """Of each attribute the codes of all rows; each follows the one before it less than that did."""
     rng = np.random.default_rng(1)  # the same audit has the same table
-    found: list[NDArray[np.int64]] = []
+    columns: list[NDArray[np.int64]] = []
     for number, size in enumerate(domain.shape()):
         codes = rng.integers(0, size, rows)
         if number:
-            followed = found[-1] * size // domain.shape()[number - 1]
+            followed = columns[-1] * size // domain.shape()[number - 1]
             codes = np.where(rng.random(rows) < _TOGETHER / number, followed, codes)
-        found.append(codes)
-    return found
+        columns.append(codes)
+    return columns
 
 
 # -- tests -------------------------------------------------------------------------------------------

@@ -48,11 +48,11 @@ def init_command(
     Of a DuckDB file alone: with all its tables, their keys, and which table belongs to which.
     """
     with printing(as_json, quiet, "Interrupted: no row was read, and nothing was charged.") as out:
-        whole = database is None and spark is None and names_database(source)
+        all_tables = database is None and spark is None and names_database(source)
         with connection(database, spark, source) as con:
             text = dpsyn_sql.init(
                 con,
-                None if whole else source,
+                None if all_tables else source,
                 trust_query=trust_query,
                 public_tables=public_tables or (),
                 encoding=encoding,
@@ -108,8 +108,12 @@ def check_command(
             quote=quote,
         )
         findings = [
-            {**asdict(found), "what": with_option_names(found.what), "cure": with_option_names(found.cure)}
-            for found in advice
+            {
+                **asdict(finding),
+                "what": with_option_names(finding.what),
+                "cure": with_option_names(finding.cure),
+            }
+            for finding in advice
         ]
         if findings:
             rows = [[_NAMES[f["severity"]], f["column"], f["what"], f["cure"]] for f in findings]

@@ -207,22 +207,22 @@ def audit_command(
             runs=runs,
         )
         out.aside(_expected(ready))
-        found = ready.run()
-        for line in _lines(found, f"epsilon={epsilon}, delta={delta}"):
+        audit = ready.run()
+        for line in _lines(audit, f"epsilon={epsilon}, delta={delta}"):
             out.say(line)
-        out.document(_facts(found))
-    if found.violated:
+        out.document(_facts(audit))
+    if audit.violated:
         raise typer.Exit(int(ExitCode.FAILED))
 
 
-def _facts(found: Audit) -> dict[str, Any]:
+def _facts(audit: Audit) -> dict[str, Any]:
     from dpsyn_sql.auditing import CANNOT_SEE, ERROR
 
     return {
-        **asdict(found),
-        "parameter": "epsilon" if found.kind == "pure" else "mu",
+        **asdict(audit),
+        "parameter": "epsilon" if audit.kind == "pure" else "mu",
         "confidence": 1 - ERROR,
-        "violated": found.violated,
+        "violated": audit.violated,
         "not_covered": list(CANNOT_SEE),
     }
 
@@ -233,32 +233,32 @@ def _expected(ready: Prepared) -> str:
     return f"{ready.design.runs} runs per side: {time}"
 
 
-def _questions(found: Audit) -> str:
-    asked = [f"{found.marginals} marginals of {len(found.shape)} attributes, {found.cells} cells"]
-    asked += [f"{found.distances} distances"] * (found.distances > 0)
-    asked += [f"{found.choices} choices"] * (found.choices > 0)
-    return ", ".join(asked) + (" in a rehearsal; each run's answers decide" if found.adaptive else "")
+def _questions(audit: Audit) -> str:
+    counts = [f"{audit.marginals} marginals of {len(audit.shape)} attributes, {audit.cells} cells"]
+    counts += [f"{audit.distances} distances"] * (audit.distances > 0)
+    counts += [f"{audit.choices} choices"] * (audit.choices > 0)
+    return ", ".join(counts) + (" in a rehearsal; each run's answers decide" if audit.adaptive else "")
 
 
-def _lines(found: Audit, asked: str) -> list[str]:
+def _lines(audit: Audit, configuration: str) -> list[str]:
     from dpsyn_sql.accounting.account import KINDS
     from dpsyn_sql.auditing import CANNOT_SEE, ERROR
 
-    unit = "1 row" if found.rows_per_unit == 1 else f"{found.rows_per_unit} identical rows"
-    table = f"{found.base_rows} rows with and without it" if found.base_rows else "no rows"
-    parameter = "epsilon" if found.kind == "pure" else "mu"
+    unit = "1 row" if audit.rows_per_unit == 1 else f"{audit.rows_per_unit} identical rows"
+    table = f"{audit.base_rows} rows with and without it" if audit.base_rows else "no rows"
+    parameter = "epsilon" if audit.kind == "pure" else "mu"
     verdict = (
         "VIOLATED: the lower bound exceeds the claim"
-        if found.violated
+        if audit.violated
         else "no violation found: the lower bound is within the claim"
     )
     return [
-        f"Configuration  {asked}, method {found.method}, one unit of {unit} against {table}",
-        f"Questions      {_questions(found)}",
-        f"Runs           {found.runs} per side: {found.false_alarms} false alarms, {found.misses} misses",
-        f"Claim          {parameter} <= {found.claim:.4f}, for the whole budget, by {KINDS[found.kind]}",
-        f"Lower bound    {parameter} >= {found.lower_bound:.4f}, confidence {1 - ERROR:g}",
-        f"Power          {found.power:.2f}: probability of detecting noise of half the scale",
+        f"Configuration  {configuration}, method {audit.method}, one unit of {unit} against {table}",
+        f"Questions      {_questions(audit)}",
+        f"Runs           {audit.runs} per side: {audit.false_alarms} false alarms, {audit.misses} misses",
+        f"Claim          {parameter} <= {audit.claim:.4f}, for the whole budget, by {KINDS[audit.kind]}",
+        f"Lower bound    {parameter} >= {audit.lower_bound:.4f}, confidence {1 - ERROR:g}",
+        f"Power          {audit.power:.2f}: probability of detecting noise of half the scale",
         f"Verdict        {verdict}",
         *(f"Not covered    {text}" for text in CANNOT_SEE),
     ]

@@ -50,10 +50,10 @@ Place = Annotated[str | None, typer.Argument(metavar="[LEDGER]", help=_PLACE)]
 
 
 @ledger_app.command("show")
-def show_command(place: Place = None, as_json: Json = False, quiet: Quiet = False) -> None:
+def show_command(ledger_or_source: Place = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Print all accounts with what is spent and left, and all releases."""
     with printing(as_json, quiet) as out:
-        with _opened(place) as ledger:
+        with _opened(ledger_or_source) as ledger:
             overview = ledger.overview()
         out.show(f"Ledger {overview.place}, head {overview.head}")
         if sys.stdout.isatty():
@@ -75,7 +75,7 @@ def show_command(place: Place = None, as_json: Json = False, quiet: Quiet = Fals
 
 @ledger_app.command("grant")
 def grant_command(
-    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
+    ledger_or_account: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Total limit of all releases.")],
     account: Annotated[
         str | None, typer.Argument(metavar="ACCOUNT", help="The account that 'dpsyn plan' names.")
@@ -99,14 +99,14 @@ def grant_command(
         from dpsyn_sql.ledger.sqlite import SqliteLedger
 
         # One argument is the account, two are the ledger and the account.
-        given, name = (None, place) if account is None else (place, account)
-        path = _meant(given)
+        stated, name = (None, ledger_or_account) if account is None else (ledger_or_account, account)
+        path = _meant(stated)
         if not new and not path.is_file():
-            raise InputError(f"{_no_ledger(given, path)} {_NEW}")
+            raise InputError(f"{_no_ledger(stated, path)} {_NEW}")
         with closing(SqliteLedger(path)) as ledger:
-            known = [item.name for item in ledger.overview().accounts]
-            if not new and name not in known:
-                there = f"it has {listed(known)}" if known else "it has no account yet"
+            accounts = [item.name for item in ledger.overview().accounts]
+            if not new and name not in accounts:
+                there = f"it has {listed(accounts)}" if accounts else "it has no account yet"
                 raise InputError(f"The ledger {path} has no account {name!r}: {there}. {_NEW}")
             granted = ledger.grant(name, epsilon, delta)
         out.say(_account_line(granted))
@@ -118,7 +118,7 @@ def grant_command(
 
 @ledger_app.command("moved")
 def moved_command(
-    place: Place,
+    ledger_or_source: Place,
     with_data: Annotated[
         bool,
         typer.Option("--with-data/--alone", help="Whether the data were moved or renamed too."),
@@ -128,7 +128,7 @@ def moved_command(
 ) -> None:
     """Record how a ledger was moved or renamed, so that you can go on using its accounts."""
     asks = "Interrupted: the move is recorded or not; the same command is safe."
-    with printing(as_json, quiet, asks) as out, _opened(place) as ledger:
+    with printing(as_json, quiet, asks) as out, _opened(ledger_or_source) as ledger:
         ledger.moved(with_data=with_data)
         out.say(f"The ledger {ledger.place} can be used here.")
         out.document({"ledger": ledger.place, "with_data": with_data})
@@ -136,7 +136,7 @@ def moved_command(
 
 @ledger_app.command("verify")
 def verify_command(
-    place: Place = None,
+    ledger_or_source: Place = None,
     head: Annotated[
         str | None, typer.Option("--head", help="A head hash kept elsewhere: it must be in the chain.")
     ] = None,
@@ -144,15 +144,15 @@ def verify_command(
     quiet: Quiet = False,
 ) -> None:
     """Recompute every cost, sum and hash. Print the head hash; keep it elsewhere."""
-    with printing(as_json, quiet) as out, _opened(place) as ledger:
-        found = ledger.verify(head)
-        out.say(f"The ledger is intact. Head {found}")
-        out.document({"ledger": ledger.place, "intact": True, "head": found})
+    with printing(as_json, quiet) as out, _opened(ledger_or_source) as ledger:
+        verified_head = ledger.verify(head)
+        out.say(f"The ledger is intact. Head {verified_head}")
+        out.document({"ledger": ledger.place, "intact": True, "head": verified_head})
 
 
 @ledger_app.command("backup")
 def backup_command(
-    place: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
+    ledger_or_copy: Annotated[str, typer.Argument(metavar="[LEDGER]", help=_PLACE)],
     copy: Annotated[str | None, typer.Argument(metavar="COPY", help="The file to make.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -162,16 +162,16 @@ def backup_command(
     Whoever restores a copy can spend again what was spent after it was made.
     """
     asks = "Interrupted: the copy is there whole or not at all."
-    given, made = (None, place) if copy is None else (place, copy)
-    with printing(as_json, quiet, asks) as out, _opened(given) as ledger:
-        head = ledger.backup(made)
-        out.say(f"A copy of {ledger.place} is at {made}. Head {head}")
+    stated, copy_path = (None, ledger_or_copy) if copy is None else (ledger_or_copy, copy)
+    with printing(as_json, quiet, asks) as out, _opened(stated) as ledger:
+        head = ledger.backup(copy_path)
+        out.say(f"A copy of {ledger.place} is at {copy_path}. Head {head}")
         out.say(_RESTORED)
-        out.document({"ledger": ledger.place, "copy": made, "head": head})
+        out.document({"ledger": ledger.place, "copy": copy_path, "head": head})
 
 
 @contextmanager
-def _opened(given: str | None) -> Iterator[SqliteLedger]:
+def _opened(ledger_or_source: str | None) -> Iterator[SqliteLedger]:
     """The path of an existing ledger.
 
     Raises:
@@ -179,26 +179,30 @@ def _opened(given: str | None) -> Iterator[SqliteLedger]:
     """
     from dpsyn_sql.ledger.sqlite import SqliteLedger
 
-    path = _meant(given)
+    path = _meant(ledger_or_source)
     if not path.is_file():
-        raise LedgerError(_no_ledger(given, path))
+        raise LedgerError(_no_ledger(ledger_or_source, path))
     with closing(SqliteLedger(path, create=False)) as ledger:
         yield ledger
 
 
-def _meant(given: str | None) -> Path:
+def _meant(ledger_or_source: str | None) -> Path:
     """The file of the ledger; that of a schedule is named in it."""
-    if given is not None and Path(given).suffix.lower() in (".yml", ".yaml"):
+    if ledger_or_source is not None and Path(ledger_or_source).suffix.lower() in (".yml", ".yaml"):
         from dpsyn_sql.schedule.reading import read_schedule
 
-        return Path(read_schedule(given).ledger)
+        return Path(read_schedule(ledger_or_source).ledger)
     from dpsyn_sql.ledger.locations import find_ledger
 
-    return find_ledger(given)
+    return find_ledger(ledger_or_source)
 
 
-def _no_ledger(given: str | None, path: Path) -> str:
-    why = "" if given is None or Path(given) == path else f", the place of the ledger of {given}"
+def _no_ledger(ledger_or_source: str | None, path: Path) -> str:
+    why = (
+        ""
+        if ledger_or_source is None or Path(ledger_or_source) == path
+        else f", the place of the ledger of {ledger_or_source}"
+    )
     return f"There is no ledger at {path}{why}."
 
 

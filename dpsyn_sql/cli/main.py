@@ -208,14 +208,14 @@ def release_command(
             release = dpsyn_sql.release  # imports everything that it needs
             if certificate is not None:
                 _check_certificate(certificate, wanted.replace)
-        said = "Interrupted. 'dpsyn ledger show' says what was charged."
-        with interruptible(said), timed(out, timings), connection(database, spark, source) as con:
+        hint = "Interrupted. 'dpsyn ledger show' says what was charged."
+        with interruptible(hint), timed(out, timings), connection(database, spark, source) as con:
             result = release(con, wanted)
-        place = result.into
-        with interruptible(f"Interrupted after {place} was written; the same command again costs nothing."):
+        output = result.into
+        with interruptible(f"Interrupted after {output} was written; the same command again costs nothing."):
             if certificate is not None and not written(certificate, _text(result)):
                 raise DpsynError(
-                    f"{place} is complete, but its certificate cannot be written to {certificate}. "
+                    f"{output} is complete, but its certificate cannot be written to {certificate}. "
                     "The same command with another --certificate costs nothing."
                 )
             _report(out, result, certificate)

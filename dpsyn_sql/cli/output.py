@@ -118,9 +118,9 @@ class Output:
         names = [printable(name, lines=False) for name in columns]
         cells = [[_cell(value) for value in row] for row in rows]
         right = [
-            any(_is_number(row[place]) for row in rows)
-            and all(row[place] is None or _is_number(row[place]) for row in rows)
-            for place in range(len(names))
+            any(_is_number(row[column]) for row in rows)
+            and all(row[column] is None or _is_number(row[column]) for row in rows)
+            for column in range(len(names))
         ]
         _print_table(printable(title), names, cells, right)
 

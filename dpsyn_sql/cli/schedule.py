@@ -49,10 +49,10 @@ def run_command(
             _show_previews(preview(file, select=select or ()), out)
             return
         with timed(out, timings):
-            done = run(file, select=select or (), told=_Telling(out).tell)
+            done = run(file, select=select or (), on_outcome=_Telling(out).tell)
         if not done.outcomes:
             out.say("Nothing is due.")
-        out.document({"periods": [one.facts() for one in done.outcomes], "exit_code": done.exit_code})
+        out.document({"periods": [outcome.facts() for outcome in done.outcomes], "exit_code": done.exit_code})
     if done.exit_code:
         raise typer.Exit(done.exit_code)
 
@@ -62,17 +62,19 @@ def status_command(file: File = Path("dpsyn.yml"), as_json: Json = False, quiet:
     with printing(as_json, quiet) as out:
         from dpsyn_sql.schedule import status
 
-        found = [state.facts() for state in status(file)]
-        out.table(_COLUMNS, [tuple(facts.values())[: len(_COLUMNS)] for facts in _in_lines(found)])
-        for name, told in dict.fromkeys((one["release"], one["panel"]) for one in found if one["panel"]):
-            out.show(f"{name}: {told}")
-        out.document({"periods": found})
+        periods = [state.facts() for state in status(file)]
+        out.table(_COLUMNS, [tuple(facts.values())[: len(_COLUMNS)] for facts in _in_lines(periods)])
+        for name, panel in dict.fromkeys(
+            (period["release"], period["panel"]) for period in periods if period["panel"]
+        ):
+            out.show(f"{name}: {panel}")
+        out.document({"periods": periods})
 
 
-def _in_lines(found: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+def _in_lines(facts: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
     """A line for each period, but one for many of the same state in a row."""
     same = itemgetter("release", "state", "account", "spent_epsilon")
-    for _, group in groupby(found, key=same):
+    for _, group in groupby(facts, key=same):
         periods = list(group)
         if len(periods) <= _MOST_LINES:
             yield from periods
@@ -98,19 +100,21 @@ class _Telling:
         self._last = outcome.message
 
 
-def _cost(one: Preview) -> str:
-    if one.epsilon is None:
+def _cost(preview: Preview) -> str:
+    if preview.epsilon is None:
         return "cost not known"
-    return f"{'would cost' if one.problem else 'costs'} epsilon={shown(one.epsilon)}"
+    return f"{'would cost' if preview.problem else 'costs'} epsilon={shown(preview.epsilon)}"
 
 
-def _show_previews(found: tuple[Preview, ...], out: Output) -> None:
-    if not found:
+def _show_previews(previews: tuple[Preview, ...], out: Output) -> None:
+    if not previews:
         out.show("Nothing is due.")
-    for name, bound in dict.fromkeys((one.item.releases.name, one.bound) for one in found if one.bound):
+    for name, bound in dict.fromkeys(
+        (preview.item.releases.name, preview.bound) for preview in previews if preview.bound
+    ):
         out.show(f"{name}: {bound}")
-    for one in found:
-        out.show(f"{one.item}: {_cost(one)}; reads {one.reads}; writes {one.writes}")
-        out.show(f"    {one.problem or one.ledger}")
+    for preview in previews:
+        out.show(f"{preview.item}: {_cost(preview)}; reads {preview.reads}; writes {preview.writes}")
+        out.show(f"    {preview.problem or preview.ledger}")
     out.show("Nothing was spent.")
-    out.document({"periods": [one.facts() for one in found]})
+    out.document({"periods": [preview.facts() for preview in previews]})

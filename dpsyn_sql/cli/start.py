@@ -18,10 +18,10 @@ def main() -> None:
     except KeyboardInterrupt as interrupt:
         message = _told(interrupt, "Interrupted before anything was done.")
     except SystemExit as end:
-        found = _interrupt_behind(end)
-        if found is None:
+        cause = _interrupt_behind(end)
+        if cause is None:
             raise
-        message = _told(found, "Interrupted.")
+        message = _told(cause, "Interrupted.")
     _end(message)
 
 

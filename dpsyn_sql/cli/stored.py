@@ -100,10 +100,10 @@ def marginal_command(
             ([_label(value) for value in row[: len(column)]], [*map(float, row[len(column) : -1]), row[-1]])
             for row in table.itertuples(index=False, name=None)
         ]
-        out.table([*column, *figures], [[*map(_shown, labels), *found] for labels, found in rows])
+        out.table([*column, *figures], [[*map(_shown, labels), *values] for labels, values in rows])
         cells = [
-            {"values": dict(zip(column, labels, strict=True)), **dict(zip(figures, found, strict=True))}
-            for labels, found in rows
+            {"values": dict(zip(column, labels, strict=True)), **dict(zip(figures, values, strict=True))}
+            for labels, values in rows
         ]
         out.document({"release": name, "id": release.id, "columns": column, "cells": cells})
 

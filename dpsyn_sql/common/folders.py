@@ -91,10 +91,10 @@ def _remove_left_behind(parent: Path, prefix: str) -> None:
     if fcntl is None:
         return
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{16}")
-    found: list[Path] = []
+    left_behind: list[Path] = []
     with contextlib.suppress(OSError):
-        found = [item for item in parent.iterdir() if ours.fullmatch(item.name)]
-    for path in found:
+        left_behind = [item for item in parent.iterdir() if ours.fullmatch(item.name)]
+    for path in left_behind:
         lock: int | None = None
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)  # a folder, and no link to one

@@ -17,26 +17,26 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories of characters that move, hide or colour text."""
 _OURS = ("dpsyn_sql", "contextlib")
 
-_kept: ContextVar[list[str] | None] = ContextVar("dpsyn_notices", default=None)
+_listener: ContextVar[list[str] | None] = ContextVar("dpsyn_notices", default=None)
 
 
 @contextmanager
 def keeping() -> Iterator[list[str]]:
     """The warnings of everything called inside, in a list, each once; none of them is shown."""
-    kept: list[str] = []
-    token = _kept.set(kept)
+    notices: list[str] = []
+    token = _listener.set(notices)
     try:
-        yield kept
+        yield notices
     finally:
-        _kept.reset(token)
+        _listener.reset(token)
 
 
 def warn(text: str) -> None:
     """Warn at the line that called the package, at any depth of calls; or tell the listener."""
-    kept = _kept.get()
-    if kept is not None:
-        if text not in kept:
-            kept.append(text)
+    notices = _listener.get()
+    if notices is not None:
+        if text not in notices:
+            notices.append(text)
         return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:

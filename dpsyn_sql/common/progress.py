@@ -72,9 +72,9 @@ class Stopwatch:
     def end(self, name: str) -> None:
         """The time from here on is of the phase around this one."""
         self._charge()
-        for place in range(len(self._running) - 1, 0, -1):
-            if self._running[place] == name:
-                del self._running[place]
+        for index in range(len(self._running) - 1, 0, -1):
+            if self._running[index] == name:
+                del self._running[index]
                 return
 
     def seconds(self, name: str) -> float:
@@ -92,8 +92,8 @@ class Stopwatch:
     def timings(self) -> tuple[Timing, ...]:
         """The same in words."""
         return tuple(
-            Timing(in_words(name), self._spent[name].times, *both, self._done(name))
-            for name, both in self.spent().items()
+            Timing(in_words(name), self._spent[name].times, *seconds, self._done(name))
+            for name, seconds in self.spent().items()
         )
 
     def _charge(self) -> None:
@@ -124,15 +124,15 @@ def lines_of(timings: Sequence[Timing]) -> list[tuple[str, str, str, str, str]]:
     """Cells of a table for people: each phase, what belongs to none, and the sum."""
     lines = [
         (
-            one.phase,
-            "" if one.phase == OTHER else f"{one.times}",
-            *_both(one.seconds, one.processor),
-            one.done,
+            timing.phase,
+            "" if timing.phase == OTHER else f"{timing.times}",
+            *_both(timing.seconds, timing.processor),
+            timing.done,
         )
-        for one in timings
+        for timing in timings
     ]
-    whole = _both(sum(one.seconds for one in timings), sum(one.processor for one in timings))
-    return [*lines, ("total", "", *whole, "")]
+    total = _both(sum(timing.seconds for timing in timings), sum(timing.processor for timing in timings))
+    return [*lines, ("total", "", *total, "")]
 
 
 def _both(seconds: float, processor: float) -> tuple[str, str]:

@@ -42,8 +42,8 @@ def attribute_of_nothing(column: Undiscovered, cuts: Cuts) -> Attribute:
     it is the value between the outer ``cuts`` that is nearest to zero (of dates to 1970)."""
     value = min(max(cuts[0], Fraction(0)), cuts[-2])
     ends = after(column.type, value)
-    found = _binned(column, [value, ends], ((value,),), column.granularity)
-    return replace(found, recoding=Recoding((0,), (1,))) if column.nullable else found
+    attribute = _binned(column, [value, ends], ((value,),), column.granularity)
+    return replace(attribute, recoding=Recoding((0,), (1,))) if column.nullable else attribute
 
 
 def attribute_of_hidden(column: Undiscovered, cuts: Cuts, granularity: Granularity | None) -> Attribute:
@@ -61,14 +61,14 @@ def within_equal_bins(column: Undiscovered, pieces: Sequence[Piece]) -> list[Pie
     what lies in them has more budget in one-way tables."""
     if column.least is None or column.most is None:
         return list(pieces)
-    equal, found = equal_cuts(column.type, column.least, column.most, EQUAL_BINS), list[Piece]()
+    equal, shorter = equal_cuts(column.type, column.least, column.most, EQUAL_BINS), list[Piece]()
     for piece in pieces:
         ends = [piece.low, *(cut for cut in equal if piece.low < cut < piece.high), piece.high]
         width = piece.high - piece.low
         for low, high in pairwise(ends):
             part = float((high - low) / width)
-            found.append(Piece(low, high, piece.mass * part, piece.variance * part))
-    return found
+            shorter.append(Piece(low, high, piece.mass * part, piece.variance * part))
+    return shorter
 
 
 def attribute_of_pieces(
@@ -87,13 +87,13 @@ def attribute_of_pieces(
 
 
 def coded(
-    column: Undiscovered, parts: Sequence[Sequence[Piece]], granularity: Granularity | None
+    column: Undiscovered, units: Sequence[Sequence[Piece]], granularity: Granularity | None
 ) -> tuple[Attribute, FloatArray]:
     """As ``attribute_of_pieces``, where the pieces of one part always have one code; and the mass of each
     bin (float64[bins])."""
     kind = column.type
-    groups = _merged(kind, parts, max(1, column.max_codes - column.nullable))
-    inner = [_between(kind, one[-1].high, two[0].low) for one, two in pairwise(groups)]
+    groups = _merged(kind, units, max(1, column.max_codes - column.nullable))
+    inner = [_between(kind, left[-1].high, right[0].low) for left, right in pairwise(groups)]
     cuts = [groups[0][0].low, *inner, groups[-1][-1].high]
     fill = tuple(_fill(kind, group) for group in groups)
     mass = np.array([sum(piece.mass for piece in group) for group in groups])
@@ -117,21 +117,21 @@ def _binned(
         origin="discovered",
         granularity=granularity,
         source=column.source,
-        fill=tuple(tuple(edge_of(kind, cut) for cut in own) for own in fill),
+        fill=tuple(tuple(edge_of(kind, cut) for cut in fill_cuts) for fill_cuts in fill),
     )
 
 
-def _merged(kind: SqlType, parts: Sequence[Sequence[Piece]], room: int) -> list[list[Piece]]:
-    groups = [list(part) for part in parts]
+def _merged(kind: SqlType, units: Sequence[Sequence[Piece]], room: int) -> list[list[Piece]]:
+    groups = [list(unit) for unit in units]
     weights = [
-        sum(piece.mass * (ATOM_WEIGHT if _single(kind, piece) else 1.0) for piece in part) for part in parts
+        sum(piece.mass * (ATOM_WEIGHT if _single(kind, piece) else 1.0) for piece in unit) for unit in units
     ]
     while len(groups) > room:
         together = np.array(weights[:-1]) + np.array(weights[1:])
-        gaps = np.array([one[-1].high < two[0].low for one, two in pairwise(groups)])
-        place = int(np.argmin(together * np.where(gaps, GAP_WEIGHT, 1.0)))
-        groups[place] += groups.pop(place + 1)
-        weights[place] += weights.pop(place + 1)
+        gaps = np.array([left[-1].high < right[0].low for left, right in pairwise(groups)])
+        index = int(np.argmin(together * np.where(gaps, GAP_WEIGHT, 1.0)))
+        groups[index] += groups.pop(index + 1)
+        weights[index] += weights.pop(index + 1)
     return groups
 
 
@@ -154,9 +154,9 @@ def _fill(kind: SqlType, group: Sequence[Piece]) -> Cuts:
     cuts = [group[0].low]
     for part in range(1, FILL_PIECES):
         wanted = float(ends[-1]) * part / FILL_PIECES
-        place = int(np.searchsorted(ends, wanted))
-        piece = group[place]
-        inside = 1 - (float(ends[place]) - wanted) / piece.mass
+        index = int(np.searchsorted(ends, wanted))
+        piece = group[index]
+        inside = 1 - (float(ends[index]) - wanted) / piece.mass
         cut = piece.low if _single(kind, piece) else _inside(kind, piece, inside)
         cuts.append(max(cuts[-1], cut))
     return (*cuts, group[-1].high)
@@ -188,13 +188,13 @@ def steps_of(kind: SqlType) -> tuple[Granularity, ...]:
         return (*exact, *fives)
     if kind.family in ("integer", "decimal"):
         powers = range(kind.scale + _COARSEST)
-        found = [10**power * factor for power in powers for factor in (1, 5)][1:]
-        return tuple(step for step in found if step <= min(kind.high, 2**62 - 1))
+        multiples = [10**power * factor for power in powers for factor in (1, 5)][1:]
+        return tuple(step for step in multiples if step <= min(kind.high, 2**62 - 1))
     if kind.family == "date":
         return ("month",)
     second = 1_000_000 // kind.unit
-    parts = [second // 1000] if second > 1000 else []
-    inner = [*parts, second, 60 * second, 300 * second, 900 * second, 3600 * second]
+    milliseconds = [second // 1000] if second > 1000 else []
+    inner = [*milliseconds, second, 60 * second, 300 * second, 900 * second, 3600 * second]
     inner = [step for step in inner if step > 1]
     if kind.family == "time":
         return tuple(inner)
@@ -204,11 +204,11 @@ def steps_of(kind: SqlType) -> tuple[Granularity, ...]:
 def granularity_found(noisy: NoisySteps) -> Granularity | None:
     """The coarsest step that nearly all values are multiples of; None for the type's own unit."""
     total = float(noisy.values.sum())
-    for place in reversed(range(len(noisy.steps))):
-        exceptions = float(noisy.values[: place + 1].sum())
-        noise = CLEAR * noisy.sigma * math.sqrt(place + 1)
+    for index in reversed(range(len(noisy.steps))):
+        exceptions = float(noisy.values[: index + 1].sum())
+        noise = CLEAR * noisy.sigma * math.sqrt(index + 1)
         if noise < MOST_NOISE * total and exceptions < max(EXCEPTIONS * total, noise):
-            return noisy.steps[place]
+            return noisy.steps[index]
     return None
 
 

@@ -37,9 +37,9 @@ class Branches:
     @cached_property
     def split(self) -> NDArray[np.bool_]:
         """Whether a node has children in the tree; the others are leaves."""
-        found = np.zeros(self.parents.size, np.bool_)
-        found[self.parents[1:]] = True
-        return found
+        inner = np.zeros(self.parents.size, np.bool_)
+        inner[self.parents[1:]] = True
+        return inner
 
     def blocks(self) -> Iterator[slice]:
         """The nodes of each level below the root, from the top."""
@@ -55,14 +55,14 @@ def branches_of(hierarchy: Hierarchy, levels: IntArray, nodes: NDArray[Any]) -> 
     """
     ids: list[NDArray[Any]] = [hierarchy.root()]
     above = [np.array([-1])]
-    places, found = list[IntArray](), 0
+    leaf_ranks, leaves = list[IntArray](), 0
     while True:
-        level = len(places)
-        own = np.flatnonzero(levels == level)
-        wanted = dict(zip(nodes[own].tolist(), own.tolist(), strict=True))
-        places.append(np.array([wanted.get(node, -1) for node in ids[level].tolist()], np.int64))
-        found += int((places[level] >= 0).sum())
-        opened = np.flatnonzero(places[level] < 0)
+        level = len(leaf_ranks)
+        of_level = np.flatnonzero(levels == level)
+        wanted = dict(zip(nodes[of_level].tolist(), of_level.tolist(), strict=True))
+        leaf_ranks.append(np.array([wanted.get(node, -1) for node in ids[level].tolist()], np.int64))
+        leaves += int((leaf_ranks[level] >= 0).sum())
+        opened = np.flatnonzero(leaf_ranks[level] < 0)
         if not opened.size:
             break
         children, parents = hierarchy.children(ids[level][opened], level)
@@ -70,26 +70,26 @@ def branches_of(hierarchy: Hierarchy, levels: IntArray, nodes: NDArray[Any]) -> 
             raise InternalError("a node that is no leaf has no children")
         ids.append(children)
         above.append(opened[parents])
-    if found != levels.size:
+    if leaves != levels.size:
         raise InternalError("leaves of a tree lie below other leaves")
-    return joined(ids, above, places)
+    return joined(ids, above, leaf_ranks)
 
 
-def joined(ids: list[NDArray[Any]], above: list[IntArray], places: list[IntArray]) -> Branches:
+def joined(ids: list[NDArray[Any]], above: list[IntArray], leaf_ranks: list[IntArray]) -> Branches:
     """The tree of levels: the ids of each, the place of each node's parent in the level above (-1 for the
     root), and the place of each leaf among the leaves in the order of keys, -1 for other nodes."""
-    starts, ends = [place.copy() for place in places], [place + 1 for place in places]
+    starts, ends = [ranks.copy() for ranks in leaf_ranks], [ranks + 1 for ranks in leaf_ranks]
     for level in range(len(ids) - 1, 0, -1):
         parents = above[level]
         first = np.flatnonzero(np.diff(parents, prepend=-1))
         last = np.flatnonzero(np.diff(parents, append=-1))
         starts[level - 1][parents[first]] = starts[level][first]
         ends[level - 1][parents[first]] = ends[level][last]
-    offsets = np.cumsum([0, *(own.size for own in ids)])
+    offsets = np.cumsum([0, *(level_ids.size for level_ids in ids)])
     moved = [parents + offsets[level - 1] for level, parents in enumerate(above) if level]
     return Branches(
         np.concatenate(ids),
-        np.repeat(np.arange(len(ids)), [own.size for own in ids]),
+        np.repeat(np.arange(len(ids)), [level_ids.size for level_ids in ids]),
         np.concatenate([above[0], *moved]),
         np.concatenate(starts),
         np.concatenate(ends),
@@ -125,8 +125,8 @@ def estimated(
         of_levels: the variance of one of these.
     """
     values, variances = np.empty(branches.parents.size), np.empty(branches.parents.size)
-    own = ~branches.split
-    values[own], variances[own] = leaves[branches.starts[own]], variance
+    ends = ~branches.split
+    values[ends], variances[ends] = leaves[branches.starts[ends]], variance
     for level in reversed(range(len(branches.offsets) - 1)):
         block = slice(branches.offsets[level], branches.offsets[level + 1])
         if level + 2 < len(branches.offsets):
@@ -161,22 +161,24 @@ def settled(
     Returns:
         float64[nodes].
     """
-    found = np.empty(branches.parents.size)
-    found[0] = max(0.0, float(estimates.values[0]) if total is None else total)
+    counts = np.empty(branches.parents.size)
+    counts[0] = max(0.0, float(estimates.values[0]) if total is None else total)
     for block in branches.blocks():
         parents = branches.parents[block]
-        own = _shared(estimates.values[block], estimates.variances[block], parents, found)
-        found[block] = _cleared(own, clear * np.sqrt(estimates.variances[block]), parents) if clear else own
-    return found
+        shared = _shared(estimates.values[block], estimates.variances[block], parents, counts)
+        counts[block] = (
+            _cleared(shared, clear * np.sqrt(estimates.variances[block]), parents) if clear else shared
+        )
+    return counts
 
 
 def _cleared(counts: FloatArray, least: FloatArray, parents: IntArray) -> FloatArray:
     """Counts below ``least`` go to the siblings that are not, if there are any; ``parents`` ascend."""
     groups = np.cumsum(np.diff(parents, prepend=parents[:1]) != 0)
-    kept = np.where(counts >= least, counts, 0.0)
-    before, after = np.bincount(groups, counts), np.bincount(groups, kept)
+    clear = np.where(counts >= least, counts, 0.0)
+    before, after = np.bincount(groups, counts), np.bincount(groups, clear)
     scale = np.divide(before, after, out=np.zeros_like(after), where=after > 0)
-    return np.asarray(np.where(after[groups] > 0, kept * scale[groups], counts))
+    return np.asarray(np.where(after[groups] > 0, clear * scale[groups], counts))
 
 
 def nearest(values: FloatArray, variances: FloatArray, total: float) -> FloatArray:
@@ -201,12 +203,12 @@ def _shared(values: FloatArray, weights: FloatArray, parents: IntArray, counts: 
     above, heavy = _running(value, begins, groups), _running(weight, begins, groups)
     wanted = counts[parents[begins]]
     shifts = (wanted[groups] - above) / heavy
-    kept = np.add.reduceat((value + weight * shifts > 0).astype(np.int64), begins)
-    shift = shifts[begins + np.maximum(kept, 1) - 1]
-    found = np.maximum(0.0, values + weights * shift[groups])
-    sums = np.add.reduceat(found, begins)
+    positive = np.add.reduceat((value + weight * shifts > 0).astype(np.int64), begins)
+    shift = shifts[begins + np.maximum(positive, 1) - 1]
+    nearest_counts = np.maximum(0.0, values + weights * shift[groups])
+    sums = np.add.reduceat(nearest_counts, begins)
     scale = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
-    return np.asarray(found * scale[groups])
+    return np.asarray(nearest_counts * scale[groups])
 
 
 def _running(values: FloatArray, begins: IntArray, groups: IntArray) -> FloatArray:

@@ -98,13 +98,13 @@ class Piece:
     variance: float = 0.0
 
 
-def atoms_of(column: Undiscovered, found: NoisyKeys) -> Atoms:
+def atoms_of(column: Undiscovered, noisy: NoisyKeys) -> Atoms:
     """The heaviest values within the bounds of a column."""
-    values = [Fraction(key) for key in found.keys if not isinstance(key, str)]
-    inside = [place for place, value in enumerate(values) if _allowed(column, value)]
-    heaviest = sorted(sorted(inside, key=lambda place: -found.values[place])[:MOST_ATOMS])
-    counts = found.values[heaviest].astype(np.float64)
-    return Atoms(tuple(values[place] for place in heaviest), counts, found.sigma)
+    values = [Fraction(key) for key in noisy.keys if not isinstance(key, str)]
+    inside = [index for index, value in enumerate(values) if _allowed(column, value)]
+    heaviest = sorted(sorted(inside, key=lambda index: -noisy.values[index])[:MOST_ATOMS])
+    counts = noisy.values[heaviest].astype(np.float64)
+    return Atoms(tuple(values[index] for index in heaviest), counts, noisy.sigma)
 
 
 def _allowed(column: Undiscovered, value: Fraction) -> bool:
@@ -129,10 +129,10 @@ def occupied_cells(
         chosen[_likeliest_run(cells.counts / cells.sigma, everyday, positive)] = True
     likely = cells.counts > CARRIES_ON * cells.sigma
     while True:
-        beside = np.zeros_like(chosen)
-        beside[1:] |= chosen[:-1]
-        beside[:-1] |= chosen[1:]
-        more = beside & likely & ~chosen
+        neighbours = np.zeros_like(chosen)
+        neighbours[1:] |= chosen[:-1]
+        neighbours[:-1] |= chosen[1:]
+        more = neighbours & likely & ~chosen
         if not more.any():
             return chosen
         chosen |= more
@@ -141,8 +141,8 @@ def occupied_cells(
 def stand_out(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> bool:
     """Whether the cells that hold values do so together: their sum exceeds ``STANDS_OUT`` of its own
     deviations, or there is an atom."""
-    held = float(cells.counts[chosen].sum())
-    return bool(atoms.values) or held > STANDS_OUT * cells.sigma * math.sqrt(np.count_nonzero(chosen))
+    mass = float(cells.counts[chosen].sum())
+    return bool(atoms.values) or mass > STANDS_OUT * cells.sigma * math.sqrt(np.count_nonzero(chosen))
 
 
 def _likeliest_run(deviations: FloatArray, everyday: int, positive: int) -> slice:
@@ -153,7 +153,7 @@ def _likeliest_run(deviations: FloatArray, everyday: int, positive: int) -> slic
     does not.
     """
     sums = np.concatenate([[0.0], np.cumsum(deviations)])
-    best, found = -np.inf, slice(0, 1)
+    best, likeliest = -np.inf, slice(0, 1)
     for length in range(1, min(LONGEST_RUN, len(deviations)) + 1):
         first = np.arange(len(deviations) - length + 1)
         away = np.maximum(0, np.maximum(first - everyday, everyday - (first + length - 1)))
@@ -162,39 +162,39 @@ def _likeliest_run(deviations: FloatArray, everyday: int, positive: int) -> slic
         )
         start = int(np.argmax(scores))
         if scores[start] > best:
-            best, found = scores[start], slice(start, start + length)
-    return found
+            best, likeliest = scores[start], slice(start, start + length)
+    return likeliest
 
 
 def _cells_with(values: Sequence[Fraction], cuts: Cuts) -> IntArray:
     """The cell of each value that lies in one; values are ascending, and so are the cells."""
     inside = [value for value in values if cuts[0] <= value < cuts[-1]]
-    places, place = [], 0
+    cells, cell = [], 0
     for value in inside:
-        while value >= cuts[place + 1]:
-            place += 1
-        places.append(place)
-    return np.array(places, dtype=np.int64)
+        while value >= cuts[cell + 1]:
+            cell += 1
+        cells.append(cell)
+    return np.array(cells, dtype=np.int64)
 
 
 def without_atoms(cells: Cells, chosen: NDArray[np.bool_], atoms: Atoms) -> tuple[Piece, ...]:
     """The chosen cells with their counts less those of the atoms in them."""
-    held = np.bincount(_cells_with(atoms.values, cells.cuts), minlength=len(chosen))
+    atoms_in = np.bincount(_cells_with(atoms.values, cells.cuts), minlength=len(chosen))
     rests = _rests(cells, atoms)
     return tuple(
         Piece(
-            cells.cuts[place],
-            cells.cuts[place + 1],
-            float(rests[place]),
-            cells.sigma**2 + int(held[place]) * atoms.sigma**2,
+            cells.cuts[cell],
+            cells.cuts[cell + 1],
+            float(rests[cell]),
+            cells.sigma**2 + int(atoms_in[cell]) * atoms.sigma**2,
         )
-        for place in np.flatnonzero(chosen).tolist()
+        for cell in np.flatnonzero(chosen).tolist()
     )
 
 
 def refined_cuts(
     kind: SqlType,
-    parts: Sequence[Piece],
+    pieces: Sequence[Piece],
     atoms: Atoms,
     sigma: float,
     granularity: Granularity | None,
@@ -205,16 +205,16 @@ def refined_cuts(
     (units) that the closer look will have. An atom is a cell of its own, and so is all that lies between two
     parts.
     """
-    masses = np.maximum([part.mass for part in parts], 0.0)
+    masses = np.maximum([piece.mass for piece in pieces], 0.0)
     total = float(masses.sum())
     number = min(MOST_PIECES, max(FEWEST_PIECES, int(total / (PIECE * sigma))))
     step = Fraction(granularity) if isinstance(granularity, int) else Fraction(1)
     cuts: set[Fraction] = set()
-    for part, mass in zip(parts, masses.tolist(), strict=True):
+    for piece, mass in zip(pieces, masses.tolist(), strict=True):
         wanted = number * mass / total if total > 0 else 0.0
         if mass > TWO_PIECES * sigma:
             wanted = max(wanted, 2.0)
-        cuts |= {part.low, part.high} | _inner_cuts(kind, part.low, part.high, wanted, step)
+        cuts |= {piece.low, piece.high} | _inner_cuts(kind, piece.low, piece.high, wanted, step)
     for value in atoms.values:
         cuts |= {value, after(kind, value)}
     return tuple(sorted(cuts))
@@ -234,14 +234,14 @@ def _inner_cuts(kind: SqlType, low: Fraction, high: Fraction, wanted: float, ste
 
 def _rests(cells: Cells, atoms: Atoms) -> FloatArray:
     """Counts of the cells less those of the atoms in them."""
-    inside = [place for place, v in enumerate(atoms.values) if cells.cuts[0] <= v < cells.cuts[-1]]
+    inside = [index for index, v in enumerate(atoms.values) if cells.cuts[0] <= v < cells.cuts[-1]]
     rests = cells.counts.copy()
     np.subtract.at(rests, _cells_with(atoms.values, cells.cuts), atoms.counts[inside])
     return rests
 
 
 def with_finer_counts(
-    kind: SqlType, parts: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
+    kind: SqlType, stretches: Sequence[Piece], atoms: Atoms, fine: Cells, again: bool = False
 ) -> tuple[tuple[Piece, ...], Atoms]:
     """What earlier answers and a closer look say together: parts ascending, and the atoms.
 
@@ -250,40 +250,44 @@ def with_finer_counts(
     holds values if its count stands out; where in it is seen by the next look, and guessed after the last one
     (``again``).
     """
-    single = {value: place for place, value in enumerate(atoms.values)}
-    own = [single.get(low) for low in fine.cuts[:-1]]
+    single = {value: index for index, value in enumerate(atoms.values)}
+    atom_of = [single.get(low) for low in fine.cuts[:-1]]
     counts = atoms.counts.copy()
-    for place, atom in enumerate(own):
+    for cell, atom in enumerate(atom_of):
         if atom is not None:
-            counts[atom] = _mean(counts[atom], atoms.sigma**2, fine.counts[place], fine.sigma**2)
-    both = 1 / math.sqrt(1 / fine.sigma**2 + 1 / atoms.sigma**2) if atoms.values else 0.0
-    groups, gaps = _cells_of_parts(parts, fine.cuts, own)
+            counts[atom] = _mean(counts[atom], atoms.sigma**2, fine.counts[cell], fine.sigma**2)
+    sigma = 1 / math.sqrt(1 / fine.sigma**2 + 1 / atoms.sigma**2) if atoms.values else 0.0
+    groups, gaps = _cells_of_parts(stretches, fine.cuts, atom_of)
     estimates = []
-    for part, places in zip(parts, groups, strict=True):
-        if places:
-            noise = len(places) * fine.sigma**2
-            mass = _mean(part.mass, part.variance, float(fine.counts[places].sum()), noise)
-            estimates.append((places, mass, 1 / (1 / part.variance + 1 / noise)))
+    for stretch, inside in zip(stretches, groups, strict=True):
+        if inside:
+            noise = len(inside) * fine.sigma**2
+            mass = _mean(stretch.mass, stretch.variance, float(fine.counts[inside].sum()), noise)
+            estimates.append((inside, mass, 1 / (1 / stretch.variance + 1 / noise)))
     needed = AGAIN if again else _needed(estimates, float(counts.sum()))
     sure = STANDS_OUT if needed == REAL else needed
     likely = [
-        (_shared_out(fine, places, mass), mass > sure * math.sqrt(variance))
-        for places, mass, variance in estimates
+        (_shared_out(fine, inside, mass), mass > sure * math.sqrt(variance))
+        for inside, mass, variance in estimates
         if mass > needed * math.sqrt(variance)
     ]
-    cells = [(fine.cuts[place], fine.cuts[place + 1]) for place, atom in enumerate(own) if atom is not None]
-    found = _carried_on(likely, cells)
-    held = [place for place in gaps if fine.counts[place] > STANDS_OUT * fine.sigma]
-    pieces = [_evenly(fine, [place], float(fine.counts[place]))[0] for place in held]
-    found += [end for piece in pieces for end in _ends_beside(kind, piece, found)] if again else pieces
-    return tuple(sorted(found, key=lambda piece: piece.low)), Atoms(atoms.values, counts, both)
+    cells = [(fine.cuts[cell], fine.cuts[cell + 1]) for cell, atom in enumerate(atom_of) if atom is not None]
+    fuller = _carried_on(likely, cells)
+    full_gaps = [cell for cell in gaps if fine.counts[cell] > STANDS_OUT * fine.sigma]
+    pieces = [_evenly(fine, [cell], float(fine.counts[cell]))[0] for cell in full_gaps]
+    fuller += [end for piece in pieces for end in _ends_beside(kind, piece, fuller)] if again else pieces
+    return tuple(sorted(fuller, key=lambda piece: piece.low)), Atoms(atoms.values, counts, sigma)
 
 
-def _ends_beside(kind: SqlType, gap: Piece, known: Sequence[Piece]) -> list[Piece]:
+def _ends_beside(kind: SqlType, gap: Piece, neighbours: Sequence[Piece]) -> list[Piece]:
     """The ends of a gap, each about as wide as the known piece beside it: values lie where others do. The
     whole gap if they fill it, or if the type has no value where one of them would end."""
-    left = max((one for one in known if one.high <= gap.low), key=lambda one: one.high, default=None)
-    right = min((one for one in known if one.low >= gap.high), key=lambda one: one.low, default=None)
+    left = max(
+        (piece for piece in neighbours if piece.high <= gap.low), key=lambda piece: piece.high, default=None
+    )
+    right = min(
+        (piece for piece in neighbours if piece.low >= gap.high), key=lambda piece: piece.low, default=None
+    )
     ends = [] if left is None else [(gap.low, rounded(kind, gap.low + left.high - left.low))]
     ends += [] if right is None else [(rounded(kind, gap.high - right.high + right.low), gap.high)]
     widths = [high - low for low, high in ends]
@@ -299,58 +303,60 @@ def _carried_on(
 
     A tail begins where the values beside it end; a light part beside values that end far from it is noise.
     """
-    known = [(pieces[0].low, pieces[-1].high, sure, pieces) for pieces, sure in likely]
-    known += [(low, high, True, []) for low, high in atoms]
-    known.sort(key=lambda one: one[:2])
-    kept = [sure for _, _, sure, _ in known]
-    for place in range(1, len(known)):
-        kept[place] |= kept[place - 1] and known[place][0] <= known[place - 1][1]
-    for place in range(len(known) - 2, -1, -1):
-        kept[place] |= kept[place + 1] and known[place + 1][0] <= known[place][1]
-    if not any(kept):
-        kept = [True] * len(known)
-    return [piece for (_, _, _, pieces), keep in zip(known, kept, strict=True) if keep for piece in pieces]
+    stretches = [(pieces[0].low, pieces[-1].high, sure, pieces) for pieces, sure in likely]
+    stretches += [(low, high, True, []) for low, high in atoms]
+    stretches.sort(key=lambda stretch: stretch[:2])
+    carried = [sure for _, _, sure, _ in stretches]
+    for index in range(1, len(stretches)):
+        carried[index] |= carried[index - 1] and stretches[index][0] <= stretches[index - 1][1]
+    for index in range(len(stretches) - 2, -1, -1):
+        carried[index] |= carried[index + 1] and stretches[index + 1][0] <= stretches[index][1]
+    if not any(carried):
+        carried = [True] * len(stretches)
+    return [
+        piece for (_, _, _, pieces), keep in zip(stretches, carried, strict=True) if keep for piece in pieces
+    ]
 
 
 def _needed(estimates: Sequence[tuple[list[int], float, float]], atoms: float) -> float:
     """Deviations that a part needs: none in a small table, of which too much is below the noise."""
-    known = atoms + sum(mass for _, mass, _ in estimates)
+    mass_in_all = atoms + sum(part_mass for _, part_mass, _ in estimates)
     deviation = math.sqrt(sum(variance for _, _, variance in estimates))
-    return REAL if known > CLEAR * deviation else 0.0
+    return REAL if mass_in_all > CLEAR * deviation else 0.0
 
 
 def _cells_of_parts(
-    parts: Sequence[Piece], cuts: Cuts, own: Sequence[int | None]
+    pieces: Sequence[Piece], cuts: Cuts, atom_of: Sequence[int | None]
 ) -> tuple[list[list[int]], list[int]]:
     """The cells without atoms that begin in each part, and those that begin in none."""
-    groups: list[list[int]] = [[] for _ in parts]
+    groups: list[list[int]] = [[] for _ in pieces]
     gaps: list[int] = []
-    place = 0
+    index = 0
     for cell, low in enumerate(cuts[:-1]):
-        while place < len(parts) and parts[place].high <= low:
-            place += 1
-        if own[cell] is None:
-            inside = place < len(parts) and parts[place].low <= low
-            (groups[place] if inside else gaps).append(cell)
+        while index < len(pieces) and pieces[index].high <= low:
+            index += 1
+        if atom_of[cell] is None:
+            inside = index < len(pieces) and pieces[index].low <= low
+            (groups[index] if inside else gaps).append(cell)
     return groups, gaps
 
 
-def with_atoms(kind: SqlType, parts: Sequence[Piece], atoms: Atoms) -> tuple[Piece, ...]:
+def with_atoms(kind: SqlType, pieces: Sequence[Piece], atoms: Atoms) -> tuple[Piece, ...]:
     """Parts and atoms above 0, ascending: none overlaps another."""
     single = [
         Piece(value, after(kind, value), float(count))
         for value, count in zip(atoms.values, atoms.counts, strict=True)
         if count > 0
     ]
-    return tuple(sorted([*parts, *single], key=lambda piece: piece.low))
+    return tuple(sorted([*pieces, *single], key=lambda piece: piece.low))
 
 
-def _mean(one: float, variance: float, other: float, its: float) -> float:
+def _mean(first: float, first_variance: float, second: float, second_variance: float) -> float:
     """The mean of two estimates, weighted by their inverse variances."""
-    return float((one * its + other * variance) / (variance + its))
+    return float((first * second_variance + second * first_variance) / (first_variance + second_variance))
 
 
-def _shared_out(fine: Cells, places: Sequence[int], mass: float) -> list[Piece]:
+def _shared_out(fine: Cells, run: Sequence[int], mass: float) -> list[Piece]:
     """Pieces of adjacent cells that hold ``mass`` together, by halves (Hay et al. 2010, constrained
     inference, from the top).
 
@@ -358,36 +364,38 @@ def _shared_out(fine: Cells, places: Sequence[int], mass: float) -> list[Piece]:
     than ``REAL`` deviations, and less than half of what would be even. Halves are not told apart where the
     whole is below ``APART`` deviations of their difference: it stays one piece.
     """
-    counts = fine.counts[list(places)]
+    counts = fine.counts[list(run)]
     sums = np.concatenate([[0.0], np.cumsum(counts)])
-    found: list[Piece] = []
-    todo = [(0, len(places), mass)]
+    pieces: list[Piece] = []
+    todo = [(0, len(run), mass)]
     while todo:
-        start, stop, held = todo.pop()
-        cells, middle = stop - start, (start + stop) // 2
-        share = (middle - start) / cells
-        noise = fine.sigma * math.sqrt(cells * share * (1 - share))
-        if cells == 1 or held < APART * noise:
-            found += _evenly(fine, places[start:stop], held)
+        start, stop, run_mass = todo.pop()
+        number, middle = stop - start, (start + stop) // 2
+        share = (middle - start) / number
+        noise = fine.sigma * math.sqrt(number * share * (1 - share))
+        if number == 1 or run_mass < APART * noise:
+            pieces += _evenly(fine, run[start:stop], run_mass)
             continue
         left, right = float(sums[middle] - sums[start]), float(sums[stop] - sums[middle])
-        first = left + (held - left - right) * share
-        if first < min(REAL * noise, held * share / 2):
+        first = left + (run_mass - left - right) * share
+        if first < min(REAL * noise, run_mass * share / 2):
             first = 0.0
-        elif held - first < min(REAL * noise, held * (1 - share) / 2):
-            first = held
-        todo += [(start, middle, first)] * (first > 0) + [(middle, stop, held - first)] * (held > first)
-    return found
+        elif run_mass - first < min(REAL * noise, run_mass * (1 - share) / 2):
+            first = run_mass
+        todo += [(start, middle, first)] * (first > 0) + [(middle, stop, run_mass - first)] * (
+            run_mass > first
+        )
+    return pieces
 
 
-def _evenly(fine: Cells, places: Sequence[int], mass: float) -> list[Piece]:
+def _evenly(fine: Cells, cells: Sequence[int], mass: float) -> list[Piece]:
     """Cells as one piece, or more where others lie between them, evenly spread."""
     runs: list[list[int]] = []
-    for place in places:
-        if runs and runs[-1][-1] + 1 == place:
-            runs[-1].append(place)
+    for cell in cells:
+        if runs and runs[-1][-1] + 1 == cell:
+            runs[-1].append(cell)
         else:
-            runs.append([place])
+            runs.append([cell])
     ends = [(fine.cuts[run[0]], fine.cuts[run[-1] + 1]) for run in runs]
     width = sum((high - low for low, high in ends), Fraction(0))
     return [

@@ -185,22 +185,29 @@ def discovered(
     types: dict[str, FoundType] = {}
     typed = list[tuple[Undiscovered, _Asking]]()
     for column in shape.undiscovered:
-        own = asking
+        step_asking = asking
         if not column.typed:
             types[column.name] = _type(column, asking)
-            column, own = _with_type(column, types[column.name].sql_type, asking)
-        typed.append((column, own))
-    looks, found = _looks(typed, rows), dict[str, Attribute]()
+            column, step_asking = _with_type(column, types[column.name].sql_type, asking)
+        typed.append((column, step_asking))
+    looks, attributes = _looks(typed, rows), dict[str, Attribute]()
     with phase("discover", len(typed)) as advance:
-        for column, own in typed:
+        for column, step_asking in typed:
             if column.name in looks:
-                found[column.name] = attribute_of_labels(column, labels_of_keys(column, looks[column.name]))
+                attributes[column.name] = attribute_of_labels(
+                    column, labels_of_keys(column, looks[column.name])
+                )
             else:
-                found[column.name] = _attribute(column, own)
+                attributes[column.name] = _attribute(column, step_asking)
             advance(1)
     contributions = _contributions(asking, rows_per_unit)
     return Discovered(
-        shape.completed(found), contributions, tuple(asking.asked), types, counted, _unspent(steps, asking)
+        shape.completed(attributes),
+        contributions,
+        tuple(asking.asked),
+        types,
+        counted,
+        _unspent(steps, asking),
     )
 
 
@@ -234,44 +241,46 @@ def _once(
         ),
     )
     wanted, believed = chooser.one_way_part(rows), rows if rows > LEAST_ROWS * total.sigma else 0.0
-    steps, rest = one_look_discovery(shape, planned, left, wanted)
+    steps, remaining = one_look_discovery(shape, planned, left, wanted)
     asking = replace(asking, steps=_by_question(steps))
     looks = _looks([(column, asking) for column in shape.undiscovered], rows)
     if chooser.review is not None and believed:
         hidden = {name: keys.threshold for name, keys in looks.items() if not keys.keys}
         chooser.review(Learnt(rows, len(shape.measured), hidden))
-    found, tables, seen = dict[str, Attribute](), [total], list[NoisyMarginal]()
-    beyond, looked = dict[str, float](), list[Looked]()
+    attributes, tables, label_tables = dict[str, Attribute](), [total], list[NoisyMarginal]()
+    beyond, looks_counted = dict[str, float](), list[Looked]()
     with phase("discover", len(shape.undiscovered)) as advance:
         for column in shape.undiscovered:
             if column.name in looks:
                 labels = labels_of_keys(column, looks[column.name])
-                found[column.name] = attribute_of_labels(column, labels)
+                attributes[column.name] = attribute_of_labels(column, labels)
                 counts = np.array(list(labels.values()), np.int64)
-                seen.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
+                label_tables.append(NoisyMarginal((column.name,), counts, looks[column.name].sigma))
             elif asking.planned("mixed", column.name):
-                found[column.name], table, other, look = _of_one_look(column, asking, believed, total)
+                attributes[column.name], table, other_share, look = _of_one_look(
+                    column, asking, believed, total
+                )
                 tables.append(table)
-                looked.append(look)
-                if found[column.name].regular == 1:
-                    beyond[column.name] = other
+                looks_counted.append(look)
+                if attributes[column.name].regular == 1:
+                    beyond[column.name] = other_share
             else:
-                found[column.name] = _attribute(column, asking)
+                attributes[column.name] = _attribute(column, asking)
             advance(1)
     contributions = _contributions(asking, chooser.unit.max_rows)
-    spent = sum(step.budget.amount for step in asking.asked) + rest.amount
-    rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)
-    once, asked = Once(rows, rest, alone=wanted == 1), tuple(asking.asked)
+    spent = sum(step.budget.amount for step in asking.asked) + remaining.amount
+    remaining = replace(remaining, amount=remaining.amount + chooser.budget.amount - spent)
+    once, asked_steps = Once(rows, remaining, alone=wanted == 1), tuple(asking.asked)
     return Discovered(
-        shape.completed(found),
+        shape.completed(attributes),
         contributions,
-        asked,
+        asked_steps,
         types,
         once=once,
         tables=tuple(tables),
-        seen=tuple(seen),
+        seen=tuple(label_tables),
         beyond=beyond,
-        looks=tuple(looked),
+        looks=tuple(looks_counted),
     )
 
 
@@ -296,9 +305,9 @@ def _of_one_look(
         steps = asking.door.ask(query, asking.budget("steps", column.name))
     missed = STANDS_OUT if budget.gaussian else LAPLACE_STANDS_OUT
     attribute, table = attribute_of_one_look(column, cuts, noisy, steps, rows, owners, missed)
-    other = other_part(column, cuts, attribute, noisy, total, owners)
+    other_share = other_part(column, cuts, attribute, noisy, total, owners)
     starts = first_values(column.type, cuts, attribute.granularity)
-    return attribute, table, other, looked_at(attribute, starts, noisy, owners)
+    return attribute, table, other_share, looked_at(attribute, starts, noisy, owners)
 
 
 def _contributions(asking: _Asking, most: int) -> NoisyContributions | None:
@@ -313,13 +322,14 @@ def _key(shape: Shape, asking: _Asking) -> tuple[Attribute, CountedKey]:
     name = columns[0].name
     query = asking.tree(name)
     root = NoisyTree(
-        tuple(np.zeros(1, np.int64) for _ in columns), tuple(one.root() for one in query.hierarchies)
+        tuple(np.zeros(1, np.int64) for _ in columns),
+        tuple(hierarchy.root() for hierarchy in query.hierarchies),
     )
-    whole = asking.leaves("total", name, query, root)
+    root_counts = asking.leaves("total", name, query, root)
     tree = asking.grown(name, query)
     if not asking.planned("leaves", name):
-        return committed_key(columns, tree, whole)
-    return key_of_tree(columns, tree, asking.leaves("leaves", name, query, tree), whole)
+        return committed_key(columns, tree, root_counts)
+    return key_of_tree(columns, tree, asking.leaves("leaves", name, query, tree), root_counts)
 
 
 _Asked = tuple[Ask, str | None, int]
@@ -366,8 +376,8 @@ class _Asking:
 
     def leaves(self, ask: Ask, attr: str, query: TreeQuery, tree: NoisyTree) -> NoisyLeaves:
         """Counts of the leaves of a tree."""
-        asked = LeafQuery(query.hierarchies, tree.levels, tree.nodes)
-        return self.door.ask(asked, self.budget(ask, attr))
+        leaf_query = LeafQuery(query.hierarchies, tree.levels, tree.nodes)
+        return self.door.ask(leaf_query, self.budget(ask, attr))
 
     def cells(self, ask: Ask, column: Undiscovered, cuts: Cuts) -> Cells:
         """Noisy counts of the cells between cuts."""
@@ -384,14 +394,14 @@ def _type(column: Undiscovered, asking: _Asking) -> FoundType:
 def _with_type(column: Undiscovered, sql_type: str, asking: _Asking) -> tuple[Undiscovered, _Asking]:
     """The column with its type, and how the rest of its share is spent."""
     typed = _typed(column, sql_type)
-    rest = list(column_steps(typed, asking.steps["keys", column.name, 0].budget))
+    further = list(column_steps(typed, asking.steps["keys", column.name, 0].budget))
     if (
         typed.kind == "categorical"
         and typed.type.family != "boolean"
         and asking.planned("again", column.name)
     ):
-        rest.append(asking.steps["again", column.name, 0])
-    return typed, replace(asking, steps=_by_question(rest))
+        further.append(asking.steps["again", column.name, 0])
+    return typed, replace(asking, steps=_by_question(further))
 
 
 def _typed(column: Undiscovered, sql_type: str) -> Undiscovered:
@@ -403,9 +413,9 @@ def _looks(columns: Sequence[tuple[Undiscovered, _Asking]], rows: float | None) 
     """The values of all columns that may be looked at twice: first of every column, then of those where much
     is hidden, at costs that together are no more than was planned for all second looks."""
     twice = [(column, asking) for column, asking in columns if asking.planned("again", column.name)]
-    found, first = dict[str, NoisyKeys](), dict[str, FirstLook]()
+    keys_of, first = dict[str, NoisyKeys](), dict[str, FirstLook]()
     for column, asking in twice:
-        keys = found[column.name] = asking.values("keys", column)
+        keys = keys_of[column.name] = asking.values("keys", column)
         amount = asking.steps["keys", column.name, 0].budget.amount
         error = keys.sigma * math.sqrt(len(keys.keys))
         first[column.name] = FirstLook(amount, keys.threshold, int(keys.values.sum()), error)
@@ -414,8 +424,8 @@ def _looks(columns: Sequence[tuple[Undiscovered, _Asking]], rows: float | None) 
     for column, asking in twice:
         if column.name in costs:
             again = asking.values("again", column, costs[column.name])
-            found[column.name] = both_looks(found[column.name], again)
-    return found
+            keys_of[column.name] = both_looks(keys_of[column.name], again)
+    return keys_of
 
 
 def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
@@ -428,9 +438,9 @@ def _attribute(column: Undiscovered, asking: _Asking) -> Attribute:
         return attribute_of_tree(column, tree, asking.leaves("leaves", column.name, query, tree))
     if column.type.family == "boolean":
         stated = Column(column.name, column.sql_type, not_null=not column.nullable)
-        known = catalog_attribute(stated, column.type)
-        if known is not None:
-            return replace(known, origin="discovered")
+        boolean = catalog_attribute(stated, column.type)
+        if boolean is not None:
+            return replace(boolean, origin="discovered")
     return _categories(column, asking) if column.kind == "categorical" else _bins(column, asking)
 
 
@@ -457,12 +467,12 @@ def _labels(
     """Values, then beginnings of the others, with their noisy counts; and the noise of the values."""
     noisy = asking.door.ask(query, asking.budget("keys", column.name))
     labels = labels_of_keys(column, noisy)
-    for place, length in enumerate(lengths, start=1):
+    for number, length in enumerate(lengths, start=1):
         beginning = Beginning(length, attribute_of_labels(column, labels))
-        found = asking.door.ask(
+        stems = asking.door.ask(
             replace(query, beginning=beginning), asking.budget("prefixes", column.name, length)
         )
-        labels = with_stems(column, labels, found, lengths[:place])
+        labels = with_stems(column, labels, stems, lengths[:number])
     return noisy.sigma, labels
 
 
@@ -477,13 +487,15 @@ def _bins(column: Undiscovered, asking: _Asking) -> Attribute:
     chosen = occupied_cells(kind, cells, atoms, STANDS_OUT if gaussian else LAPLACE_STANDS_OUT)
     if not stand_out(cells, chosen, atoms):
         return attribute_of_hidden(column, cells.cuts, granularity)
-    parts = without_atoms(cells, chosen, atoms)
+    stretches = without_atoms(cells, chosen, atoms)
     for ask in _CLOSER:
         sigma = cells.sigma * _noise_ratio(asking, column, ask)
-        cuts = refined_cuts(kind, parts, atoms, sigma, granularity)
-        closer, atoms = with_finer_counts(kind, parts, atoms, asking.cells(ask, column, cuts), ask == "cells")
-        parts = closer or (() if atoms.values else parts)
-    pieces = with_atoms(kind, [part for part in parts if part.mass > 0], atoms)
+        cuts = refined_cuts(kind, stretches, atoms, sigma, granularity)
+        closer, atoms = with_finer_counts(
+            kind, stretches, atoms, asking.cells(ask, column, cuts), ask == "cells"
+        )
+        stretches = closer or (() if atoms.values else stretches)
+    pieces = with_atoms(kind, [stretch for stretch in stretches if stretch.mass > 0], atoms)
     if pieces:
         return attribute_of_pieces(column, within_equal_bins(column, pieces), granularity)
     return attribute_of_hidden(column, cells.cuts, granularity)

@@ -139,14 +139,18 @@ def _standing_out(
 ) -> tuple[dict[str, Excess], dict[str, NDArray[np.float64]]]:
     """The attributes whose rows of a family agree more than strangers, and their tables of pairs."""
     tables, sigma = stage.pairs([(name, name) for name in rows], budget)
-    found = {name: excess(table, sigma) for name, table in zip(rows, tables, strict=True)}
-    out = {name: one for name, one in found.items() if one is not None and _stands_out(one, len(rows))}
+    excesses = {name: excess(table, sigma) for name, table in zip(rows, tables, strict=True)}
+    out = {
+        name: excess_of
+        for name, excess_of in excesses.items()
+        if excess_of is not None and _stands_out(excess_of, len(rows))
+    }
     return out, dict(zip(rows, tables, strict=True))
 
 
-def _stands_out(found: Excess, tests: int) -> bool:
+def _stands_out(beyond_strangers: Excess, tests: int) -> bool:
     limit = -float(ndtri(FALSE_POSITIVES / tests))
-    return found.share > max(LEAST_EXCESS, limit * found.deviation)
+    return beyond_strangers.share > max(LEAST_EXCESS, limit * beyond_strangers.deviation)
 
 
 def _beyond_persons(
@@ -154,18 +158,18 @@ def _beyond_persons(
 ) -> tuple[list[str], dict[str, Reason]]:
     """Those that agree more than the attribute of persons that explains most of it, at most ``MOST_OUT``; and
     what explains most of each."""
-    asked = [(person, name) for person in persons if stage.bins(person) > 1 for name in out]
+    pairs = [(person, name) for person in persons if stage.bins(person) > 1 for name in out]
     beyond, reasons = dict(out), dict[str, Reason]()
-    if asked:
-        tables, sigma = stage.pairs(asked, budget)
-        for (person, name), table in zip(asked, tables, strict=True):
-            share, whole = explained(table, sigma), out[name]
-            left = beyond[name].share if share is None else whole.share - share.share
+    if pairs:
+        tables, sigma = stage.pairs(pairs, budget)
+        for (person, name), table in zip(pairs, tables, strict=True):
+            share, in_all = explained(table, sigma), out[name]
+            left = beyond[name].share if share is None else in_all.share - share.share
             if share is not None and left < beyond[name].share:
-                beyond[name] = Excess(left, float(np.hypot(whole.deviation, share.deviation)))
+                beyond[name] = Excess(left, float(np.hypot(in_all.deviation, share.deviation)))
                 if share.share > _CLEAR * share.deviation:
                     reasons[name] = reason_of(person, table, sigma)
-    left_over = {name: one for name, one in beyond.items() if _stands_out(one, tests)}
+    left_over = {name: remaining for name, remaining in beyond.items() if _stands_out(remaining, tests)}
     clearest = sorted(left_over, key=lambda name: -left_over[name].share / left_over[name].deviation)
     return [name for name in out if name in clearest[:MOST_OUT]], reasons
 
@@ -180,16 +184,16 @@ def _not_of_others(
     """Those whose agreement does not follow from that of another one in the same row. A class that is drawn
     from both would count the same evidence twice, and its rows would agree too much."""
     order = sorted(names, key=lambda name: -out[name].share / out[name].deviation)
-    asked = [(first, name) for place, name in enumerate(order) for first in order[:place]]
-    if not asked:
+    pairs = [(first, name) for index, name in enumerate(order) for first in order[:index]]
+    if not pairs:
         return list(names)
-    within = dict(zip(asked, stage.within(asked, budget), strict=True))
-    kept = list[str]()
+    within = dict(zip(pairs, stage.within(pairs, budget), strict=True))
+    independent = list[str]()
     for name in order:
-        left = [out[name].share - carried(alone[first], within[first, name]) for first in kept]
+        left = [out[name].share - carried(alone[first], within[first, name]) for first in independent]
         if min(left, default=1.0) > max(LEAST_EXCESS, _CLEAR * out[name].deviation):
-            kept.append(name)
-    return [name for name in names if name in kept]
+            independent.append(name)
+    return [name for name in names if name in independent]
 
 
 def _classes(
@@ -201,25 +205,29 @@ def _classes(
 ) -> list[FamilyClass]:
     """The classes that explain the pairs of some attributes, one for those that hang together; none if there
     is only one of each. What ``reasons`` explain of an attribute is no matter of its class."""
-    places = list(combinations_with_replacement(range(len(names)), 2))
-    found, sigma = stage.pairs([(names[a], names[b]) for a, b in places], budget)
-    found = [
-        unexplained(table, names[a], names[b], reasons) for (a, b), table in zip(places, found, strict=True)
+    pairs = list(combinations_with_replacement(range(len(names)), 2))
+    noisy, sigma = stage.pairs([(names[a], names[b]) for a, b in pairs], budget)
+    left = [
+        unexplained(table, names[a], names[b], reasons) for (a, b), table in zip(pairs, noisy, strict=True)
     ]
-    tables, made = dict(zip(places, found, strict=True)), list[tuple[Classes, list[str]]]()
+    tables, class_groups = dict(zip(pairs, left, strict=True)), list[tuple[Classes, list[str]]]()
     for members in hanging_together(tables, len(names), sigma):
-        own = {
+        member_tables = {
             (i, j): tables[members[i], members[j]]
             for i, j in combinations_with_replacement(range(len(members)), 2)
         }
-        classes = found_classes(own, [stage.bins(names[place]) for place in members], sigma)
+        classes = found_classes(member_tables, [stage.bins(names[member]) for member in members], sigma)
         if len(classes.shares) > 1:
-            made.append((classes, [names[place] for place in members]))
-    hidden = families.hidden_names("group", len(made))
+            class_groups.append((classes, [names[member] for member in members]))
+    hidden = families.hidden_names("group", len(class_groups))
     return [
-        class_costs(group, classes.shares, _over_codes(stage, [*zip(own, classes.laws, strict=True), *given]))
-        for group, (classes, own) in zip(hidden, made, strict=True)
-        for given in [given_reasons(classes, own, reasons)]
+        class_costs(
+            group,
+            classes.shares,
+            _over_codes(stage, [*zip(group_names, classes.laws, strict=True), *reason_factors]),
+        )
+        for group, (classes, group_names) in zip(hidden, class_groups, strict=True)
+        for reason_factors in [given_reasons(classes, group_names, reasons)]
     ]
 
 

@@ -117,8 +117,8 @@ def _filled(attribute: Attribute, counts: OneWayCounts) -> Attribute:
     histogram = histogram_of(attribute, counts)
     shapes = shapes_of(histogram)
     worth = _worth(histogram, shapes)
-    cuts = [shares(shape) if shape and kept else None for shape, kept in zip(shapes, worth, strict=True)]
-    if all(own is None for own in cuts):
+    cuts = [shares(shape) if shape and worthy else None for shape, worthy in zip(shapes, worth, strict=True)]
+    if all(bin_cuts is None for bin_cuts in cuts):
         return attribute
     return replace(attribute, fill=fill_of(attribute, cuts))
 
@@ -130,12 +130,12 @@ def histogram_of(attribute: Attribute, counts: OneWayCounts) -> Histogram:
     if attribute.type.family == "float":
         edges = np.array([edge for edge in attribute.edges if isinstance(edge, float)])
         halves = np.diff(edges / 2)  # a difference of doubles may overflow
-        kept = edges.astype(np.float32) if attribute.type.text == "FLOAT" else edges
-        widths, atoms = halves / halves.sum(), np.nextafter(kept[:-1], kept[1:]) >= kept[1:]
+        stored = edges.astype(np.float32) if attribute.type.text == "FLOAT" else edges
+        widths, atoms = halves / halves.sum(), np.nextafter(stored[:-1], stored[1:]) >= stored[1:]
     else:
         ticks = edge_ticks(attribute)
-        whole = ticks[-1] - ticks[0]
-        widths = np.array([(high - low) / whole for low, high in pairwise(ticks)])
+        span = ticks[-1] - ticks[0]
+        widths = np.array([(high - low) / span for low, high in pairwise(ticks)])
         atoms = np.array([_grid(attribute, low, high)[1] <= 1 for low, high in pairwise(ticks)])
     return Histogram(
         np.maximum(widths, _NARROWEST), mass, counts.sigma[:number], atoms | (widths < _NARROWEST)
@@ -148,76 +148,76 @@ def shapes_of(bins: Histogram) -> list[Quantiles | None]:
     clear = bins.mass > _CLEAR * bins.sigma
     before = np.concatenate([[False], np.logical_or.accumulate(clear)[:-1]])
     after = np.concatenate([np.logical_or.accumulate(clear[::-1])[::-1][1:], [False]])
-    found: list[Quantiles | None] = []
-    for place in range(number):
-        other = number - 1 - place
+    shapes: list[Quantiles | None] = []
+    for index in range(number):
+        mirror = number - 1 - index
         shape = None
-        if bins.mass[place] <= 0 or bins.atoms[place]:
-            found.append(None)
+        if bins.mass[index] <= 0 or bins.atoms[index]:
+            shapes.append(None)
             continue
-        if number > 2 and other == 0:
+        if number > 2 and mirror == 0:
             shape = tail_of(bins)
-        elif number > 2 and place == 0:
+        elif number > 2 and index == 0:
             shape = mirrored(tail_of(bins.flipped))
-        if shape is None and clear[place] and not before[place]:
-            shape = _head(bins, place)
-        if shape is None and clear[place] and not after[place]:
-            shape = mirrored(_head(bins.flipped, other))
-        found.append(shape or _between(bins, place))
-    return found
+        if shape is None and clear[index] and not before[index]:
+            shape = _head(bins, index)
+        if shape is None and clear[index] and not after[index]:
+            shape = mirrored(_head(bins.flipped, mirror))
+        shapes.append(shape or _between(bins, index))
+    return shapes
 
 
-def _between(bins: Histogram, place: int) -> Quantiles | None:
+def _between(bins: Histogram, index: int) -> Quantiles | None:
     """The power between the densities at the edges of a bin that keeps its mass."""
-    own = float(bins.density[place])
-    left, right = (_at_edge(bins, place, place + step) for step in (-1, 1))
+    density = float(bins.density[index])
+    left, right = (_at_edge(bins, index, index + step) for step in (-1, 1))
     if left is None and right is None:
         return None
-    left = max(0.0, 2 * own - right) if left is None and right is not None else left
-    right = max(0.0, 2 * own - left) if right is None and left is not None else right
-    if left is None or right is None or not min(left, right) < own < max(left, right):
+    left = max(0.0, 2 * density - right) if left is None and right is not None else left
+    right = max(0.0, 2 * density - left) if right is None and left is not None else right
+    if left is None or right is None or not min(left, right) < density < max(left, right):
         return None
-    return power(left / own, right / own)
+    return power(left / density, right / density)
 
 
-def _at_edge(bins: Histogram, place: int, beside: int) -> float | None:
+def _at_edge(bins: Histogram, bin_: int, neighbour: int) -> float | None:
     """The density where a bin meets one beside it; its own if the two differ by no more than noise. None
     without a neighbour that has a density."""
-    if not 0 <= beside < len(bins.mass) or bins.atoms[beside]:
+    if not 0 <= neighbour < len(bins.mass) or bins.atoms[neighbour]:
         return None
-    width, other = (float(bins.widths[index]) for index in (place, beside))
-    own, their = (float(bins.density[index]) for index in (place, beside))
-    if abs(own - their) < _CLEAR * _noise(bins, place, beside):
-        return own
-    if their <= 0 or own <= 0:
+    width, neighbour_width = (float(bins.widths[index]) for index in (bin_, neighbour))
+    density, neighbour_density = (float(bins.density[index]) for index in (bin_, neighbour))
+    if abs(density - neighbour_density) < _CLEAR * _noise(bins, bin_, neighbour):
+        return density
+    if neighbour_density <= 0 or density <= 0:
         return 0.0
-    narrow, wide = (place, beside) if width <= other else (beside, place)
+    narrow, wide = (bin_, neighbour) if width <= neighbour_width else (neighbour, bin_)
     if bins.widths[wide] > _WIDE * bins.widths[narrow]:
         carried_on = float(bins.density[narrow]) * _trend(bins, narrow, 2 * narrow - wide)
-        return min(max(carried_on, min(own, their)), max(own, their))
-    near = other / (width + other)
-    return math.exp(near * math.log(own) + (1 - near) * math.log(their))
+        return min(max(carried_on, min(density, neighbour_density)), max(density, neighbour_density))
+    near = neighbour_width / (width + neighbour_width)
+    return math.exp(near * math.log(density) + (1 - near) * math.log(neighbour_density))
 
 
-def _trend(bins: Histogram, place: int, before: int) -> float:
+def _trend(bins: Histogram, index: int, before: int) -> float:
     """The factor from the middle of a bin to its edge if the density goes on as from the bin before it;
     1 where that is not clear."""
     if (
         not 0 <= before < len(bins.mass)
         or bins.atoms[before]
-        or min(bins.mass[place], bins.mass[before]) <= 0
+        or min(bins.mass[index], bins.mass[before]) <= 0
     ):
         return 1.0
-    own, earlier = float(bins.density[place]), float(bins.density[before])
-    if abs(own - earlier) < _CLEAR * _noise(bins, place, before):
+    density, earlier = float(bins.density[index]), float(bins.density[before])
+    if abs(density - earlier) < _CLEAR * _noise(bins, index, before):
         return 1.0
-    width = float(bins.widths[place])
-    return math.exp(math.log(own / earlier) * width / (width + float(bins.widths[before])))
+    width = float(bins.widths[index])
+    return math.exp(math.log(density / earlier) * width / (width + float(bins.widths[before])))
 
 
-def _noise(bins: Histogram, one: int, other: int) -> float:
+def _noise(bins: Histogram, left: int, right: int) -> float:
     """Standard error of the difference of two densities."""
-    return float(np.hypot(bins.sigma[one] / bins.widths[one], bins.sigma[other] / bins.widths[other]))
+    return float(np.hypot(bins.sigma[left] / bins.widths[left], bins.sigma[right] / bins.widths[right]))
 
 
 def tail_of(bins: Histogram, clear: float = _CLEAR, lightest: float = 0.0) -> Quantiles | None:
@@ -255,22 +255,22 @@ def tail_of(bins: Histogram, clear: float = _CLEAR, lightest: float = 0.0) -> Qu
     return pareto((inverse + index * away) / float(bins.widths[-1]), index)
 
 
-def _head(bins: Histogram, place: int) -> Quantiles | None:
+def _head(bins: Histogram, start: int) -> Quantiles | None:
     """The generalised Pareto distribution from the lower edge of a steep bin on that has the noisy masses
     beyond its upper edge and beyond the next edge with clear masses on both sides."""
-    mass, sigma = bins.mass[place:], bins.sigma[place:]
-    if len(mass) < 2 or bins.density[place + 1] >= _STEEP * bins.density[place]:
+    mass, sigma = bins.mass[start:], bins.sigma[start:]
+    if len(mass) < 2 or bins.density[start + 1] >= _STEEP * bins.density[start]:
         return None
     beyond = np.cumsum(mass[::-1])[::-1]
     noise = np.sqrt(np.cumsum(sigma[::-1] ** 2)[::-1])
     if beyond[1] <= _CLEAR * noise[1]:
         return None
-    width, first = float(bins.widths[place]), math.log(beyond[0] / beyond[1])
+    width, first = float(bins.widths[start]), math.log(beyond[0] / beyond[1])
     index = 0.0
     for second in range(2, len(mass)):
         apart = beyond[1] - beyond[second] > _CLEAR * float(np.hypot.reduce(sigma[1:second]))
         if apart and beyond[second] > _CLEAR * noise[second]:
-            times = float(bins.widths[place : place + second].sum()) / width
+            times = float(bins.widths[start : start + second].sum()) / width
             index = _index(first, times, math.log(beyond[0] / beyond[second]))
             break
     return pareto(_scale(index, first), index)
@@ -301,12 +301,12 @@ def _worth(bins: Histogram, shapes: Sequence[Quantiles | None]) -> list[bool]:
     middles = (edges[:-1] + edges[1:]) / 2
     mean = float(part @ middles)
     deviation = math.sqrt(float(part @ ((middles - mean) ** 2 + bins.widths**2 / 12)))
-    found = []
-    for shape, width, own in zip(shapes, bins.widths, part, strict=True):
+    worth = []
+    for shape, width, share in zip(shapes, bins.widths, part, strict=True):
         apart = np.zeros(1) if shape is None else shape(_MIDDLES) - _MIDDLES
-        moved = abs(float(apart.mean())) * float(width * own)
-        found.append(moved > _MOVES * deviation or float(np.abs(apart).max() * own) > _TURNS)
-    return found
+        moved = abs(float(apart.mean())) * float(width * share)
+        worth.append(moved > _MOVES * deviation or float(np.abs(apart).max() * share) > _TURNS)
+    return worth
 
 
 def shares(shape: Quantiles) -> FloatArray:
@@ -334,11 +334,14 @@ def fill_of(attribute: Attribute, cuts: Sequence[FloatArray | None]) -> Fill:
         edges = [edge for edge in attribute.edges if isinstance(edge, float)]
         single = attribute.type.text == "FLOAT"
         return tuple(
-            bin_ if own is None else _float_cuts(bin_, own, single=single)
-            for bin_, own in zip(pairwise(edges), cuts, strict=True)
+            bin_ if bin_cuts is None else _float_cuts(bin_, bin_cuts, single=single)
+            for bin_, bin_cuts in zip(pairwise(edges), cuts, strict=True)
         )
     bins = zip(pairwise(edge_ticks(attribute)), pairwise(attribute.edges), cuts, strict=True)
-    return tuple(whole if own is None else _tick_cuts(attribute, ticks, own) for ticks, whole, own in bins)
+    return tuple(
+        edges_of_bin if bin_cuts is None else _tick_cuts(attribute, ticks, bin_cuts)
+        for ticks, edges_of_bin, bin_cuts in bins
+    )
 
 
 def _grid(attribute: Attribute, low: int, high: int) -> tuple[int, int, int]:
@@ -366,8 +369,8 @@ def _float_cuts(bin_: tuple[float, float], cuts: FloatArray, *, single: bool) ->
     span = high / 2 - low / 2
     below = float(np.nextafter(np.float32(high), np.float32(low))) if single else math.nextafter(high, low)
     digits = 5 - math.floor(math.log10(span)) if span > 0 else 0
-    made = [low * (1 - float(cut)) + high * float(cut) for cut in cuts]
-    rounded = [round(value, digits) for value in made]
+    exact = [low * (1 - float(cut)) + high * float(cut) for cut in cuts]
+    rounded = [round(value, digits) for value in exact]
     if single:
         rounded = [float(np.float32(value)) for value in rounded]
     inner = [min(max(value, low), below) for value in rounded[:-1]]
@@ -414,8 +417,8 @@ def pareto(scale: float, index: float) -> Quantiles:
         exponential = -np.expm1(-1 / scale)
         with np.errstate(divide="ignore"):
             return _cut_off(lambda p: -scale * np.log1p(-p * exponential))
-    whole = 1.0 if index <= -scale else -np.expm1(-np.log1p(index / scale) / index)
-    return _cut_off(lambda p: scale * np.expm1(-index * np.log1p(-p * whole)) / index)
+    mass = 1.0 if index <= -scale else -np.expm1(-np.log1p(index / scale) / index)
+    return _cut_off(lambda p: scale * np.expm1(-index * np.log1p(-p * mass)) / index)
 
 
 def _cut_off(quantiles: Quantiles) -> Quantiles:

@@ -32,15 +32,15 @@ from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.queries import Exact, NoisyKeys
 
 
-def labels_of_keys(column: Undiscovered, found: NoisyKeys) -> dict[Label, int]:
+def labels_of_keys(column: Undiscovered, noisy: NoisyKeys) -> dict[Label, int]:
     """The values with the largest noisy counts, and these, in the order of the values.
 
     A value that is spelled as the code of all others belongs to them, and one that is spelled as the label
     of a beginning (``25*``, with prefixes of 2 characters) to that label, if it is found.
     """
-    order = np.argsort(-found.values, kind="stable").tolist()
-    free = [place for place in order if not _is_taken(column, found.keys[place])]
-    return {_label(found.keys[place]): int(found.values[place]) for place in sorted(free[: _room(column)])}
+    order = np.argsort(-noisy.values, kind="stable").tolist()
+    free = [index for index in order if not _is_taken(column, noisy.keys[index])]
+    return {_label(noisy.keys[index]): int(noisy.values[index]) for index in sorted(free[: _room(column)])}
 
 
 def both_looks(first: NoisyKeys, second: NoisyKeys) -> NoisyKeys:
@@ -54,9 +54,9 @@ def both_looks(first: NoisyKeys, second: NoisyKeys) -> NoisyKeys:
     weights = np.array([first.sigma**-2, second.sigma**-2])
     pooled = dict[Exact, int]()
     for key in sorted({*first.keys, *second.keys}, key=_rank):
-        seen = max(counts[key] for _, counts in looks if key in counts)
-        both = [counts.get(key, min(seen, look.threshold - 1)) for look, counts in looks]
-        pooled[key] = round(float(np.average(both, weights=weights)))
+        most = max(counts[key] for _, counts in looks if key in counts)
+        pair = [counts.get(key, min(most, look.threshold - 1)) for look, counts in looks]
+        pooled[key] = round(float(np.average(pair, weights=weights)))
     counts = np.array(list(pooled.values()), np.int64)
     sigma = float(weights.sum() ** -0.5)
     return NoisyKeys(first.attr, tuple(pooled), counts, sigma, min(first.threshold, second.threshold))
@@ -68,7 +68,7 @@ def _rank(key: Exact) -> tuple[float, bytes]:
 
 
 def with_stems(
-    column: Undiscovered, labels: Mapping[Label, int], found: NoisyKeys, lengths: Sequence[int]
+    column: Undiscovered, labels: Mapping[Label, int], stems: NoisyKeys, lengths: Sequence[int]
 ) -> dict[Label, int]:
     """The labels with the beginnings found of the last of ``lengths``; no more than there are codes.
 
@@ -77,19 +77,19 @@ def with_stems(
     makes that one heavier; what goes to none is asked for again with the next length, or is ``__other__``.
     """
     counts = {str(label): count for label, count in labels.items()}
-    for key, count in zip(found.keys, found.values.tolist(), strict=True):
+    for key, count in zip(stems.keys, stems.values.tolist(), strict=True):
         stem = f"{key}{ANY_REST}"
         counts[stem] = counts.get(stem, 0) + count
     enough, too_few = sum(counts.values()) + 1, -1
-    kept = dict[str, int]()
+    retained = dict[str, int]()
     while enough - too_few > 1:
         least = (enough + too_few) // 2
         heavy = _heavy(counts, lengths, least)
         if len(heavy) <= _room(column):
-            enough, kept = least, heavy
+            enough, retained = least, heavy
         else:
             too_few = least
-    return {label: kept[label] for label in sorted(kept, key=str.encode)}
+    return {label: retained[label] for label in sorted(retained, key=str.encode)}
 
 
 def attribute_of_labels(column: Undiscovered, labels: Mapping[Label, int]) -> Attribute:
@@ -122,18 +122,18 @@ def _heavy(counts: Mapping[str, int], lengths: Sequence[int], least: int) -> dic
     levels = defaultdict[int, dict[str, int]](dict)
     for label, count in counts.items():
         levels[_length_of_stem(label, lengths)][label] = count
-    kept = dict[str, int]()
+    heavy = dict[str, int]()
     for level in (0, *lengths):
         for label, count in levels[level].items():
             if count >= least:
-                kept[label] = count
+                heavy[label] = count
                 continue
             text = label[:level] if level else label
             above = next((n for n in lengths if n <= len(text) and (not level or n < level)), None)
             if above is not None:
                 stem = f"{text[:above]}{ANY_REST}"
                 levels[above][stem] = levels[above].get(stem, 0) + count
-    return kept
+    return heavy
 
 
 def _label(key: Exact) -> Label:
@@ -159,9 +159,9 @@ def attribute_of_texts(
             ``with_stems``.
         least: rows that a code should have at least.
     """
-    own = _nodes(texts, labels)
-    branches = _branches(texts, own)
-    beyond = np.array([own.get(id_, 0.0) for id_ in branches.ids.tolist()])
+    rows_of_node = _nodes(texts, labels)
+    branches = _branches(texts, rows_of_node)
+    beyond = np.array([rows_of_node.get(id_, 0.0) for id_ in branches.ids.tolist()])
     counts = _with_children(branches, beyond)
     most = max(1, column.max_codes - 1 - column.nullable)
     runs = coarsened(branches, counts, most, max(1.0, least))
@@ -195,21 +195,25 @@ def with_rest(attribute: Attribute, counts: OneWayCounts) -> Attribute:
         ]
     )
     above &= ~first
-    found = np.bincount(codes, np.where(above, 0.0, rows), number)
+    known_rows = np.bincount(codes, np.where(above, 0.0, rows), number)
     guessed = np.bincount(codes, np.where(above, rows, 0.0), number)
-    more = counts.counts[:number] - found
-    clear = more > np.maximum(_CLEAR * counts.sigma[:number], _SOME * found)
-    rest = np.where(clear, more, 0.0)
-    scale = np.divide(rest, guessed, out=np.zeros(number), where=guessed > 0)
-    made = list[_Leaf]()
-    for place, code in enumerate(leaves.codes):
-        level, id_ = leaves.levels[0][place], str(leaves.nodes[0][place])
-        made.append(_Leaf(level, id_, float(rows[place] * (scale[code] if above[place] else 1)), code))
-        if first[place] and guessed[code] <= 0 < rest[code]:
+    more = counts.counts[:number] - known_rows
+    clear = more > np.maximum(_CLEAR * counts.sigma[:number], _SOME * known_rows)
+    missing = np.where(clear, more, 0.0)
+    scale = np.divide(missing, guessed, out=np.zeros(number), where=guessed > 0)
+    with_guesses = list[_Leaf]()
+    for index, code in enumerate(leaves.codes):
+        level, id_ = leaves.levels[0][index], str(leaves.nodes[0][index])
+        with_guesses.append(
+            _Leaf(level, id_, float(rows[index] * (scale[code] if above[index] else 1)), code)
+        )
+        if first[index] and guessed[code] <= 0 < missing[code]:
             shared = _shared(texts, starts[code], starts[code + 1])
             level = bisect_right(texts.lengths, len(shared))
-            made.append(_Leaf(level, shared[: (0, *texts.lengths)[level]], float(rest[code]), code))
-    return replace(attribute, leaves=_together(texts, made))
+            with_guesses.append(
+                _Leaf(level, shared[: (0, *texts.lengths)[level]], float(missing[code]), code)
+            )
+    return replace(attribute, leaves=_together(texts, with_guesses))
 
 
 def _shared(texts: Texts, start: str, stop: str) -> str:
@@ -228,35 +232,37 @@ def _shared(texts: Texts, start: str, stop: str) -> str:
 def _nodes(texts: Texts, labels: Mapping[Label, int]) -> dict[str, float]:
     """Rows by id, above 0. Texts outside of the hierarchy belong to its ``__other__``."""
     last, allowed = texts.lengths[-1], frozenset(texts.alphabet)
-    found = dict[str, float]()
+    rows_of_node = dict[str, float]()
     for label, rows in labels.items():
         text, begins = str(label), str(label).endswith(ANY_REST)
         text = text.removesuffix(ANY_REST)
         if rows <= 0 or not allowed.issuperset(text[:last]) or text == OTHER:
             continue
         id_ = text if begins or len(text) >= last else text + END
-        found[id_[:last]] = found.get(id_[:last], 0.0) + rows
-    return found
+        rows_of_node[id_[:last]] = rows_of_node.get(id_[:last], 0.0) + rows
+    return rows_of_node
 
 
-def _branches(texts: Texts, own: Iterable[str]) -> Branches:
+def _branches(texts: Texts, nodes_with_rows: Iterable[str]) -> Branches:
     """The tree of the ids and of all nodes above them; a gap between neighbours belongs to the former."""
     lengths = (0, *texts.lengths)
     levels = [{""}] + [set[str]() for _ in texts.lengths]
-    for id_ in own:
+    for id_ in nodes_with_rows:
         deepest = next(level for level, length in enumerate(lengths) if length >= len(id_))
         for level in range(deepest + 1):
             levels[level].add(id_[: lengths[level]])
     ids = [np.array(sorted(nodes), object) for nodes in levels if nodes]
     above, split = [np.array([-1])], set[str]()
     for level in range(1, len(ids)):
-        places = {node: place for place, node in enumerate(ids[level - 1].tolist())}
+        index_of = {node: index for index, node in enumerate(ids[level - 1].tolist())}
         parents = [node[: lengths[level - 1]] for node in ids[level].tolist()]
         split.update(parents)
-        above.append(np.array([places[parent] for parent in parents]))
+        above.append(np.array([index_of[parent] for parent in parents]))
     ends = sorted(node for nodes in ids for node in nodes.tolist() if node not in split)
-    rank = {node: place for place, node in enumerate(ends)}
-    return joined(ids, above, [np.array([rank.get(node, -1) for node in own.tolist()]) for own in ids])
+    rank = {node: index for index, node in enumerate(ends)}
+    return joined(
+        ids, above, [np.array([rank.get(node, -1) for node in level_ids.tolist()]) for level_ids in ids]
+    )
 
 
 def _with_children(branches: Branches, beyond: FloatArray) -> FloatArray:
@@ -280,31 +286,31 @@ def _leaves(texts: Texts, branches: Branches, beyond: FloatArray, runs: Sequence
     and what was found in the code."""
     code_of = _codes(branches, runs)
     inside = np.flatnonzero((beyond > 0) & (code_of >= 0))
-    held = np.bincount(code_of[inside], beyond[inside], len(runs))
+    rows_of_code = np.bincount(code_of[inside], beyond[inside], len(runs))
     levels, ids = branches.levels.tolist(), branches.ids.tolist()
-    found = [_Leaf(0, "", 0.0, 0)]
-    found += [
+    all_leaves = [_Leaf(0, "", 0.0, 0)]
+    all_leaves += [
         _Leaf(levels[run.nodes[0]], ids[run.nodes[0]], 0.0, code) for code, run in enumerate(runs) if code
     ]
     for node, codes in _above(branches, beyond, code_of).items():
-        part = held[codes] if held[codes].sum() > 0 else np.ones(len(codes))
+        part = rows_of_code[codes] if rows_of_code[codes].sum() > 0 else np.ones(len(codes))
         for code, rows in zip(codes, (part / part.sum() * beyond[node]).tolist(), strict=True):
-            found.append(_Leaf(levels[node], ids[node], rows, code))
-    own = [
+            all_leaves.append(_Leaf(levels[node], ids[node], rows, code))
+    leaves_inside = [
         _Leaf(levels[node], ids[node], float(beyond[node]), int(code_of[node])) for node in inside.tolist()
     ]
-    found += sorted(own, key=lambda leaf: (_lowest(texts, leaf), leaf.level))
-    found.sort(key=lambda leaf: leaf.code)
-    return _together(texts, found)
+    all_leaves += sorted(leaves_inside, key=lambda leaf: (_lowest(texts, leaf), leaf.level))
+    all_leaves.sort(key=lambda leaf: leaf.code)
+    return _together(texts, all_leaves)
 
 
-def _together(texts: Texts, found: Sequence[_Leaf]) -> Leaves:
+def _together(texts: Texts, leaves: Sequence[_Leaf]) -> Leaves:
     return Leaves(
         (texts,),
-        (tuple(leaf.level for leaf in found),),
-        (tuple(leaf.id for leaf in found),),
-        tuple(leaf.rows for leaf in found),
-        tuple(leaf.code for leaf in found),
+        (tuple(leaf.level for leaf in leaves),),
+        (tuple(leaf.id for leaf in leaves),),
+        tuple(leaf.rows for leaf in leaves),
+        tuple(leaf.code for leaf in leaves),
     )
 
 
@@ -325,10 +331,10 @@ def _lowest(texts: Texts, leaf: _Leaf) -> str:
 
 def _codes(branches: Branches, runs: Sequence[Run]) -> IntArray:
     """The code of each node that is in a run or below it, -1 above."""
-    found = np.full(branches.parents.size, -1)
+    code_of = np.full(branches.parents.size, -1)
     for code, run in enumerate(runs):
-        found[list(run.nodes)] = code
+        code_of[list(run.nodes)] = code
     for block in branches.blocks():
         parents = branches.parents[block]
-        found[block] = np.where(found[block] < 0, found[parents], found[block])
-    return found
+        code_of[block] = np.where(code_of[block] < 0, code_of[parents], code_of[block])
+    return code_of

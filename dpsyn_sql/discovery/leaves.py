@@ -65,11 +65,11 @@ def coarsened(branches: Branches, counts: FloatArray, most: int, least: float = 
     best = [Run((0,), float(counts[0]))]
     for _ in range(_ROUNDS):
         middle = float(np.sqrt(low * high))
-        found = _runs(branches, counts, middle, most)
-        if found is None:
+        runs = _runs(branches, counts, middle, most)
+        if runs is None:
             low = middle
         else:
-            high, best = middle, found if len(found) >= len(best) else best
+            high, best = middle, runs if len(runs) >= len(best) else best
     return best
 
 
@@ -96,34 +96,34 @@ def _siblings(parents: IntArray, rows: FloatArray, enough: float) -> tuple[list[
     empty = rows <= 0
     again = np.zeros(rows.size, np.bool_)  # an empty node after an empty sibling goes with it
     again[1:] = empty[1:] & empty[:-1] & (parents[1:] == parents[:-1])
-    places = np.flatnonzero(~again)
+    begin_nodes = np.flatnonzero(~again)
     begins, sums, before = list[int](), list[float](), -2
-    first = places.tolist(), parents[places].tolist(), rows[places].tolist()
-    for place, parent, own in zip(*first, strict=True):
-        if parent == before and sums[-1] + own < enough:
-            sums[-1] += own
+    first = begin_nodes.tolist(), parents[begin_nodes].tolist(), rows[begin_nodes].tolist()
+    for index, parent, node_rows in zip(*first, strict=True):
+        if parent == before and sums[-1] + node_rows < enough:
+            sums[-1] += node_rows
         else:
-            begins.append(place)
-            sums.append(own)
+            begins.append(index)
+            sums.append(node_rows)
         before = parent
     return begins, sums
 
 
 def _absorbed(begins: Sequence[int], sums: Sequence[float], small: float) -> tuple[list[int], list[float]]:
     """The same with runs of fewer than ``small`` rows joined with the lighter one of their neighbours."""
-    found, rows = list[int](), list[float]()
+    joined_begins, rows = list[int](), list[float]()
     carried, start = 0.0, -1  # what waits to be joined with the next run, and where it begins
-    for place, own in enumerate(sums):
-        begin, total = (begins[place], own) if start < 0 else (start, own + carried)
-        start, last = -1, place + 1 == len(sums)
-        if total >= small or (last and not found):
-            found.append(begin)
+    for index, run_rows in enumerate(sums):
+        begin, total = (begins[index], run_rows) if start < 0 else (start, run_rows + carried)
+        start, last = -1, index + 1 == len(sums)
+        if total >= small or (last and not joined_begins):
+            joined_begins.append(begin)
             rows.append(total)
-        elif last or (found and rows[-1] <= sums[place + 1]):
+        elif last or (joined_begins and rows[-1] <= sums[index + 1]):
             rows[-1] += total
         else:
             start, carried = begin, total
-    return found, rows
+    return joined_begins, rows
 
 
 def leaves_of_runs(
@@ -171,22 +171,28 @@ def labels_of_runs(
 
 def unique(labels: Iterable[str]) -> tuple[str, ...]:
     """Labels that differ from each other and from ``__other__``: a text may read like the name of a run."""
-    found = dict[str, None]()
+    distinct = dict[str, None]()
     for label in labels:
-        while label in found or label == OTHER:
+        while label in distinct or label == OTHER:
             label += " "
-        found[label] = None
-    return tuple(found)
+        distinct[label] = None
+    return tuple(distinct)
 
 
 def _ends(run: Run, counts: FloatArray) -> tuple[int, int]:
-    held = [node for node in run.nodes if counts[node] > 0] or run.nodes
-    return held[0], held[-1]
+    occupied = [node for node in run.nodes if counts[node] > 0] or run.nodes
+    return occupied[0], occupied[-1]
 
 
 def _names(hierarchy: Hierarchy, branches: Branches, nodes: set[int]) -> dict[int, str]:
-    own = np.array(sorted(nodes))
-    return dict(zip(own.tolist(), _labels(hierarchy, branches.levels[own], branches.ids[own]), strict=True))
+    sorted_nodes = np.array(sorted(nodes))
+    return dict(
+        zip(
+            sorted_nodes.tolist(),
+            _labels(hierarchy, branches.levels[sorted_nodes], branches.ids[sorted_nodes]),
+            strict=True,
+        )
+    )
 
 
 def own_codes(branches: Branches, counts: FloatArray, most: int) -> list[Run]:
@@ -254,11 +260,11 @@ def attribute_of_tree(column: Undiscovered, tree: NoisyTree, counted: NoisyLeave
 
 
 def key_of_tree(
-    columns: Sequence[Undiscovered], tree: NoisyTree, counted: NoisyLeaves, whole: NoisyLeaves
+    columns: Sequence[Undiscovered], tree: NoisyTree, counted: NoisyLeaves, root_counts: NoisyLeaves
 ) -> tuple[Attribute, CountedKey]:
     """The key of one or several columns, each with its hierarchy, and its rows. A code is a leaf of the tree.
 
-    ``whole`` are counts of the root alone: rows inside, outside, and without a value. They say how many rows
+    ``root_counts`` are of the root alone: rows inside, outside, and without a value. They say how many rows
     there are: the sum of many leaves has much more noise.
     """
     column = _together(columns)
@@ -273,11 +279,11 @@ def key_of_tree(
         inside, variance = float(estimates.values[0]), float(estimates.variances[0])
     values = np.array([inside, *counted.values[number:]])[:size]
     variances = np.array([variance, *[of_leaf] * (size - 1)])
-    weights = _variance(whole.sigma) / (_variance(whole.sigma) + variances)
-    values = weights * values + (1 - weights) * whole.values[:size]
+    weights = _variance(root_counts.sigma) / (_variance(root_counts.sigma) + variances)
+    values = weights * values + (1 - weights) * root_counts.values[:size]
     variances = weights * variances
     total = float(values.sum())
-    inside, *beside = nearest(values, variances, max(0.0, total)).tolist()
+    inside, *outside = nearest(values, variances, max(0.0, total)).tolist()
     if branches is None or estimates is None:
         rows = nearest(leaves, np.ones(number), inside)
         attribute, codes = _attribute_of_several(column, columns, tree, rows)
@@ -288,13 +294,13 @@ def key_of_tree(
     largest = max(of_leaf * float(np.bincount(codes).max()), float(variances[1:].max()))
     return attribute, CountedKey(
         (_total(round(total), float(variances.sum())), _table(attribute, noisy, largest)),
-        np.concatenate([_summed(codes, rows), beside]),
+        np.concatenate([_summed(codes, rows), outside]),
         committed=False,
     )
 
 
 def committed_key(
-    columns: Sequence[Undiscovered], tree: NoisyTree, whole: NoisyLeaves
+    columns: Sequence[Undiscovered], tree: NoisyTree, root_counts: NoisyLeaves
 ) -> tuple[Attribute, CountedKey]:
     """The same from counts that the tree commits: they stay as they are.
 
@@ -304,8 +310,8 @@ def committed_key(
     if tree.counts is None or tree.sigma is None:
         raise InternalError("a tree without counts commits none")
     column = _together(columns)
-    outside = whole.values[1 : 2 + column.nullable].astype(np.float64)
-    beside = np.where(outside > CLEAR * whole.sigma, outside, 0.0)
+    outside = root_counts.values[1 : 2 + column.nullable].astype(np.float64)
+    clear_outside = np.where(outside > CLEAR * root_counts.sigma, outside, 0.0)
     rows = tree.counts.astype(np.float64)
     if len(columns) == 1:
         branches = branches_of(_hierarchy(column), tree.levels[0], tree.nodes[0])
@@ -313,11 +319,11 @@ def committed_key(
         attribute, rows, codes = _attribute_of_one(column, branches, counts)
     else:
         attribute, codes = _attribute_of_several(column, columns, tree, rows)
-    noisy = np.concatenate([np.rint(_summed(codes, rows)), beside])
-    variance, of_whole = _variance(tree.sigma), _variance(whole.sigma)
+    noisy = np.concatenate([np.rint(_summed(codes, rows)), clear_outside])
+    variance, of_whole = _variance(tree.sigma), _variance(root_counts.sigma)
     return attribute, CountedKey(
         (
-            _total(int(noisy.sum()), variance + beside.size * of_whole),
+            _total(int(noisy.sum()), variance + clear_outside.size * of_whole),
             _table(attribute, noisy, max(variance, of_whole)),
         ),
         noisy,
@@ -330,8 +336,8 @@ def _attribute_of_one(
 ) -> tuple[Attribute, FloatArray, IntArray]:
     """The attribute of a key of one hierarchy; the rows of each leaf of the tree, and its code."""
     runs = own_codes(branches, counts, MAX_SIZE - 2)
-    own = np.flatnonzero(~branches.split)
-    rows = counts[own[np.argsort(branches.starts[own])]]
+    leaf_nodes = np.flatnonzero(~branches.split)
+    rows = counts[leaf_nodes[np.argsort(branches.starts[leaf_nodes])]]
     attribute = attribute_of_runs(column, _hierarchy(column), branches, counts, runs)
     return attribute, rows, codes_of_leaves(branches, runs)
 
@@ -341,16 +347,16 @@ def _attribute_of_several(
 ) -> tuple[Attribute, IntArray]:
     """The attribute of a key of several hierarchies, and the code of each leaf. Of more leaves than there can
     be codes, as many neighbours as needed share one."""
-    hierarchies = tuple(_hierarchy(one) for one in columns)
+    hierarchies = tuple(_hierarchy(each) for each in columns)
     size = min(rows.size, MAX_SIZE - 2)
     codes = np.arange(rows.size) * size // rows.size
-    parts = [
+    labels_of = [
         _labels(hierarchy, levels, nodes)
         for hierarchy, levels, nodes in zip(hierarchies, tree.levels, tree.nodes, strict=True)
     ]
-    names = [", ".join(own) for own in zip(*parts, strict=True)]
+    names = [", ".join(words) for words in zip(*labels_of, strict=True)]
     first = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-    last = [*(place - 1 for place in first[1:]), rows.size - 1]
+    last = [*(begin - 1 for begin in first[1:]), rows.size - 1]
     labels = unique(
         names[a] if a == b else f"{names[a]} to {names[b]}" for a, b in zip(first, last, strict=True)
     )
@@ -365,11 +371,11 @@ def _attribute_of_several(
 
 
 def _labels(hierarchy: Hierarchy, levels: IntArray, nodes: NDArray[Any]) -> list[str]:
-    found = np.empty(levels.size, object)
+    labels = np.empty(levels.size, object)
     for level in np.unique(levels).tolist():
-        own = levels == level
-        found[own] = hierarchy.labels(nodes[own], level)
-    return [str(label) for label in found]
+        of_level = levels == level
+        labels[of_level] = hierarchy.labels(nodes[of_level], level)
+    return [str(label) for label in labels]
 
 
 def _estimated(branches: Branches, tree: NoisyTree, counted: NoisyLeaves) -> Estimates:

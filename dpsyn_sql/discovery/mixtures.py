@@ -93,8 +93,8 @@ class Cellular:
 
     def shares(self, part: Part) -> FloatArray:
         """Of each cell, and of NULL, the share of a smooth part (float64[k + 1])."""
-        own = np.maximum(np.diff(part.cdf(self.bounds)), 0.0)
-        return np.append(np.bincount(self.owners, weights=own, minlength=own.size), 0.0)
+        masses = np.maximum(np.diff(part.cdf(self.bounds)), 0.0)
+        return np.append(np.bincount(self.owners, weights=masses, minlength=masses.size), 0.0)
 
     @cached_property
     def atom_costs(self) -> FloatArray:
@@ -104,33 +104,41 @@ class Cellular:
         costs = np.full(self.singles.size, min(most, least + 2 * np.log(number)))
         costs[self.values < 0] = np.maximum(costs, BELOW_ZERO)[self.values < 0]
         costs[(self.values < 0) & (self.values >= -5)] = BELOW_ZERO
-        whole = self.values % 1 == 0
+        integral = self.values % 1 == 0
         for first, last, cost in SPECIAL_COSTS:
-            own = whole & (self.values >= first) & (self.values <= last)
-            costs[own] = np.minimum(costs[own], cost)
+            special = integral & (self.values >= first) & (self.values <= last)
+            costs[special] = np.minimum(costs[special], cost)
         costs[np.isin(self.values, NONE_CODES)] = np.minimum(costs, NONE_COST)[
             np.isin(self.values, NONE_CODES)
         ]
         for first, last, cost in ATOM_COSTS:
-            costs[whole & (self.values >= first) & (self.values <= last)] = cost
+            costs[integral & (self.values >= first) & (self.values <= last)] = cost
         return np.append(np.where(self.singles, costs, np.inf), NULL_COST)
 
     @cached_property
     def dictionary(self) -> tuple[list[Part], FloatArray, FloatArray]:
         """Smooth parts, their shares of cells (one row each), and their costs."""
-        parts = list[Part]()
+        candidates = list[Part]()
         for sign, centres in ((1, _CENTRES), (-1, _CENTRES_BELOW)):
-            parts += [Hump(sign, centre, width, width) for centre in centres.tolist() for width in _WIDTHS]
-        parts += [
+            candidates += [
+                Hump(sign, centre, width, width) for centre in centres.tolist() for width in _WIDTHS
+            ]
+        candidates += [
             Hump(1, float(np.log2(year)), width, width)
             for year in range(YEARS[0] + 4, YEARS[1], 4)
             for width in _WIDTHS_OF_YEARS
         ]
-        parts += [Bell(mean, width) for mean in _MEANS for width in _DEVIATIONS if abs(mean) <= 2 * width]
+        candidates += [
+            Bell(mean, width) for mean in _MEANS for width in _DEVIATIONS if abs(mean) <= 2 * width
+        ]
         low, high = self.bounds[1], self.bounds[-2]
-        kept = [part for part in parts if self.fits(part) and part.reach[1] > low and part.reach[0] < high]
-        shares = np.array([self.shares(part) for part in kept]).reshape(len(kept), self.singles.size + 1)
-        return kept, shares, np.array([part.cost for part in kept])
+        fitting = [
+            part for part in candidates if self.fits(part) and part.reach[1] > low and part.reach[0] < high
+        ]
+        shares = np.array([self.shares(part) for part in fitting]).reshape(
+            len(fitting), self.singles.size + 1
+        )
+        return fitting, shares, np.array([part.cost for part in fitting])
 
     def fits(self, part: Part) -> bool:
         """Whether a part spans several steps and lies beyond the first one: what is narrower is atoms."""
@@ -162,8 +170,10 @@ class Mixture:
         """With wide smooth parts that end at so many widths. What is beyond the end of a narrow one hardly
         moves a deviation."""
         wide = [isinstance(part, Hump) and part.above >= _WIDE for part in self.parts]
-        parts = zip(self.parts, wide, strict=True)
-        return replace(self, parts=tuple(replace(part, limit=limit) if far else part for part, far in parts))
+        smooth_parts = zip(self.parts, wide, strict=True)
+        return replace(
+            self, parts=tuple(replace(part, limit=limit) if far else part for part, far in smooth_parts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +203,10 @@ def mixture_of(cells: Cellular, noisy: FloatArray, sigma: float, total: float) -
     if first := _likeliest_part(counts, noisy, _Found()):
         part = _refined(counts, first[1], noisy)
         starts.append((_Found(parts=((part, PART_AT_ONCE + first[1].cost),)), MOST_PARTS))
-    found = [_pruned(counts, _pursued(counts, start, most)) for start, most in starts]
-    scored = [(_weights(counts, one)[1] + one.cost, one) for one in found]
-    scored += [(_weights(counts, one)[1] + one.cost - BINARY, one) for one in _binary(cells)]
-    _, best = min(scored, key=lambda one: one[0])
+    pursued = [_pruned(counts, _pursued(counts, start, most)) for start, most in starts]
+    scored = [(_weights(counts, terms)[1] + terms.cost, terms) for terms in pursued]
+    scored += [(_weights(counts, terms)[1] + terms.cost - BINARY, terms) for terms in _binary(cells)]
+    _, best = min(scored, key=lambda scored_terms: scored_terms[0])
     return Mixture(tuple(best.atoms), tuple(part for part, _ in best.parts), _weights(counts, best)[0])
 
 
@@ -216,45 +226,45 @@ class _Found:
         """Without one atom or part, in order."""
         for atom in self.atoms:
             yield replace(self, atoms={cell: cost for cell, cost in self.atoms.items() if cell != atom})
-        for place in range(len(self.parts)):
-            yield replace(self, parts=(*self.parts[:place], *self.parts[place + 1 :]))
+        for index in range(len(self.parts)):
+            yield replace(self, parts=(*self.parts[:index], *self.parts[index + 1 :]))
 
 
 def _binary(cells: Cellular) -> Iterator[_Found]:
     """0 and 1 alone, and 1 and 2 alone, each with and without NULL."""
     for pair in ((0.0, 1.0), (1.0, 2.0)):
-        places = np.flatnonzero(cells.singles & np.isin(cells.values, pair)).tolist()
-        if len(places) == len(pair):
-            atoms = {place: float(cells.atom_costs[place]) for place in places}
+        pair_cells = np.flatnonzero(cells.singles & np.isin(cells.values, pair)).tolist()
+        if len(pair_cells) == len(pair):
+            atoms = {cell: float(cells.atom_costs[cell]) for cell in pair_cells}
             yield _Found(atoms)
             yield _Found({**atoms, cells.singles.size: NULL_COST})
 
 
-def _pursued(counts: _Counts, found: _Found, most: int) -> _Found:
+def _pursued(counts: _Counts, terms: _Found, most: int) -> _Found:
     """What explains more than it costs, one after the other, with at most so many smooth parts."""
     for _ in range(MOST_TERMS):
-        rows, _ = _weights(counts, found)
-        left = counts.noisy - _explained(counts, found, rows)
-        gain, atom, cost = _likeliest_atom(counts, left, found.atoms)
-        part = _likeliest_part(counts, left, found) if len(found.parts) < most else None
+        rows, _ = _weights(counts, terms)
+        left = counts.noisy - _explained(counts, terms, rows)
+        gain, atom, cost = _likeliest_atom(counts, left, terms.atoms)
+        part = _likeliest_part(counts, left, terms) if len(terms.parts) < most else None
         if part is not None and part[0] > max(gain, 0.0):
-            found = replace(found, parts=(*found.parts, (_refined(counts, part[1], left), part[2])))
+            terms = replace(terms, parts=(*terms.parts, (_refined(counts, part[1], left), part[2])))
         elif gain > 0:
-            found = replace(found, atoms={**found.atoms, atom: cost})
+            terms = replace(terms, atoms={**terms.atoms, atom: cost})
         else:
             break
-    return _all_refined(counts, found)
+    return _all_refined(counts, terms)
 
 
-def _pruned(counts: _Counts, found: _Found) -> _Found:
+def _pruned(counts: _Counts, terms: _Found) -> _Found:
     """Without atoms and parts that explain less than they cost, now that all are there."""
-    best = _weights(counts, found)[1] + found.cost
-    while others := list(found.each()):
-        scores = [_weights(counts, one)[1] + one.cost for one in others]
+    best = _weights(counts, terms)[1] + terms.cost
+    while without_one := list(terms.each()):
+        scores = [_weights(counts, fewer)[1] + fewer.cost for fewer in without_one]
         if min(scores) > best:
             break
-        best, found = min(scores), others[int(np.argmin(scores))]
-    return found
+        best, terms = min(scores), without_one[int(np.argmin(scores))]
+    return terms
 
 
 def _likeliest_atom(counts: _Counts, left: FloatArray, atoms: Collection[int]) -> tuple[float, int, float]:
@@ -277,63 +287,66 @@ def _beside(cells: Cellular, atom: int) -> IntArray:
     return np.flatnonzero(cells.singles & (apart == 1) & (cells.values[atom] > 1))
 
 
-def _likeliest_part(counts: _Counts, left: FloatArray, found: _Found) -> tuple[float, Part, float] | None:
+def _likeliest_part(counts: _Counts, left: FloatArray, terms: _Found) -> tuple[float, Part, float] | None:
     """What the best smooth part of the dictionary explains beyond its cost, the part, and the cost."""
-    known, shares, costs = counts.cells.dictionary
-    if not known:
+    candidates, shares, costs = counts.cells.dictionary
+    if not candidates:
         return None
-    costs = costs + (FURTHER_PART if found.parts else FIRST_PART)
-    held = [part.reach for part, _ in found.parts]
-    held += [(counts.cells.values[atom],) * 2 for atom in found.atoms if atom < counts.noisy.size - 1]
-    if held:
-        costs = costs + FAR_PART * np.array([_is_far(part.reach, held) for part in known])
+    costs = costs + (FURTHER_PART if terms.parts else FIRST_PART)
+    reaches = [part.reach for part, _ in terms.parts]
+    reaches += [(counts.cells.values[atom],) * 2 for atom in terms.atoms if atom < counts.noisy.size - 1]
+    if reaches:
+        costs = costs + FAR_PART * np.array([_is_far(part.reach, reaches) for part in candidates])
     scores = (
         np.maximum(shares @ left, 0.0) / np.sqrt(np.maximum((shares**2).sum(axis=1), 1e-12)) / counts.sigma
     )
     gains = scores**2 - costs
     best = int(np.argmax(gains))
-    return float(gains[best]), known[best], float(costs[best])
+    return float(gains[best]), candidates[best], float(costs[best])
 
 
-def _is_far(reach: tuple[float, float], held: Sequence[tuple[float, float]]) -> bool:
+def _is_far(reach: tuple[float, float], reaches: Sequence[tuple[float, float]]) -> bool:
     """Whether a stretch of values lies octaves away from all others."""
     low, high = reach
     return all(
-        low > max(2.0**_FAR * most, 1.0) or high < min(least / 2.0**_FAR, least) for least, most in held
+        low > max(2.0**_FAR * most, 1.0) or high < min(least / 2.0**_FAR, least) for least, most in reaches
     )
 
 
-def _explained(counts: _Counts, found: _Found, rows: FloatArray) -> FloatArray:
-    return rows @ _design(counts, found) if rows.size else np.zeros_like(counts.noisy)
+def _explained(counts: _Counts, terms: _Found, rows: FloatArray) -> FloatArray:
+    return rows @ _design(counts, terms) if rows.size else np.zeros_like(counts.noisy)
 
 
-def _design(counts: _Counts, found: _Found) -> FloatArray:
-    single = np.zeros((len(found.atoms), counts.noisy.size))
-    single[np.arange(len(found.atoms)), list(found.atoms)] = 1.0
-    return np.array([*single, *(counts.cells.shares(part) for part, _ in found.parts)])
+def _design(counts: _Counts, terms: _Found) -> FloatArray:
+    single = np.zeros((len(terms.atoms), counts.noisy.size))
+    single[np.arange(len(terms.atoms)), list(terms.atoms)] = 1.0
+    return np.array([*single, *(counts.cells.shares(part) for part, _ in terms.parts)])
 
 
-def _weights(counts: _Counts, found: _Found) -> tuple[FloatArray, float]:
+def _weights(counts: _Counts, terms: _Found) -> tuple[FloatArray, float]:
     """Rows of atoms and parts by non-negative least squares, and the squared misfit in deviations."""
-    if not found.atoms and not found.parts:
+    if not terms.atoms and not terms.parts:
         return np.zeros(0), float(((counts.noisy / counts.sigma) ** 2).sum())
-    design, deviation = _design(counts, found), _OF_TOTAL * counts.total
+    design, deviation = _design(counts, terms), _OF_TOTAL * counts.total
     system = np.vstack([design.T / counts.sigma, np.full(len(design), 1 / deviation)])
     rows, _ = nnls(system, np.append(counts.noisy / counts.sigma, counts.total / deviation))
     misfit = float((((counts.noisy - rows @ design) / counts.sigma) ** 2).sum())
-    return rows, misfit + _cost_of_far_atoms(counts, found)
+    return rows, misfit + _cost_of_far_atoms(counts, terms)
 
 
-def _cost_of_far_atoms(counts: _Counts, found: _Found) -> float:
+def _cost_of_far_atoms(counts: _Counts, terms: _Found) -> float:
     values, null = counts.cells.values, counts.noisy.size - 1
-    reaches = [part.reach for part, _ in found.parts]
-    held = [float(values[atom]) for atom in found.atoms if atom < null]
+    reaches = [part.reach for part, _ in terms.parts]
+    atom_values = [float(values[atom]) for atom in terms.atoms if atom < null]
     cost = 0.0
-    for value in held:
-        others = [*reaches, *((other, other) for other in held if other not in (value, 0.0))]
-        if not others or value < 0:
+    for value in atom_values:
+        other_reaches = [
+            *reaches,
+            *((atom_value, atom_value) for atom_value in atom_values if atom_value not in (value, 0.0)),
+        ]
+        if not other_reaches or value < 0:
             continue
-        least, most = min(low for low, _ in others), max(high for _, high in others)
+        least, most = min(low for low, _ in other_reaches), max(high for _, high in other_reaches)
         if value <= _SMALLEST and least > 2.0**_FAR * max(value, 1.0) + 1:
             cost += FAR_ATOM if value else FAR_ATOM / 3
         elif value > 2.0**_FAR * max(most, 1.0):
@@ -341,15 +354,15 @@ def _cost_of_far_atoms(counts: _Counts, found: _Found) -> float:
     return cost
 
 
-def _all_refined(counts: _Counts, found: _Found) -> _Found:
+def _all_refined(counts: _Counts, terms: _Found) -> _Found:
     """Each part refined to what the others leave, one after the other."""
-    for place, (part, cost) in enumerate(found.parts):
-        rows, _ = _weights(counts, found)
-        number = len(found.atoms) + place
-        others = _explained(counts, found, rows) - rows[number] * counts.cells.shares(part)
-        to = _refined(counts, part, counts.noisy - others)
-        found = replace(found, parts=(*found.parts[:place], (to, cost), *found.parts[place + 1 :]))
-    return found
+    for index, (part, cost) in enumerate(terms.parts):
+        rows, _ = _weights(counts, terms)
+        number = len(terms.atoms) + index
+        by_others = _explained(counts, terms, rows) - rows[number] * counts.cells.shares(part)
+        to = _refined(counts, part, counts.noisy - by_others)
+        terms = replace(terms, parts=(*terms.parts[:index], (to, cost), *terms.parts[index + 1 :]))
+    return terms
 
 
 def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
@@ -361,8 +374,8 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
         if not counts.cells.fits(part.moved(to)):
             return _REFUSED
         shares = counts.cells.shares(part.moved(to))
-        own = float(shares @ shares)
-        rows = max(float(left @ shares) / own, 0.0) if own > 0 else 0.0
+        energy = float(shares @ shares)
+        rows = max(float(left @ shares) / energy, 0.0) if energy > 0 else 0.0
         return float((((left - rows * shares) / counts.sigma) ** 2).sum()) / 2 + part.prior(to, start)
 
     options: dict[str, Any] = {"maxiter": 120, "xatol": 0.02, "fatol": 0.05}
@@ -370,6 +383,6 @@ def _refined(counts: _Counts, part: Part, left: FloatArray) -> Part:
     if narrow and isinstance(part, Hump):  # of years: moves of the usual length would leave the hump
         moves = np.diag([part.below, 0.4, 0.4])
         options |= {"initial_simplex": np.vstack([start, start + moves]), "xatol": part.below / 20}
-    found = minimize(misfit, start, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-    to = snapped(np.asarray(found.x), _SNAP_OF_YEARS if narrow else _SNAP)
+    solution = minimize(misfit, start, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+    to = snapped(np.asarray(solution.x), _SNAP_OF_YEARS if narrow else _SNAP)
     return part.moved(to) if misfit(to) < misfit(start) else part

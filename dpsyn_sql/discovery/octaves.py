@@ -108,65 +108,65 @@ def spread_along_tails(domain: Domain, counts: Mapping[str, OneWayCounts]) -> Do
 
 def _spread(attribute: Attribute, counts: OneWayCounts) -> Attribute:
     number, (below, above) = attribute.regular, attribute.beyond
-    known = replace(counts, sigma=np.where(outside(attribute), 0.0, counts.sigma))
-    bins, places = histogram_of(attribute, known), places_of(attribute)
-    upper = _shapes(bins, places, above + _even(attribute, number - above - 1))
-    lower = _shapes(bins.flipped, -places[::-1], below + _even(attribute, below))
-    lower = [mirrored(one) for one in lower][::-1] if below else []
+    within_range = replace(counts, sigma=np.where(outside(attribute), 0.0, counts.sigma))
+    bins, edges = histogram_of(attribute, within_range), places_of(attribute)
+    upper = _shapes(bins, edges, above + _even(attribute, number - above - 1))
+    lower = _shapes(bins.flipped, -edges[::-1], below + _even(attribute, below))
+    lower = [mirrored(shape) for shape in lower][::-1] if below else []
     upper = upper if above else []
     shapes = (*lower, *[None] * (number - len(lower) - len(upper)), *upper)
-    cuts = [None if one is None else shares(one) for one in shapes]
-    made = zip(attribute.fill, fill_of(attribute, cuts), cuts, strict=True)
-    return replace(attribute, fill=tuple(old if cut is None else new for old, new, cut in made))
+    cuts = [None if shape is None else shares(shape) for shape in shapes]
+    fills = zip(attribute.fill, fill_of(attribute, cuts), cuts, strict=True)
+    return replace(attribute, fill=tuple(old if cut is None else new for old, new, cut in fills))
 
 
-def _even(attribute: Attribute, place: int) -> bool:
+def _even(attribute: Attribute, bin_: int) -> bool:
     """Whether an end of the found range is evenly filled, so that nothing is known of its inside."""
-    return len(attribute.fill[place]) == 2 and attribute.found.stop - attribute.found.start > 2
+    return len(attribute.fill[bin_]) == 2 and attribute.found.stop - attribute.found.start > 2
 
 
 def _shapes(bins: Histogram, edges: FloatArray, number: int) -> list[Quantiles | None]:
     """Of each of the last ``number`` bins; None for one that is even, of one value at most, or without
     rows."""
     shapes = list[Quantiles | None]()
-    for place in range(len(bins.mass) - number, len(bins.mass)):
-        if bins.mass[place] <= 0 or bins.atoms[place]:
+    for index in range(len(bins.mass) - number, len(bins.mass)):
+        if bins.mass[index] <= 0 or bins.atoms[index]:
             shapes.append(None)
             continue
-        mass = bins.mass[: place + 1].copy()
-        mass[-1] = bins.mass[place:].sum()
+        mass = bins.mass[: index + 1].copy()
+        mass[-1] = bins.mass[index:].sum()
         shape = None
-        if place > 1:
-            upto = slice(place + 1)
-            own = Histogram(bins.widths[upto], mass, bins.sigma[upto], bins.atoms[upto])
-            shape = tail_of(own, _CLEAR, _LIGHTEST)
-        if shape is None and edges[place] > 0:
-            shape = power_law(float(edges[place + 1] / edges[place]), _index(bins.mass, edges, place))
+        if index > 1:
+            upto = slice(index + 1)
+            upto_bins = Histogram(bins.widths[upto], mass, bins.sigma[upto], bins.atoms[upto])
+            shape = tail_of(upto_bins, _CLEAR, _LIGHTEST)
+        if shape is None and edges[index] > 0:
+            shape = power_law(float(edges[index + 1] / edges[index]), _index(bins.mass, edges, index))
         shapes.append(shape)
     return shapes
 
 
-def _index(mass: FloatArray, edges: FloatArray, place: int) -> float:
+def _index(mass: FloatArray, edges: FloatArray, middle_bin: int) -> float:
     """By which power rows fall beside a bin: between the bins on its sides that have rows and begin above
     zero."""
-    beside = [one for one in (place - 1, place, place + 1) if 0 <= one < len(mass)]
-    beside = [one for one in beside if mass[one] > 0 and edges[one] > 0]
-    places, logs = list[float](), list[float]()
-    for one in beside:
-        low, high = math.log(edges[one]), math.log(edges[one + 1])
-        places.append((low + high) / 2)
-        logs.append(math.log(mass[one] / (high - low)))
-    if len(beside) < 2:
+    neighbours = [bin_ for bin_ in (middle_bin - 1, middle_bin, middle_bin + 1) if 0 <= bin_ < len(mass)]
+    neighbours = [bin_ for bin_ in neighbours if mass[bin_] > 0 and edges[bin_] > 0]
+    middles, logs = list[float](), list[float]()
+    for bin_ in neighbours:
+        low, high = math.log(edges[bin_]), math.log(edges[bin_ + 1])
+        middles.append((low + high) / 2)
+        logs.append(math.log(mass[bin_] / (high - low)))
+    if len(neighbours) < 2:
         return 1.0
-    return min(max((logs[0] - logs[-1]) / (places[-1] - places[0]), _RISING), _FALLING)
+    return min(max((logs[0] - logs[-1]) / (middles[-1] - middles[0]), _RISING), _FALLING)
 
 
 def power_law(ratio: float, index: float) -> Quantiles:
     """Density proportional to x^(-index - 1) from 1 to ``ratio``, as positions in [0, 1]."""
     if abs(index) < 1e-6:
         return lambda p: (ratio**p - 1) / (ratio - 1)
-    whole = 1 - ratio**-index
-    return lambda p: ((1 - p * whole) ** (-1 / index) - 1) / (ratio - 1)
+    mass = 1 - ratio**-index
+    return lambda p: ((1 - p * mass) ** (-1 / index) - 1) / (ratio - 1)
 
 
 # -- smooth parts ------------------------------------------------------------------------------------
@@ -214,10 +214,10 @@ class Hump:
 
     def quantiles(self, shares: FloatArray) -> FloatArray:
         """The values below which these shares of the part lie, ascending with them."""
-        own = shares if self.sign > 0 else 1 - shares
+        lower_shares = shares if self.sign > 0 else 1 - shares
         lower = 2 * self.below / (self.below + self.above)
-        below = own < lower / 2
-        normal = np.where(below, own / lower, 0.5 + (own - lower / 2) / (2 - lower))
+        below = lower_shares < lower / 2
+        normal = np.where(below, lower_shares / lower, 0.5 + (lower_shares - lower / 2) / (2 - lower))
         ends = ndtr(-self.limit)
         deviations = ndtri(ends + np.clip(normal, 0, 1) * (1 - 2 * ends))
         return np.asarray(

@@ -129,12 +129,12 @@ def attribute_of_one_look(
     else:
         attribute, mass = attribute_of_nothing(column, cuts), np.array([1.0])
     null = _null(float(counts[-1]), sigma, total)
-    found = mass * ((total - null) / max(float(mass.sum()), 1e-9))
+    rows_of_bins = mass * ((total - null) / max(float(mass.sum()), 1e-9))
     if column.nullable:
-        found = np.append(found, null)
+        rows_of_bins = np.append(rows_of_bins, null)
     else:
-        found[attribute.fallback_code] += null  # as it is encoded
-    rows_of_codes = np.rint(found).astype(np.int64)
+        rows_of_bins[attribute.fallback_code] += null  # as it is encoded
+    rows_of_codes = np.rint(rows_of_bins).astype(np.int64)
     table = NoisyMarginal((column.name,), rows_of_codes, noisy.sigma, composed=True, fitted=True)
     return attribute, table
 
@@ -176,14 +176,14 @@ def _of_bounds(
     number = EQUAL_BINS
     while number > 1 and (rows < BIN_SIGMAS * sigma * number or number > column.max_codes - column.nullable):
         number //= 2
-    parts = equal_cuts(column.type, column.least, column.most, number)
-    even = rows / (len(parts) - 1)
-    bin_of = _cells_of(parts, grid.cuts[:-1])
-    seen = np.bincount(bin_of, weights=counts[:-1], minlength=len(parts) - 1)
-    noise = sigma**2 * np.bincount(bin_of, weights=grid.counted, minlength=len(parts) - 1)
-    masses = np.maximum(even + (seen - even) * even**2 / (even**2 + noise), _LEAST_MASS * total)
+    bin_cuts = equal_cuts(column.type, column.least, column.most, number)
+    even = rows / (len(bin_cuts) - 1)
+    bin_of = _cells_of(bin_cuts, grid.cuts[:-1])
+    counted = np.bincount(bin_of, weights=counts[:-1], minlength=len(bin_cuts) - 1)
+    noise = sigma**2 * np.bincount(bin_of, weights=grid.counted, minlength=len(bin_cuts) - 1)
+    masses = np.maximum(even + (counted - even) * even**2 / (even**2 + noise), _LEAST_MASS * total)
     return [
-        Piece(low, high, mass) for (low, high), mass in zip(pairwise(parts), masses.tolist(), strict=True)
+        Piece(low, high, mass) for (low, high), mass in zip(pairwise(bin_cuts), masses.tolist(), strict=True)
     ]
 
 
@@ -206,18 +206,18 @@ def other_part(
         total: noisy number of units.
         owners: of the cells; empty if each is counted as itself.
     """
-    known = float(noisy.values[-1]) if column.nullable else 0.0
+    explained = float(noisy.values[-1]) if column.nullable else 0.0
     if attribute.recoding is None or 0 not in attribute.recoding.codes:
         value = Fraction(edge_ticks(attribute)[0] if column.type.discrete else attribute.edges[0])  # type: ignore[arg-type]
-        place = bisect_right(cuts, value) - 1
-        if not 0 <= place < len(cuts) - 1 or after(column.type, cuts[place]) != cuts[place + 1]:
+        cell = bisect_right(cuts, value) - 1
+        if not 0 <= cell < len(cuts) - 1 or after(column.type, cuts[cell]) != cuts[cell + 1]:
             return 1.0
-        if owners and list(owners).count(place) != 1:
+        if owners and list(owners).count(cell) != 1:
             return 1.0
-        known += float(noisy.values[place])
+        explained += float(noisy.values[cell])
     rows = max(float(total.values), 1.0)
     error = _CLEAR * math.hypot(total.sigma, math.sqrt(2) * noisy.sigma)
-    return min(1.0, max(0.0, rows - known + error) / rows)
+    return min(1.0, max(0.0, rows - explained + error) / rows)
 
 
 def _limit(strength: float) -> float:
@@ -229,14 +229,14 @@ def _limit(strength: float) -> float:
 def _by_cell(grid: _Grid, pieces: Sequence[Piece]) -> list[list[Piece]]:
     """The pieces of each cell together: only of whole cells the rows are known."""
     cells = grid.owners_of([piece.low for piece in pieces]).tolist()
-    together = groupby(zip(cells, pieces, strict=True), key=lambda one: one[0])
+    together = groupby(zip(cells, pieces, strict=True), key=lambda pair: pair[0])
     return [[piece for _, piece in part] for _, part in together]
 
 
 def _cells_of(cuts: Cuts, values: Sequence[Fraction]) -> IntArray:
     """The cell of each value (int64[n])."""
-    places = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in values], "right")
-    return np.clip(places - 1, 0, len(cuts) - 2)
+    after_cuts = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in values], "right")
+    return np.clip(after_cuts - 1, 0, len(cuts) - 2)
 
 
 # -- granularity ----------------------------------------------------------------------------------------
@@ -248,8 +248,8 @@ def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
         return (*map(Decimal, _PARTS_OF_ONE), *(Decimal(10) ** power for power in range(4)))
     if kind.family in ("integer", "decimal"):
         unit = 10**kind.scale
-        parts = [Fraction(part) * unit for part in _PARTS_OF_ONE]
-        steps = [int(step) for step in parts if step.denominator == 1]
+        fractions = [Fraction(part) * unit for part in _PARTS_OF_ONE]
+        steps = [int(step) for step in fractions if step.denominator == 1]
         steps += [unit * 10**power for power in range(4)]
         return tuple(step for step in steps if 1 < step <= min(kind.high, 2**62 - 1))
     if kind.family == "date":
@@ -297,12 +297,12 @@ def _without_zeros(grid: _Grid, counts: FloatArray, noisy: NoisySteps) -> NoisyS
 def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granularity]) -> FloatArray:
     """Of the multiples of a step, the share of which each step is the last that fits; first those of none."""
     if kind.temporal:  # nine in ten are no multiples of the next one
-        place = 0 if step is None else steps.index(step) + 1
-        return np.array([_NEXT ** (place - at) if at >= place else 0.0 for at in range(len(steps) + 1)])
+        number = 0 if step is None else steps.index(step) + 1
+        return np.array([_NEXT ** (number - at) if at >= number else 0.0 for at in range(len(steps) + 1)])
     if step is None and kind.family == "float":
         return np.array([1.0, *(0.0 for _ in steps)])
-    own = Fraction(1 if step is None else step)
-    fit = [1.0, *(1 / (Fraction(asked) / own).numerator for asked in steps)]
+    unit = Fraction(1 if step is None else step)
+    fit = [1.0, *(1 / (Fraction(asked_step) / unit).numerator for asked_step in steps)]
     return np.append(-np.diff(fit), fit[-1])
 
 
@@ -331,9 +331,11 @@ def _cellular(grid: _Grid, step: Fraction) -> tuple[Cellular, dict[int, Fraction
     bounds[0], bounds[-1] = -np.inf, np.inf
     number, first = Counter[int](), dict[int, Fraction]()
     for (low, high), owner in zip(pairwise(cuts), grid.owners, strict=True):
-        held = math.ceil(high / step) - math.ceil(low / step) if step else 1 + (after(grid.kind, low) < high)
-        number[owner] += held
-        if held:
+        multiples = (
+            math.ceil(high / step) - math.ceil(low / step) if step else 1 + (after(grid.kind, low) < high)
+        )
+        number[owner] += multiples
+        if multiples:
             first.setdefault(owner, _up(low, step))
     alone = {cell: value for cell, value in first.items() if number[cell] == 1}
     singles = np.array([cell in alone for cell in range(len(grid.owners))])
@@ -367,14 +369,14 @@ def _before(cut: Fraction, step: Fraction) -> Fraction:
 
 def _ratios(cells: Cellular, mixture: Mixture, counts: FloatArray, sigma: float) -> FloatArray:
     """Of each cell, how many times the rows of the smooth parts the counts show there (float64[k])."""
-    expected, others = np.zeros(counts.size), counts.copy()
-    for place, rows in mixture.values.items():
-        if place < counts.size:
-            others[place] -= rows
+    expected, without_atoms = np.zeros(counts.size), counts.copy()
+    for cell, rows in mixture.values.items():
+        if cell < counts.size:
+            without_atoms[cell] -= rows
     for part, rows in mixture.smooth:
         expected += rows * cells.shares(part)[:-1]
-    found = reshaped(expected, others, sigma)
-    return np.divide(found, expected, out=np.ones_like(expected), where=expected > 0)
+    rows_shown = reshaped(expected, without_atoms, sigma)
+    return np.divide(rows_shown, expected, out=np.ones_like(expected), where=expected > 0)
 
 
 def _missed(
@@ -385,13 +387,15 @@ def _missed(
     explained = np.zeros(counts.size)
     for part, rows in mixture.smooth:
         explained += rows * cells.shares(part)[:-1] * ratios
-    for place, rows in mixture.values.items():
-        if place < counts.size:
-            explained[place] += rows
+    for atom_cell, rows in mixture.values.items():
+        if atom_cell < counts.size:
+            explained[atom_cell] += rows
     left = counts - explained
     last = int(cells.owners[-1])
-    found = [cell for cell in np.flatnonzero(left > least).tolist() if cells.singles[cell] or 0 < cell < last]
-    return {cell: float(left[cell]) for cell in found}
+    unexplained = [
+        cell for cell in np.flatnonzero(left > least).tolist() if cells.singles[cell] or 0 < cell < last
+    ]
+    return {cell: float(left[cell]) for cell in unexplained}
 
 
 def _of_numbers(
@@ -405,18 +409,18 @@ def _of_numbers(
     """The pieces of a mixture, ascending, and what it missed: an atom where a cell has one value, else even
     in the cell. Smooth parts have in each cell ``ratios`` times their rows."""
     kind, cuts, unit = grid.kind, grid.cuts, Fraction(10**grid.kind.scale)
-    held = Counter({cell: rows for cell, rows in mixture.values.items() if cell in alone})
-    held.update({cell: rows for cell, rows in missed.items() if cell in alone})
-    atoms = {alone[cell]: rows for cell, rows in held.items()}
+    atom_rows = Counter({cell: rows for cell, rows in mixture.values.items() if cell in alone})
+    atom_rows.update({cell: rows for cell, rows in missed.items() if cell in alone})
+    atoms = {alone[cell]: rows for cell, rows in atom_rows.items()}
     ends = {end for value in atoms for end in (value, value + step if step else after(kind, value))}
     even = np.zeros(len(cuts) - 1)  # rows of one tick of each cell
     for cell in missed.keys() - alone.keys():
-        own = [place for place, owner in enumerate(grid.owners) if owner == cell]
-        runs = [(_up(cuts[place], step), _up(cuts[place + 1], step)) for place in own]
+        of_owner = [index for index, owner in enumerate(grid.owners) if owner == cell]
+        runs = [(_up(cuts[index], step), _up(cuts[index + 1], step)) for index in of_owner]
         width = float(sum((high - low for low, high in runs), Fraction(0)))
         if width:  # else it holds no multiple of the step
             ends |= {end for run in runs for end in run}
-            even[own] = missed[cell] / width
+            even[of_owner] = missed[cell] / width
     for part in mixture.parts:
         inner = _ends_of(kind, part.quantiles(_SHARES), unit, step)
         ends |= inner | {end for end in _ends_of_cells(grid, step) if min(inner) < end < max(inner)}
@@ -446,21 +450,21 @@ def _ends_of_cells(grid: _Grid, step: Fraction) -> tuple[Fraction, ...]:
     sides of it is one stretch."""
     wide = Counter(grid.owners)
     cells = [cell for cell, owner in enumerate(grid.owners) if wide[owner] > 1]
-    kept = []
-    for place, cut in enumerate(grid.cuts[:-1]):
-        around = bisect_left(cells, place)
+    moved = []
+    for index, cut in enumerate(grid.cuts[:-1]):
+        around = bisect_left(cells, index)
         within = 0 < around < len(cells) and grid.owners[cells[around - 1]] == grid.owners[cells[around]]
         if not within:
-            kept.append(_up(cut, step))
-    return (*kept, _up(grid.cuts[-1], step))
+            moved.append(_up(cut, step))
+    return (*moved, _up(grid.cuts[-1], step))
 
 
 def _ends_of(kind: SqlType, values: FloatArray, unit: Fraction, step: Fraction) -> set[Fraction]:
     """Values of a column as cuts between multiples of its step, and the end of the last one."""
     if not step:
         return {rounded(kind, Fraction(value)) for value in values.tolist()}
-    places = [math.floor(Fraction(value) * unit / step + Fraction(1, 2)) for value in values.tolist()]
-    return {place * step for place in (*places, places[-1] + 1)}
+    multiples = [math.floor(Fraction(value) * unit / step + Fraction(1, 2)) for value in values.tolist()]
+    return {multiple * step for multiple in (*multiples, multiples[-1] + 1)}
 
 
 # -- dates and times ------------------------------------------------------------------------------------
@@ -471,9 +475,9 @@ def _of_times(cuts: Cuts, counts: FloatArray, sigma: float, total: float) -> lis
     null = _null(float(counts[-1]), sigma, total)
     left = counts[:-1].copy()
     rows = np.zeros(left.size)
-    for place in range(_MOST_INTERVALS):
+    for number in range(_MOST_INTERVALS):
         start, stop, gain = _likeliest_interval(left, sigma)
-        if gain <= (INTERVAL_COST if place else FIRST_COST + SHORT_COST / (stop - start)):
+        if gain <= (INTERVAL_COST if number else FIRST_COST + SHORT_COST / (stop - start)):
             break
         rows[start:stop] = np.maximum(smoothed(left[start:stop], sigma), 0.0)
         left[start:stop] = 0.0

@@ -48,10 +48,10 @@ def reshaped(expected: FloatArray, counts: FloatArray, sigma: float) -> FloatArr
         sigma: deviation of their noise (rows), above 0.
     """
     shape = _without_ends(expected, counts, sigma)
-    found, cells = np.zeros_like(shape), np.flatnonzero(shape > 0)
+    rows, cells = np.zeros_like(shape), np.flatnonzero(shape > 0)
     if cells.size:
-        found[cells] = _divided(shape[cells], counts[cells], sigma, float(shape.sum()))
-    return found
+        rows[cells] = _divided(shape[cells], counts[cells], sigma, float(shape.sum()))
+    return rows
 
 
 def _without_ends(expected: FloatArray, counts: FloatArray, sigma: float) -> FloatArray:
@@ -82,12 +82,12 @@ def _share(shape: FloatArray, counts: FloatArray, sigma: float, middle: int) -> 
     """Of the rows of a stretch, the share of the cells before the middle."""
     expected = float(shape[:middle].sum() / shape.sum())
     sizes = np.array([middle, shape.size - middle])
-    seen = np.array([counts[:middle].sum(), counts[middle:].sum()])
+    sums = np.array([counts[:middle].sum(), counts[middle:].sum()])
     weights = np.array([1 - expected, -expected])
-    if abs(weights @ seen) <= SPLIT_SIGMAS * sigma * math.sqrt(float(weights**2 @ sizes)):
+    if abs(weights @ sums) <= SPLIT_SIGMAS * sigma * math.sqrt(float(weights**2 @ sizes)):
         return expected
-    seen[seen < NONE_SIGMAS * sigma * np.sqrt(sizes)] = 0.0
-    return float(seen[0] / seen.sum()) if seen.any() else expected
+    sums[sums < NONE_SIGMAS * sigma * np.sqrt(sizes)] = 0.0
+    return float(sums[0] / sums.sum()) if sums.any() else expected
 
 
 # -- codes -------------------------------------------------------------------------------------------
@@ -120,16 +120,16 @@ def recoded(shape: Shape, counts: Mapping[str, OneWayCounts], total: float) -> S
 
 
 def _recoded(attribute: Attribute, counts: Mapping[str, OneWayCounts], total: float) -> Attribute:
-    known = counts.get(attribute.name)
-    if known is None:
+    table = counts.get(attribute.name)
+    if table is None:
         return attribute
     codes = set() if attribute.recoding is None else set(attribute.recoding.codes)
-    codes |= {code for code in _extra(attribute) if _is_noise(known, code, total)}
+    codes |= {code for code in _extra(attribute) if _is_noise(table, code, total)}
     if not _writes_other(attribute, codes):
         codes |= {code for code in (attribute.other_code,) if code is not None}
     if not codes or len(codes) == attribute.size:
         return attribute
-    return replace(attribute, recoding=Recoding(tuple(sorted(codes)), _by_share(known.counts, codes)))
+    return replace(attribute, recoding=Recoding(tuple(sorted(codes)), _by_share(table.counts, codes)))
 
 
 def _extra(attribute: Attribute) -> list[int]:
@@ -137,8 +137,8 @@ def _extra(attribute: Attribute) -> list[int]:
     return [code for code in (attribute.other_code, attribute.null_code) if code is not None]
 
 
-def _is_noise(known: OneWayCounts, code: int, total: float) -> bool:
-    return bool(known.counts[code] < min(NOISE * known.sigma[code], MOST_LEFT_OUT * total))
+def _is_noise(table: OneWayCounts, code: int, total: float) -> bool:
+    return bool(table.counts[code] < min(NOISE * table.sigma[code], MOST_LEFT_OUT * total))
 
 
 def _writes_other(attribute: Attribute, codes: set[int]) -> bool:
@@ -162,8 +162,8 @@ def _by_share(counts: FloatArray, codes: set[int]) -> tuple[int, ...]:
     ends = np.cumsum(weights)
     if not ends[-1] > 0:
         raise InternalError("no code of an attribute is left to be written")
-    places = (np.arange(_PLACES) + 0.5) / _PLACES * ends[-1]
-    return tuple(int(code) for code in np.searchsorted(ends, places, side="right"))
+    positions = (np.arange(_PLACES) + 0.5) / _PLACES * ends[-1]
+    return tuple(int(code) for code in np.searchsorted(ends, positions, side="right"))
 
 
 # -- what was counted --------------------------------------------------------------------------------
@@ -210,16 +210,16 @@ def looked_at(attribute: Attribute, cuts: Cuts, noisy: NoisyMarginal, owners: Se
         stop = max(bisect_left(cuts, high), start + 1)
         for owner in {counted[cell] for cell in range(start, min(stop, len(counted)))}:
             least, most = sorted((first[code_of.setdefault(owner, code)], first[code]))
-            first = [least if own == most else own for own in first]
+            first = [least if leader == most else leader for leader in first]
     if attribute.regular == 1:
         code_of = dict.fromkeys(counted, 0)
-    places = {code: place for place, code in enumerate(sorted(set(first)))}
-    groups, cells = [places[code] for code in first], list(code_of)
+    group_of = {code: number for number, code in enumerate(sorted(set(first)))}
+    groups, cells = [group_of[code] for code in first], list(code_of)
     of_cell = [groups[code] for code in code_of.values()]
     cells.append(len(noisy.values) - 1)
     if attribute.nullable:
-        of_cell.append(len(places))
-        groups.append(len(places))
+        of_cell.append(len(group_of))
+        groups.append(len(group_of))
     else:  # NULL counts as the value that stands for it
         of_cell.append(groups[attribute.fallback_code])
     values = np.zeros(max(groups) + 1, np.int64)

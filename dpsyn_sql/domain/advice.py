@@ -49,7 +49,7 @@ class Advice:
         return len(self.findings)
 
     def __str__(self) -> str:
-        return "\n".join(f"{found.severity}: {found}" for found in self.findings)
+        return "\n".join(f"{finding.severity}: {finding}" for finding in self.findings)
 
 
 def advise(
@@ -78,10 +78,10 @@ def advise(
     by_row = unit is None and not stated
     table = _table(spec, document, relation, unit, exclude, most_cells, by_row=by_row)
     faults = list(document.faults) if relation is None else _faults(document, relation, exclude, unit)
-    found = [_told(fault) for fault in faults]
-    found += [finding for rule in RULES for finding in rule(table)]
-    found.sort(key=lambda finding: _ORDER[finding.severity])
-    return Advice(tuple(_once(found)), {} if spec is not None else _beginning(table))
+    findings = [_told(fault) for fault in faults]
+    findings += [finding for rule in RULES for finding in rule(table)]
+    findings.sort(key=lambda finding: _ORDER[finding.severity])
+    return Advice(tuple(_once(findings)), {} if spec is not None else _beginning(table))
 
 
 def advise_table(
@@ -104,26 +104,27 @@ def advise_table(
         most_cells: of a pair that is measured at all.
     """
     tied = {fold(column) for column in tied}
-    columns = {column: one for column, one in document.columns.items() if fold(column) not in tied}
+    columns = {column: entry for column, entry in document.columns.items() if fold(column) not in tied}
     document = replace(document, columns=columns)
     here = () if relation is None else relation.columns
     exclude = [column.name for column in here if fold(column.name) in tied]
     spec = {"columns": declared}
     table = _table(spec, document, relation, None, exclude, most_cells, by_row=False)
-    found = [_told(fault) for fault in document.faults] if relation is None else []
-    found += [finding for rule in RULES for finding in rule(table)]
+    findings = [_told(fault) for fault in document.faults] if relation is None else []
+    findings += [finding for rule in RULES for finding in rule(table)]
     return [
-        replace(one, column=name if one.column is None else f"{name}.{one.column}") for one in _once(found)
+        replace(issue, column=name if issue.column is None else f"{name}.{issue.column}")
+        for issue in _once(findings)
     ]
 
 
 def refused_of_tables(fault: str, tables: Collection[str]) -> Finding:
     """What a release of a database refuses, as a finding: of a column ``table.column``, or of a table."""
-    name = next((one for one in tables if fault.startswith(f"{one}: ")), None)
+    name = next((table for table in tables if fault.startswith(f"{table}: ")), None)
     if name is None:
         return Finding(None, fault, "correct the file of the database", "fault")
-    told = _told(fault.removeprefix(f"{name}: "))
-    return replace(told, column=name if told.column is None else f"{name}.{told.column}")
+    finding = _told(fault.removeprefix(f"{name}: "))
+    return replace(finding, column=name if finding.column is None else f"{name}.{finding.column}")
 
 
 def in_order(findings: Collection[Finding]) -> Advice:
@@ -143,8 +144,8 @@ def serious_findings(
     them: whom it protects, and that it learns types of CSV."""
     document = DomainFile({}, {}) if spec is None else read_domain(spec)
     table = _table(spec, document, relation, unit, exclude, most_cells, by_row=False)
-    found = [finding for rule in RULES for finding in rule(replace(table, csv=False))]
-    return tuple(finding for finding in found if finding.severity == "serious")
+    findings = [finding for rule in RULES for finding in rule(replace(table, csv=False))]
+    return tuple(finding for finding in findings if finding.severity == "serious")
 
 
 def _table(
@@ -161,22 +162,22 @@ def _table(
     csv = relation is not None and relation.kind == "csv"
     fit = document.fitted(columns, exclude, csv=csv, discover=True, unit=unit)
     stated = _stated(spec)
-    judged = [(c, item) for c, item in fit.found if unit is None or fold(c.name) != fold(unit.name)]
+    judged = [(c, item) for c, item in fit.outcomes if unit is None or fold(c.name) != fold(unit.name)]
     cases = [_case(column, item, fit.matching, stated) for column, item in judged]
     return Table(cases, columns, relation is not None, csv, by_row, most_cells)
 
 
 def _of_file(document: DomainFile) -> list[Column]:
     """The columns of a file without a source, with the types that their declarations imply."""
-    found: list[Column] = []
+    columns: list[Column] = []
     for name, entry in document.columns.items():
-        named = parse_type(document.sql_types.get(name, ""))
+        stated = parse_type(document.sql_types.get(name, ""))
         if isinstance(entry, PointSpec):
-            own = [(part, end_type(lower, upper)) for part, lower, upper in entry.columns]
+            typed = [(part, end_type(lower, upper)) for part, lower, upper in entry.columns]
         else:
-            own = [(name, implied_type(entry))]
-        found.extend(Column(part, (named or implied).text) for part, implied in own)
-    return found
+            typed = [(name, implied_type(entry))]
+        columns.extend(Column(part, (stated or implied).text) for part, implied in typed)
+    return columns
 
 
 def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
@@ -217,8 +218,8 @@ def _faults(
 def _told(fault: str) -> Finding:
     """A fault as a finding; what to do about it is part of its text."""
     match = _ABOUT_A_COLUMN.fullmatch(fault)
-    what, _, cure = (fault if match is None else match[2]).partition("; ")
-    return Finding(None if match is None else match[1], what, cure or "correct the domain file", "fault")
+    problem, _, cure = (fault if match is None else match[2]).partition("; ")
+    return Finding(None if match is None else match[1], problem, cure or "correct the domain file", "fault")
 
 
 def _once(findings: Collection[Finding]) -> Iterator[Finding]:

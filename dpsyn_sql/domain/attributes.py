@@ -115,7 +115,7 @@ class Attribute:
         hierarchies."""
         if self.leaves is None:
             return (HierarchyColumn(self.name, self.sql_type, self.source),)
-        return tuple(column for one in self.leaves.hierarchies for column in one.columns)
+        return tuple(column for hierarchy in self.leaves.hierarchies for column in hierarchy.columns)
 
     def stems(self, length: int) -> tuple[tuple[str, int], ...]:
         """The labels that stand for all text of a beginning, each with its code: ``length`` characters, then
@@ -170,25 +170,25 @@ class Domain:
 
     attributes: tuple[Attribute, ...]
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _positions: dict[str, int] = field(init=False, repr=False, compare=False)
     _sizes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(attribute.name for attribute in self.attributes))
-        object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
-        object.__setattr__(self, "_sizes", {one.name: one.size for one in self.attributes})
+        object.__setattr__(self, "_positions", {name: position for position, name in enumerate(self.names)})
+        object.__setattr__(self, "_sizes", {attribute.name: attribute.size for attribute in self.attributes})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._positions
 
     def __getitem__(self, name: str) -> Attribute:
-        if name not in self._places:
+        if name not in self._positions:
             raise InternalError(f"no attribute {name!r} in the domain")
-        return self.attributes[self._places[name]]
+        return self.attributes[self._positions[name]]
 
     def index(self, name: str) -> int:
         """Position of an attribute."""
-        return self._places[name]
+        return self._positions[name]
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
         """Sizes of the named attributes (default: all), in the order given."""
@@ -243,10 +243,12 @@ def _fits(attribute: Attribute) -> bool:
     if attribute.kind == "categorical" or len(attribute.fill) != attribute.regular:
         return False
     if kind.family == "float":
-        cuts = [[cut for cut in own if isinstance(cut, float)] for own in attribute.fill]
+        cuts = [[cut for cut in bin_cuts if isinstance(cut, float)] for bin_cuts in attribute.fill]
         edges = [edge for edge in attribute.edges if isinstance(edge, float)]
-        whole = list(map(len, cuts)) == list(map(len, attribute.fill)) and all(map(math.isfinite, edges))
-        if not whole or (kind.text == "FLOAT" and not all(_is_single(cut) for own in cuts for cut in own)):
+        all_floats = list(map(len, cuts)) == list(map(len, attribute.fill)) and all(map(math.isfinite, edges))
+        if not all_floats or (
+            kind.text == "FLOAT" and not all(_is_single(cut) for bin_cuts in cuts for cut in bin_cuts)
+        ):
             return False
         ends = [*edges[1:-1], math.nextafter(edges[-1], math.inf)]  # the last bin holds its upper edge
         return all(map(_inside, cuts, edges[:-1], ends))

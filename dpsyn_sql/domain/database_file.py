@@ -166,7 +166,7 @@ def read_database(spec: DomainSpec) -> DatabaseFile:
     faults = list[str]()
     bare = {
         **document,
-        "tables": {name: _bare(name, one, faults) for name, one in document["tables"].items()},
+        "tables": {name: _bare(name, entry, faults) for name, entry in document["tables"].items()},
     }
     read = _validated(bare, faults)
     if faults or read is None:
@@ -176,10 +176,13 @@ def read_database(spec: DomainSpec) -> DatabaseFile:
     return DatabaseFile(
         unit=read.unit or "",
         tables={
-            name: _stated(one or TableSpec(), document["tables"][name] or {}, folder)
-            for name, one in read.tables.items()
+            name: _stated(table or TableSpec(), document["tables"][name] or {}, folder)
+            for name, table in read.tables.items()
         },
-        public={name: () if one is None else _names(one.key) for name, one in keys.items()},
+        public={
+            name: () if public_table is None else _names(public_table.key)
+            for name, public_table in keys.items()
+        },
     )
 
 
@@ -197,7 +200,10 @@ def _bare(name: Any, entry: Any, faults: list[str]) -> Any:
         faults.append(f"{said(name)}: columns: must be a mapping of column names to declarations")
         columns = None
     bare = {key: value for key, value in entry.items() if key != "never"}
-    return {**bare, "columns": {key: one for key, one in (columns or {}).items() if _is_reference(one)}}
+    return {
+        **bare,
+        "columns": {key: column for key, column in (columns or {}).items() if _is_reference(column)},
+    }
 
 
 def _is_reference(entry: Any) -> bool:
@@ -209,11 +215,11 @@ def _validated(bare: Mapping[str, Any], faults: list[str]) -> _Read | None:
         return _Read.model_validate(bare)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-    told = dict[str, str]()
+    fault_at = dict[str, str]()
     for problem in problems:
-        place = [str(part) for part in problem["loc"] if str(part) not in _KINDS]
-        told.setdefault(".".join(place), f"{'.'.join(place)}: {_explained(problem)}")
-    faults.extend(told.values())
+        path = [str(part) for part in problem["loc"] if str(part) not in _KINDS]
+        fault_at.setdefault(".".join(path), f"{'.'.join(path)}: {_explained(problem)}")
+    faults.extend(fault_at.values())
     return None
 
 
@@ -227,8 +233,8 @@ def _explained(problem: Any) -> str:
     message = message[:1].lower() + message[1:]
     if not message.startswith("must"):
         return message
-    place = [part for part in problem["loc"] if part not in _KINDS[:2]]
-    key = place[-1] if isinstance(place[-1], str) and place[-1] not in _KINDS else ""
+    path = [part for part in problem["loc"] if part not in _KINDS[:2]]
+    key = path[-1] if isinstance(path[-1], str) and path[-1] not in _KINDS else ""
     word = yaml_word(problem["input"], key) if problem["type"] == "string_type" else ""
     hint = f": {word}" if word else ""
     return f"{message}, not {said(problem['input'])}{hint}"
@@ -252,11 +258,11 @@ def _names(value: str | list[str] | None) -> tuple[str, ...]:
 def _stated(table: TableSpec, entry: Mapping[str, Any], folder: Path) -> StatedTable:
     columns = entry.get("columns") or {}
     references = {
-        name: StatedReference(one.references, _names(one.by), _names(one.columns))
-        for name, one in (table.columns or {}).items()
-        if isinstance(one, ReferenceSpec)
+        name: StatedReference(reference.references, _names(reference.by), _names(reference.columns))
+        for name, reference in (table.columns or {}).items()
+        if isinstance(reference, ReferenceSpec)
     }
-    own = {name: one for name, one in columns.items() if not _is_reference(one)}
+    ordinary = {name: column for name, column in columns.items() if not _is_reference(column)}
     return StatedTable(
         key=_names(table.key),
         parent=table.parent or "",
@@ -264,5 +270,5 @@ def _stated(table: TableSpec, entry: Mapping[str, Any], folder: Path) -> StatedT
         most=table.most,
         order=table.order or "",
         references=references,
-        domain=DomainFile(*read_document({"columns": own, "never": entry.get("never")}, folder)),
+        domain=DomainFile(*read_document({"columns": ordinary, "never": entry.get("never")}, folder)),
     )

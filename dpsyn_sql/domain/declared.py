@@ -66,8 +66,8 @@ def categorical_attribute(column: Column, kind: SqlType, spec: Categories) -> At
     if faults:
         raise Unfit(*faults)
     complete = _complete(column, kind, spec.labels)
-    other = not complete if spec.other is None else spec.other
-    if other and OTHER in spec.labels:
+    has_other = not complete if spec.other is None else spec.other
+    if has_other and OTHER in spec.labels:
         raise Unfit(f"{OTHER!r} is reserved for values outside the categories; add other: false")
     sql_type = kind.text
     if kind.family == "enum":
@@ -79,7 +79,7 @@ def categorical_attribute(column: Column, kind: SqlType, spec: Categories) -> At
         sql_type,
         "categorical",
         spec.labels,
-        other=other,
+        other=has_other,
         nullable=spec.nullable,
         ordered=spec.ordered,
         prefixes=spec.prefixes,
@@ -92,9 +92,9 @@ def _prefix_faults(kind: SqlType, spec: Categories) -> Iterator[str]:
     if fault is not None:
         yield fault
         return
-    found = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
+    lengths = {len(str(label)) - 1 for label in spec.labels if str(label).endswith(ANY_REST)}
     for length in spec.prefixes:
-        if length not in found:
+        if length not in lengths:
             yield (
                 f"prefixes has the length {length}, but no category of so many characters and "
                 f"{ANY_REST!r}; add one, or leave the length out"
@@ -306,16 +306,16 @@ def _float_edges(kind: SqlType, spec: Bins) -> tuple[Edge, ...]:
         raise Unfit(*(f"{value} is not a value of the type {kind.text}" for value in wrong))
     single = kind.text == "FLOAT"
     with np.errstate(over="ignore"):
-        given = [float(np.float32(float(str(v)))) if single else float(str(v)) for v in spec.values]
-    given = [value + 0.0 for value in given]  # -0.0 and 0.0 are one cut
-    if not all(np.isfinite(given)):
+        bounds = [float(np.float32(float(str(v)))) if single else float(str(v)) for v in spec.values]
+    bounds = [value + 0.0 for value in bounds]  # -0.0 and 0.0 are one cut
+    if not all(np.isfinite(bounds)):
         raise Unfit(f"a bound does not fit the type {kind.text}")
     if spec.edges:
-        for low, high in pairwise(given):
+        for low, high in pairwise(bounds):
             if low >= high:
                 raise Unfit(f"edges must increase, but {high} follows {low}")
-        return tuple(given)
-    lower, upper = given
+        return tuple(bounds)
+    lower, upper = bounds
     if lower >= upper:
         raise Unfit(f"lower {lower} is not below upper {upper}")
     count = spec.bins or _DEFAULT_BINS
@@ -394,18 +394,18 @@ def _tick(kind: SqlType, value: Cut) -> int:
 def declared_type(spec: Bins | Categories) -> SqlType:
     """The type that a CSV column gets when its declaration names none."""
     if isinstance(spec, Categories):
-        whole = bool(spec.labels) and all(type(label) is int for label in spec.labels)
-        name = _integer_name([int(label) for label in spec.labels]) if whole else "VARCHAR"
+        integral = bool(spec.labels) and all(type(label) is int for label in spec.labels)
+        name = _integer_name([int(label) for label in spec.labels]) if integral else "VARCHAR"
     elif spec.kind == "temporal":
-        found = [value for value in spec.values if isinstance(value, datetime)]
-        zoned = any(moment.tzinfo is not None for moment in found)
-        name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if found else "DATE"
+        moments = [value for value in spec.values if isinstance(value, datetime)]
+        zoned = any(moment.tzinfo is not None for moment in moments)
+        name = "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP" if moments else "DATE"
         if any(isinstance(value, time) for value in spec.values):
             name = "TIME"
     else:
         numbers = [value for value in spec.values if isinstance(value, Decimal)]
-        whole = all(number.as_tuple().exponent == 0 for number in numbers)
-        name = _integer_name([int(number) for number in numbers]) if whole else "DOUBLE"
+        integral = all(number.as_tuple().exponent == 0 for number in numbers)
+        name = _integer_name([int(number) for number in numbers]) if integral else "DOUBLE"
     parsed = parse_type(name)
     assert parsed is not None
     return parsed

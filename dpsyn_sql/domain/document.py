@@ -90,15 +90,15 @@ def read_document(
     return columns, sql_types, tuple(faults), never, frozenset(shared)
 
 
-def _conditions(given: Any, faults: list[str]) -> tuple[str, ...]:
-    if given is None:
+def _conditions(value: Any, faults: list[str]) -> tuple[str, ...]:
+    if value is None:
         return ()
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(text, str) and text.strip() for text in given
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(text, str) and text.strip() for text in value
     ):
         faults.append('never: must be a list of SQL conditions: never: ["age < 16 AND married"]')
         return ()
-    return tuple(text.strip() for text in given)
+    return tuple(text.strip() for text in value)
 
 
 def _spec_of(entry: Any) -> Spec:
@@ -147,21 +147,21 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader, with repeated keys refused instead of the last one taken."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
+                if key.value in keys:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key.value!r} occurs twice", key.start_mark
                     )
-                seen.add(key.value)
+                keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 read_decimal(_Loader)
 
 
-def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] = DomainError) -> Any:
+def load_yaml(path: Path, subject: str = "domain file", refusal: type[InputError] = DomainError) -> Any:
     """What a YAML file holds; a key that occurs twice is refused.
 
     Raises:
@@ -175,7 +175,7 @@ def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] =
     except (OSError, ValueError):
         problem = "it cannot be opened as a UTF-8 text file"
     if problem:
-        raise refusal(f"The {what} {str(path)!r} cannot be read: {problem}.")
+        raise refusal(f"The {subject} {str(path)!r} cannot be read: {problem}.")
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -184,4 +184,4 @@ def load_yaml(path: Path, what: str = "domain file", refusal: type[InputError] =
         problem = f"{line}: {error.problem}"
     except (yaml.YAMLError, ValueError, RecursionError):
         problem = ": a character, number or date in it is not valid"
-    raise refusal(f"The {what} {str(path)!r} is not valid YAML{problem}.")
+    raise refusal(f"The {subject} {str(path)!r} is not valid YAML{problem}.")

@@ -56,10 +56,10 @@ def moment_of(value: Any) -> Cut:
 
 
 def _time(text: str) -> time:
-    found = time.fromisoformat(text) if ":" in text else None
-    if found is None or found.tzinfo is not None:
+    parsed = time.fromisoformat(text) if ":" in text else None
+    if parsed is None or parsed.tzinfo is not None:
         raise ValueError
-    return found
+    return parsed
 
 
 def _bound(value: Any) -> Cut:
@@ -93,7 +93,7 @@ def _derivation(value: Any) -> Any:
     if isinstance(value, Mapping) and len(value) == 1:
         ((column, pairs),) = value.items()
         if isinstance(column, str) and isinstance(pairs, Mapping) and pairs:
-            return column, tuple((_scalar(key), _scalar(found)) for key, found in pairs.items())
+            return column, tuple((_scalar(key), _scalar(result)) for key, result in pairs.items())
     raise ValueError('must be "a SQL expression" or {column: {value: result, ...}}')
 
 
@@ -111,8 +111,8 @@ def _box(value: Any) -> tuple[tuple[str, Cut, Cut], ...]:
         try:
             box.append((name, _bound(ends[0]), _bound(ends[1])))
         except ValueError as error:
-            given = ", ".join(map(said, ends))
-            raise ValueError(f"of {name!r}: a bound {error}, not [{given}]") from None
+            bounds = ", ".join(map(said, ends))
+            raise ValueError(f"of {name!r}: a bound {error}, not [{bounds}]") from None
     return tuple(box)
 
 
@@ -122,17 +122,19 @@ def _alphabet(value: Any) -> str:
         raise ValueError("must be text: the characters, with ranges such as a-z")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError("holds half a surrogate pair, which SQL text cannot hold; leave it out")
-    found, place = set[str](), 0
-    while place < len(value):
-        first, last = value[place], value[place]
-        if value[place + 1 : place + 2] == "-" and place + 2 < len(value):
-            last = value[place + 2]
+    characters, index = set[str](), 0
+    while index < len(value):
+        first, last = value[index], value[index]
+        if value[index + 1 : index + 2] == "-" and index + 2 < len(value):
+            last = value[index + 2]
             if last < first:
                 raise ValueError(f"has the range {first}-{last}, which does not ascend; write {last}-{first}")
-            place += 2
-        found.update(chr(point) for point in range(ord(first), ord(last) + 1) if not 0xD800 <= point < 0xE000)
-        place += 1
-    alphabet = "".join(sorted(found))
+            index += 2
+        characters.update(
+            chr(point) for point in range(ord(first), ord(last) + 1) if not 0xD800 <= point < 0xE000
+        )
+        index += 1
+    alphabet = "".join(sorted(characters))
     fault = alphabet_fault(alphabet)
     if fault is not None:
         raise ValueError(fault)

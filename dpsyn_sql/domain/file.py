@@ -51,7 +51,7 @@ DomainSpec = Mapping[str, Any] | str | PathLike[str] | None
 class Fit:
     """What becomes of each column that is kept, the declarations that say so, and all faults."""
 
-    found: Sequence[tuple[Column, Fitted]]
+    outcomes: Sequence[tuple[Column, Fitted]]
     matching: Matching
     faults: list[str]
 
@@ -97,22 +97,22 @@ class DomainFile:
             DomainError: with all faults of the file and of its fit to the source.
         """
         fit = self.fitted(columns, exclude, csv=csv, discover=discover, unit=unit)
-        kept, faults = [column for column, _ in fit.found], fit.faults
-        if not tied and not [column for column in kept if column != unit] and not faults:
+        written, faults = [column for column, _ in fit.outcomes], fit.faults
+        if not tied and not [column for column in written if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
-        faults.extend(_undeclared([column for column, item in fit.found if item is UndeclaredColumn]))
-        made: list[Attribute | Undiscovered | Role] = [i for _, i in fit.found if not isinstance(i, type)]
-        measured = tuple(item for item in made if isinstance(item, Attribute | Undiscovered))
+        faults.extend(_undeclared([column for column, item in fit.outcomes if item is UndeclaredColumn]))
+        items: list[Attribute | Undiscovered | Role] = [i for _, i in fit.outcomes if not isinstance(i, type)]
+        measured = tuple(item for item in items if isinstance(item, Attribute | Undiscovered))
         if not tied and not measured and not faults:
             faults.append("every column has a role; at least one must be measured")
         if faults:
             raise DomainError("The domain does not fit the source:", faults)
-        roles = tuple(item for item in made if not isinstance(item, Attribute | Undiscovered))
-        never = (*self.never, *_impossible(kept, roles, measured, checks))
-        strict = tuple(column.name for column in kept if column.not_null)
+        roles = tuple(item for item in items if not isinstance(item, Attribute | Undiscovered))
+        never = (*self.never, *_impossible(written, roles, measured, checks))
+        strict = tuple(column.name for column in written if column.not_null)
         declared = fit.matching.names
         shared = {item.name for item in measured if declared.get(item.name, item.name) in self.per_unit}
-        order = tuple(column.name for column in kept)
+        order = tuple(column.name for column in written)
         return Shape(measured, roles, order, never, strict, frozenset(shared))
 
     def fitted(
@@ -130,20 +130,21 @@ class DomainFile:
         dropped = _matched(matches, exclude, "exclude names", faults)
         faults.extend(matches.clashes(dropped))
         entries = self._by_column(matches, faults)
-        kept = [column for column in columns if column.name not in dropped]
-        faults.extend(_unsupported(kept, unit))
-        read = [*kept, *([] if unit is None or unit in kept else [unit])]
+        written = [column for column in columns if column.name not in dropped]
+        faults.extend(_unsupported(written, unit))
+        read = [*written, *([] if unit is None or unit in written else [unit])]
         faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
         matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
         joined = _pointed(matching, columns, dropped, unit, matches, faults)
-        found = [
-            (c, unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults)) for c in kept
+        outcomes = [
+            (c, unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults))
+            for c in written
         ]
-        return Fit(found, matching, faults)
+        return Fit(outcomes, matching, faults)
 
     def _by_column(self, matches: Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""
-        found: dict[str, str] = {}
+        declared_names: dict[str, str] = {}
         for name, entry in self.columns.items():
             if isinstance(entry, PointSpec):
                 continue
@@ -152,18 +153,18 @@ class DomainFile:
                 continue  # perhaps a point; what is wrong with the entry is a fault already
             if column is None:
                 faults.append(f"the source has no column {name!r}; {matches.name_hint(name)}")
-            elif column in found:
-                faults.append(f"{found[column]!r} and {name!r} declare the same column {column!r}")
+            elif column in declared_names:
+                faults.append(f"{declared_names[column]!r} and {name!r} declare the same column {column!r}")
             else:
-                found[column] = name
-        return found
+                declared_names[column] = name
+        return declared_names
 
 
-def _unsupported(kept: Sequence[Column], unit: Column | None) -> list[str]:
+def _unsupported(written: Sequence[Column], unit: Column | None) -> list[str]:
     """One fault that names every column of a type that cannot be written."""
     wrong = [
         column
-        for column in kept
+        for column in written
         if parse_type(column.sql_type) is None and column != unit and not column.refused
     ]
     if not wrong:
@@ -183,7 +184,7 @@ def _undeclared(columns: Sequence[Column]) -> list[str]:
 
 
 def _impossible(
-    kept: Sequence[Column],
+    written: Sequence[Column],
     roles: Sequence[Role],
     measured: Sequence[Attribute | Undiscovered],
     checks: Sequence[Check],
@@ -196,7 +197,7 @@ def _impossible(
     constant = [role.name for role in roles if isinstance(role, Constant)]
     valued = {column.name for item in measured for column in item.columns} | {*derived, *constant}
     conditions = [f"NOT ({check.expression})" for check in checks if valued.issuperset(check.columns)]
-    strict = {column.name for column in kept if column.not_null}
+    strict = {column.name for column in written if column.not_null}
     return conditions + [f"{ident(name)} IS NULL" for name in derived if name in strict]
 
 
@@ -210,8 +211,8 @@ class Names:
             self._folded.setdefault(name.lower(), []).append(name)
 
     def clashes(self, dropped: Collection[str]) -> list[str]:
-        kept = [[name for name in names if name not in dropped] for names in self._folded.values()]
-        doubles = [names for names in kept if len(names) > 1]
+        remaining = [[name for name in names if name not in dropped] for names in self._folded.values()]
+        doubles = [names for names in remaining if len(names) > 1]
         return [
             "the source has columns that differ only by letter case: "
             + ", ".join(map(repr, names))
@@ -229,15 +230,17 @@ class Names:
         return name_hint(name, self._order)
 
 
-def _matched(matches: Names, names: Collection[str], what: str, faults: list[str]) -> set[str]:
-    found = set()
+def _matched(matches: Names, names: Collection[str], subject: str, faults: list[str]) -> set[str]:
+    matched = set()
     for name in names:
         column = matches.find(name)
         if column is None:
-            faults.append(f"{what} {name!r}, which is not a column of the source; {matches.name_hint(name)}")
+            faults.append(
+                f"{subject} {name!r}, which is not a column of the source; {matches.name_hint(name)}"
+            )
         else:
-            found.add(column)
-    return found
+            matched.add(column)
+    return matched
 
 
 def read_domain(spec: Mapping[str, Any] | str | PathLike[str]) -> DomainFile:
@@ -305,20 +308,22 @@ def _pointed(
     points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointSpec)}
     owners = _owners(points, names)
     by_name = {column.name: column for column in columns}
-    made: dict[str, Fitted] = {}
+    outcomes: dict[str, Fitted] = {}
     for name, entry in points.items():
-        own = [names.find(written) for written, _, _ in entry.columns]
-        members = [by_name[column] for column in own if column is not None]
+        point_columns = [names.find(written) for written, _, _ in entry.columns]
+        members = [by_name[column] for column in point_columns if column is not None]
         problems = list(_problems(name, entry, matching, names, owners, by_name, unit))
         left = [column.name for column in members if column.name in dropped]
-        if left and len(left) < len(own):
+        if left and len(left) < len(point_columns):
             problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
         faults.extend(f"column {name!r}: {problem}" for problem in problems)
-        kept = [column.name for column in columns if column in members and column.name not in left]
-        made.update((column, FaultyDeclaration if problems else PartOfPoint) for column in kept)
-        if kept and not problems:
-            made[kept[0]] = matching.point(name, entry, members, faults)
-    return made
+        written_columns = [column.name for column in columns if column in members and column.name not in left]
+        outcomes.update(
+            (column, FaultyDeclaration if problems else PartOfPoint) for column in written_columns
+        )
+        if written_columns and not problems:
+            outcomes[written_columns[0]] = matching.point(name, entry, members, faults)
+    return outcomes
 
 
 def _owners(points: Mapping[str, PointSpec], names: Names) -> dict[str, Counter[str]]:
@@ -343,7 +348,7 @@ def _problems(
 ) -> Iterator[str]:
     if names.find(name) is not None:
         yield "a point needs a name that no column of the source has; rename it"
-    alike = [other for other in matching.entries if fold(other) == fold(name) and other != name]
+    alike = [rival for rival in matching.entries if fold(rival) == fold(name) and rival != name]
     if alike:
         yield f"{alike[0]!r} differs by letter case only; rename one of them"
     for written, _, _ in entry.columns:
@@ -353,7 +358,7 @@ def _problems(
         elif column in matching.names:
             yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
         elif owners[column].total() > 1:
-            also = [other for other in owners[column] if other != name]
+            also = [rival for rival in owners[column] if rival != name]
             yield (
                 f"{written!r} belongs to {also[0]!r} too; name it in one of them"
                 if also

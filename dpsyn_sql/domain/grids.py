@@ -89,8 +89,8 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     above, below = _parts_of_octaves(_FINE), _parts_of_octaves(_COARSE)
     octaves = {rounded(kind, Fraction(power) * unit) for power in [*above, *(-power for power in below)]}
     low, high = Fraction(_SMALL[0]) * unit, Fraction(_SMALL[1] + 1) * unit
-    beside = {cut for cut in octaves if kind.scale or kind.family == "float" or not low < cut < high}
-    cuts = single | {after(kind, cut) for cut in single} | beside | {ends[0], ends[-1]}
+    outside_small = {cut for cut in octaves if kind.scale or kind.family == "float" or not low < cut < high}
+    cuts = single | {after(kind, cut) for cut in single} | outside_small | {ends[0], ends[-1]}
     cuts |= {cut for cut in ends if abs(cut) > 2**_LAST * unit}
     if least is not None and most is not None:
         cuts |= set(equal_cuts(kind, least, most, EQUAL_BINS))
@@ -116,15 +116,15 @@ _DECADES, _RECENT = range(1900, 1990, 10), range(1990, 2036)
 def special_numbers(strength: float) -> set[int]:
     """Whole numbers that many rows often share, as many as a table of ``strength`` (rows over the noise of a
     cell) can tell apart; public."""
-    found = {*range(_SMALL[0], _SMALL[1] + 1), *_RECENT}
+    numbers = {*range(_SMALL[0], _SMALL[1] + 1), *_RECENT}
     if strength < _SOME:
-        return found | {-99, -9, 99, 999, 9999}
-    found |= {*NONE_CODES, *_TERMS}
+        return numbers | {-99, -9, 99, 999, 9999}
+    numbers |= {*NONE_CODES, *_TERMS}
     if strength < _MORE:
-        return found
-    found |= {*range(65 if strength < _MOST else 129), *range(YEARS[0], YEARS[1] + 1)}
-    found |= {step * part for step, number in _MULTIPLES for part in range(1, number + 1)}
-    return found | {number * 10**power for number in _ROUND for power in range(1, 6)}
+        return numbers
+    numbers |= {*range(65 if strength < _MOST else 129), *range(YEARS[0], YEARS[1] + 1)}
+    numbers |= {step * part for step, number in _MULTIPLES for part in range(1, number + 1)}
+    return numbers | {number * 10**power for number in _ROUND for power in range(1, 6)}
 
 
 def special_cuts(
@@ -224,8 +224,8 @@ def grid_attribute(name: str, sql_type: str, cuts: Cuts) -> Attribute:
     """A grid as an attribute whose codes are its cells, and NULL, where NaN goes too."""
     kind = supported_type(sql_type, name)
     edges = tuple(edge_of(kind, cut) for cut in cuts)
-    what = binned_kind(kind)
-    return Attribute(name, sql_type, what, edges=edges, nullable=True, ordered=True, origin="discovered")
+    bins_kind = binned_kind(kind)
+    return Attribute(name, sql_type, bins_kind, edges=edges, nullable=True, ordered=True, origin="discovered")
 
 
 def binned_kind(kind: SqlType) -> Literal["numeric", "temporal"]:

@@ -35,15 +35,15 @@ def tree_column(column: Column, kind: SqlType, entry: HierarchyEntry) -> Undisco
         Unfit: with all faults.
     """
     nullable = not column.not_null and entry.nullable is not False
-    made: Hierarchy
+    hierarchy: Hierarchy
     if isinstance(entry, DyadicSpec):
         ends = [(column, kind, entry.lower, entry.upper)]
-        made = _points(column.name, ends, entry.depth, nullable)
+        hierarchy = _points(column.name, ends, entry.depth, nullable)
     elif isinstance(entry, TextColumn):
-        made = _texts(column, kind, entry, nullable)
+        hierarchy = _texts(column, kind, entry, nullable)
     else:
-        made = _taxonomy(column, kind, entry, nullable)
-    return _undiscovered(made, entry)
+        hierarchy = _taxonomy(column, kind, entry, nullable)
+    return _undiscovered(hierarchy, entry)
 
 
 def point(name: str, columns: Sequence[tuple[Column, SqlType]], entry: PointSpec) -> Undiscovered:
@@ -78,23 +78,23 @@ def _points(
     depth: int | None,
     nullable: bool,
 ) -> Points:
-    found, faults = list[_Box](), list[str]()
+    boxes, faults = list[_Box](), list[str]()
     for end in ends:
         who = "" if name == end[0].name else f"{end[0].name!r}: "
         try:
-            found.append(_box(*end))
+            boxes.append(_box(*end))
         except Unfit as unfit:
             faults.extend(f"{who}{fault}" for fault in unfit.args)
     if faults:
         raise Unfit(*faults)
-    limit = depth_limit(found)
+    limit = depth_limit(boxes)
     if depth is not None and depth > limit:
         raise Unfit(f"depth is {depth}; allowed are 1 to {limit} in this box")
     return Points(
         name,
         tuple(HierarchyColumn(column.name, kind.text) for column, kind, _, _ in ends),
-        tuple(low for _, low, _ in found),
-        tuple(high for _, _, high in found),
+        tuple(low for _, low, _ in boxes),
+        tuple(high for _, _, high in boxes),
         min(limit, _USUAL_DEPTH, _USUAL_BITS // len(ends)) if depth is None else depth,
         nullable,
     )
@@ -104,12 +104,12 @@ def _box(column: Column, kind: SqlType, lower: Cut, upper: Cut) -> _Box:
     """The ends of one column, in the units of its type."""
     if natural_kind(kind) == "categorical":
         raise Unfit(f"type {shown(kind)} has no halves; allowed are numbers, dates and times")
-    known = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper, bins=1))
+    bounded = binned_attribute(column, kind, Bins(binned_kind(kind), lower, upper, bins=1))
     if kind.discrete:
-        low, end = edge_ticks(known)
+        low, end = edge_ticks(bounded)
         box: _Box = (kind, low, end - 1)
     else:
-        first, last = (edge for edge in known.edges if isinstance(edge, float))
+        first, last = (edge for edge in bounded.edges if isinstance(edge, float))
         box = (kind, first, last)
     fault = box_fault(*box)
     if fault is not None:
@@ -140,11 +140,13 @@ def _instead(kind: SqlType) -> str:
 def _taxonomy(column: Column, kind: SqlType, entry: TaxonomyColumn, nullable: bool) -> Taxonomy:
     if kind.family not in ("text", "integer"):
         raise Unfit(f"type {shown(kind)} has no taxonomy; cast the column to text in a query")
-    own = HierarchyColumn(column.name, kind.text)
+    source_column = HierarchyColumn(column.name, kind.text)
     try:
         if entry.parents:
-            return from_parents(own, _parents(kind, entry.parents), nullable)
-        return from_prefixes(own, [_spelled(kind, id_) for id_ in entry.ids], entry.prefixes, nullable)
+            return from_parents(source_column, _parents(kind, entry.parents), nullable)
+        return from_prefixes(
+            source_column, [_spelled(kind, id_) for id_ in entry.ids], entry.prefixes, nullable
+        )
     except ValueError as error:
         raise Unfit(f"the taxonomy {error}") from None
 

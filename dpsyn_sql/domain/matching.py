@@ -109,13 +109,13 @@ class Matching:
         typed, who = [], name
         try:
             for column, (_, lower, upper) in zip(columns, entry.columns, strict=True):
-                kind, named = parse_type(column.sql_type), self.sql_types.get(name)
+                kind, stated = parse_type(column.sql_type), self.sql_types.get(name)
                 if kind is None:
                     return FaultyDeclaration
-                if self.csv and named is None:
-                    named = end_type(lower, upper).text
+                if self.csv and stated is None:
+                    stated = end_type(lower, upper).text
                 who = column.name
-                typed.append((column, _chosen_type(kind, entry, named, self.csv)))
+                typed.append((column, _chosen_type(kind, entry, stated, self.csv)))
             who = name
             return point(name, typed, entry)
         except Unfit as unfit:
@@ -125,12 +125,14 @@ class Matching:
     def _undeclared(self, column: Column, kind: SqlType) -> Fitted:
         if column.unique or kind.family == "uuid":
             return key_role(column, kind, "catalog")
-        known = catalog_attribute(column, kind) or _checked(column, kind)
-        if known is None or (self.discover and known.kind != "categorical" and not has_unit_bins(known)):
+        cataloged = catalog_attribute(column, kind) or _checked(column, kind)
+        if cataloged is None or (
+            self.discover and cataloged.kind != "categorical" and not has_unit_bins(cataloged)
+        ):
             if not self.discover:
                 return UndeclaredColumn
             return _to_discover(column, kind, DiscoverSpec(type="discover"), typed=not self.csv)
-        return known
+        return cataloged
 
 
 def _declared(column: Column, kind: SqlType, entry: Entry) -> Attribute | Undiscovered | Role:
@@ -161,13 +163,13 @@ def _declared(column: Column, kind: SqlType, entry: Entry) -> Attribute | Undisc
 
 def _within_bounds(column: Column, kind: SqlType, entry: Bins) -> Fitted:
     """Declared bounds without bins: these are learnt, unless every value gets one."""
-    known = _declared(column, kind, entry)
-    if not isinstance(known, Attribute) or has_unit_bins(known):
-        return known
-    low, high = limits_of(known)
-    size, nullable = MAX_CODES, known.nullable
+    declared = _declared(column, kind, entry)
+    if not isinstance(declared, Attribute) or has_unit_bins(declared):
+        return declared
+    low, high = limits_of(declared)
+    size, nullable = MAX_CODES, declared.nullable
     return Undiscovered(
-        column.name, kind.text, entry.kind, nullable, size, known.granularity, low, high, clipped=True
+        column.name, kind.text, entry.kind, nullable, size, declared.granularity, low, high, clipped=True
     )
 
 
@@ -251,27 +253,27 @@ def _checked(column: Column, kind: SqlType) -> Attribute | None:
                 else str(value)
                 for value in dict.fromkeys(check.values)
             )
-            made = categorical_attribute(column, kind, Categories(labels, False, nullable=nullable))
+            attribute = categorical_attribute(column, kind, Categories(labels, False, nullable=nullable))
         else:
             how = binned_kind(kind)
             read = number_of if how == "numeric" else moment_of  # as from a domain file: dates are text
             bounds = Bins(how, read(str(check.lower)), read(str(check.upper)), nullable=nullable)
-            made = binned_attribute(column, kind, bounds)
+            attribute = binned_attribute(column, kind, bounds)
     except (Unfit, ValueError):
         return None
-    return replace(made, origin="catalog")
+    return replace(attribute, origin="catalog")
 
 
-def _chosen_type(kind: SqlType, spec: Entry, named: str | None, csv: bool) -> SqlType:
+def _chosen_type(kind: SqlType, spec: Entry, stated: str | None, csv: bool) -> SqlType:
     """The type of the column in the output: its own, or for CSV the declared one."""
-    if named is None:
+    if stated is None:
         return implied_type(spec) if csv else kind
-    parsed = parse_type(named)
+    parsed = parse_type(stated)
     if parsed is None or parsed.family == "enum":
-        raise Unfit(f"sql_type {named!r} is not a type that can be declared")
+        raise Unfit(f"sql_type {stated!r} is not a type that can be declared")
     if not csv and parsed != kind:
         raise Unfit(
-            f"sql_type {named!r} contradicts the source, whose type is {shown(kind)}; remove it, or cast in "
+            f"sql_type {stated!r} contradicts the source, whose type is {shown(kind)}; remove it, or cast in "
             "a query"
         )
     return parsed

@@ -44,13 +44,13 @@ def places(table: Table) -> Iterator[Finding]:
     numbers = [case for case in table.cases if _is_number(case)]
     for latitude in numbers:
         for longitude in numbers:
-            rest = _without(latitude.name, _LATITUDES)
-            if rest is not None and rest == _without(longitude.name, _LONGITUDES):
+            common = _without(latitude.name, _LATITUDES)
+            if common is not None and common == _without(longitude.name, _LONGITUDES):
                 yield Finding(
                     latitude.name,
                     f"with {longitude.name!r} it is a place by its name, but each is measured by itself: "
                     "places in between are written",
-                    f"declare {'_'.join((*rest, 'place'))}: {{type: point, columns: {{{latitude.name}: "
+                    f"declare {'_'.join((*common, 'place'))}: {{type: point, columns: {{{latitude.name}: "
                     f"[lower, upper], {longitude.name}: [lower, upper]}}}} in their place",
                     "hint",
                 )
@@ -58,9 +58,9 @@ def places(table: Table) -> Iterator[Finding]:
 
 def _without(name: str, words: frozenset[str]) -> tuple[str, ...] | None:
     """The words of a name without the one that is among ``words``; None if there is not one."""
-    own = words_of(name)
-    rest = tuple(word for word in own if word not in words)
-    return rest if len(rest) == len(own) - 1 else None
+    name_words = words_of(name)
+    remaining = tuple(word for word in name_words if word not in words)
+    return remaining if len(remaining) == len(name_words) - 1 else None
 
 
 def _is_number(case: Case) -> bool:
@@ -128,22 +128,22 @@ def _of_each(severity: Severity, judge: Callable[[Table, Case], Found]) -> Rule:
 
     def rule(table: Table) -> Iterator[Finding]:
         for case in table.cases:
-            found = judge(table, case)
-            if found is not None:
-                yield Finding(case.name, *found, severity)
+            advice = judge(table, case)
+            if advice is not None:
+                yield Finding(case.name, *advice, severity)
 
     return rule
 
 
 def _of_all(
-    severity: Severity, applies: Callable[[Table, Case], bool], one: str, many: str, cure: str
+    severity: Severity, applies: Callable[[Table, Case], bool], single: str, many: str, cure: str
 ) -> Rule:
     """A rule whose columns are named together; ``many`` has the place ``{n}`` for their number."""
 
     def rule(table: Table) -> Iterator[Finding]:
         names = [case.name for case in table.cases if applies(table, case)]
         if len(names) == 1:
-            yield Finding(names[0], one, cure, severity)
+            yield Finding(names[0], single, cure, severity)
         elif names:
             yield Finding(None, f"{many.format(n=len(names))}: {listed(names, 8)}", cure, severity)
 
@@ -218,14 +218,14 @@ def _too_wide(_: Table, case: Case) -> Found:
     low, high = cuts[0], cuts[-1]
     if case.kind.temporal:
         wide = case.kind.family != "time" and high - low > _YEARS * 366 * 86_400.0
-        said = f"more than {_YEARS} years"
+        extent = f"more than {_YEARS} years"
     else:
         span = (case.kind.high - case.kind.low) / 10**case.kind.scale or math.inf
-        wide, said = high - low >= max(_EQUAL_SPAN, min(span / 4, _WIDE)), f"{high - low:.3g}"
+        wide, extent = high - low >= max(_EQUAL_SPAN, min(span / 4, _WIDE)), f"{high - low:.3g}"
     if not wide:
         return None
     return (
-        f"its bounds span {said}: nearly all rows fall into one bin",
+        f"its bounds span {extent}: nearly all rows fall into one bin",
         "leave out bins:, and they are learnt, or write bounds that people who know the column would name: "
         "values beyond them fall into the end bins",
     )
@@ -315,14 +315,14 @@ def _too_many_codes(table: Table, case: Case) -> Found:
     if not isinstance(item, Attribute | Undiscovered) or _size(case) <= MANY_CODES:
         return None
     size = _size(case)
-    others = {other.name: _size(other) for other in table.cases if other is not case}
-    largest = max(others, key=others.__getitem__, default="")
-    never = sum(other * size > table.most_cells for other in others.values())
-    said = f", {others[largest] * size:,} cells together with {largest!r}" if largest else ""
+    partner_sizes = {partner.name: _size(partner) for partner in table.cases if partner is not case}
+    largest = max(partner_sizes, key=partner_sizes.__getitem__, default="")
+    never = sum(partner_size * size > table.most_cells for partner_size in partner_sizes.values())
+    together = f", {partner_sizes[largest] * size:,} cells together with {largest!r}" if largest else ""
     lost = f"; {never} of its pairs have too many cells to be measured" if never else ""
     fewer = "max_codes:" if isinstance(item, Undiscovered) else "bins:" if item.kind != "categorical" else ""
     cure = f"state fewer with {fewer}" if fewer else "list the common ones alone, with other: true"
-    return f"it has {size:,} codes{said}: little of each count stands out of the noise{lost}", cure
+    return f"it has {size:,} codes{together}: little of each count stands out of the noise{lost}", cure
 
 
 def _size(case: Case) -> int:
@@ -362,7 +362,7 @@ def _no_other(_: Table, case: Case) -> bool:
 
 def _nullable_unstated(table: Table, case: Case) -> bool:
     measured = isinstance(case.entry, Bins | Categories)
-    return table.known and measured and "nullable" not in case.stated and not case.column.not_null
+    return table.cataloged and measured and "nullable" not in case.stated and not case.column.not_null
 
 
 def _moments_without_step(_: Table, case: Case) -> bool:
@@ -381,7 +381,7 @@ def _money_without_step(_: Table, case: Case) -> bool:
 
 def _undeclared(table: Table, case: Case) -> bool:
     undeclared = isinstance(case.item, Undiscovered) and case.entry is None
-    return table.known and undeclared and not table.csv
+    return table.cataloged and undeclared and not table.csv
 
 
 def _csv_text(table: Table, case: Case) -> bool:
@@ -400,7 +400,7 @@ def _many_columns(table: Table) -> Iterator[Finding]:
 
 
 def _nothing_declared(table: Table) -> Iterator[Finding]:
-    if not table.known and not table.cases:
+    if not table.cataloged and not table.cases:
         yield Finding(
             None,
             "the file declares no column: all are learnt with noise",

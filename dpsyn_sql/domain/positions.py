@@ -82,15 +82,15 @@ def _pieces(edges: Sequence[_N], fill: Sequence[Sequence[_N]]) -> Pieces[_N]:
     cuts = fill or bins
     single: list[Piece[_N]] = []
     several: list[Piece[_N]] = []
-    alone = sum(len(own) <= 2 for own in cuts)
+    alone = sum(len(bin_cuts) <= 2 for bin_cuts in cuts)
     starts = []
-    for own, bin_ in zip(cuts, bins, strict=True):
-        if len(own) <= 2:
+    for bin_cuts, bin_ in zip(cuts, bins, strict=True):
+        if len(bin_cuts) <= 2:
             starts.append(len(single))
-            single.append(Piece(own[0], own[-1], bin_))
+            single.append(Piece(bin_cuts[0], bin_cuts[-1], bin_))
         else:
             starts.append(alone + len(several))
-            several += [Piece(low, high, bin_) for low, high in pairwise(own)]
+            several += [Piece(low, high, bin_) for low, high in pairwise(bin_cuts)]
     if several and len(several) != FILL_PIECES * (len(cuts) - alone):
         raise InternalError("a bin has another number of pieces")
     return Pieces((*single, *several), tuple(starts), alone)
@@ -219,11 +219,11 @@ def _decimal_multiples(
 def _nearest(kind: SqlType, exact: Fraction, step: int, scale: int, edge: float, *, up: bool) -> int:
     """The first multiple from an edge, upwards or downwards; rounding may bring one more inside."""
     number = math.ceil(exact) if up else math.floor(exact)
-    beside = number - 1 if up else number + 1
-    if abs(beside) * step >= _EXACT:
+    neighbour = number - 1 if up else number + 1
+    if abs(neighbour) * step >= _EXACT:
         return number
-    value = _value(kind, beside * step, scale)
-    return beside if (value >= edge if up else value <= edge) else number
+    value = _value(kind, neighbour * step, scale)
+    return neighbour if (value >= edge if up else value <= edge) else number
 
 
 def _spacing(kind: SqlType, edge: float) -> float:

@@ -198,16 +198,16 @@ class Shape:
     @property
     def sql_types(self) -> dict[str, str]:
         """The type of every written column, as the catalog spells it."""
-        found = {column.name: column.sql_type for item in self.measured for column in item.columns}
-        return found | {role.name: role.sql_type for role in self.roles}
+        types = {column.name: column.sql_type for item in self.measured for column in item.columns}
+        return types | {role.name: role.sql_type for role in self.roles}
 
     @property
     def types(self) -> dict[str, SqlType | None]:
         """The type of every written column; None for one that only a unit id can have."""
-        found: dict[str, SqlType | None] = {
+        types: dict[str, SqlType | None] = {
             column.name: column.type for item in self.measured for column in item.columns
         }
-        return found | {role.name: role.type for role in self.roles}
+        return types | {role.name: role.type for role in self.roles}
 
     def as_text(self, names: Collection[str]) -> Shape:
         """The same shape in which those of these columns that have no public type are text."""
@@ -225,14 +225,14 @@ class Shape:
             tuple(item.stand_in() if isinstance(item, Undiscovered) else item for item in self.measured)
         )
 
-    def completed(self, found: dict[str, Attribute]) -> Shape:
+    def completed(self, attributes: dict[str, Attribute]) -> Shape:
         """The same shape with every undiscovered attribute replaced by what was found."""
-        if set(found) != {item.name for item in self.undiscovered}:
+        if set(attributes) != {item.name for item in self.undiscovered}:
             raise InternalError("a domain was completed with other attributes than it lacks")
         return replace(
             self,
             measured=tuple(
-                found[item.name] if isinstance(item, Undiscovered) else item for item in self.measured
+                attributes[item.name] if isinstance(item, Undiscovered) else item for item in self.measured
             ),
         )
 

@@ -45,21 +45,32 @@ def without_time(shape: Shape, sliced: Sliced) -> Shape:
     Raises:
         InputError: it is not a column of dates or times of its own.
     """
-    own = next((one for one in shape.measured if one.name == sliced.column and one.source is None), None)
-    hierarchical = own is not None and (len(own.columns) != 1 or own.columns[0].name != own.name)
-    if own is None or hierarchical or not own.type.temporal or not isinstance(sliced.slice, Window):
+    time_column = next(
+        (item for item in shape.measured if item.name == sliced.column and item.source is None), None
+    )
+    hierarchical = time_column is not None and (
+        len(time_column.columns) != 1 or time_column.columns[0].name != time_column.name
+    )
+    if (
+        time_column is None
+        or hierarchical
+        or not time_column.type.temporal
+        or not isinstance(sliced.slice, Window)
+    ):
         raise InputError(
             f"The periods of a panel are told by {shorten(sliced.column)!r}, which must be a DATE or "
             "TIMESTAMP column of its own in the output: no expression, hierarchy or constant, and not "
             "excluded."
         )
-    role = Constant(own.name, own.sql_type, None)
-    measured = tuple(one for one in shape.measured if one is not own)
+    role = Constant(time_column.name, time_column.sql_type, None)
+    measured = tuple(item for item in shape.measured if item is not time_column)
     if not measured:
         raise InputError(
             "A panel needs a column beside those of persons and periods: all others are left out."
         )
-    return at_window(replace(shape, measured=measured, roles=(*shape.roles, role)), own.name, sliced.slice)
+    return at_window(
+        replace(shape, measured=measured, roles=(*shape.roles, role)), time_column.name, sliced.slice
+    )
 
 
 def with_time(shape: Shape, sliced: Sliced) -> Shape:
@@ -83,22 +94,26 @@ def at_window(shape: Shape, column: str, window: Window) -> Shape:
 
 def _of_tree(item: Undiscovered, tree: Hierarchy, sliced: Sliced) -> Attribute | Undiscovered:
     """A tree of the values of the slice: a box narrowed to its dates or its number, or its one text or id."""
-    column = next((one for one in tree.columns if one.name == sliced.column and one.source is None), None)
+    column = next(
+        (member for member in tree.columns if member.name == sliced.column and member.source is None), None
+    )
     if column is None:
         return item
-    own = Undiscovered(column.name, column.sql_type, natural_kind(column.type), item.nullable)
+    part = Undiscovered(column.name, column.sql_type, natural_kind(column.type), item.nullable)
     if not isinstance(tree, Points):
-        return item if isinstance(sliced.slice, Window) else _of_value(own, sliced.value)
-    place = tree.columns.index(column)
-    low, high = tree.lows[place], tree.highs[place]
+        return item if isinstance(sliced.slice, Window) else _of_value(part, sliced.value)
+    axis = tree.columns.index(column)
+    low, high = tree.lows[axis], tree.highs[axis]
     if not column.type.discrete:
         return item
-    own = replace(own, least=Fraction(low), most=Fraction(high))
-    cut = _in_window(own, sliced.slice) if isinstance(sliced.slice, Window) else _of_value(own, sliced.value)
+    part = replace(part, least=Fraction(low), most=Fraction(high))
+    cut = (
+        _in_window(part, sliced.slice) if isinstance(sliced.slice, Window) else _of_value(part, sliced.value)
+    )
     first, last = _ends(cut)
     narrow = tree.within(column.name, first, last)
     if narrow is None:
-        return _cut(own, column.type, [first, last + 1])
+        return _cut(part, column.type, [first, last + 1])
     nullable = item.nullable and len(tree.columns) > 1
     return replace(item, nullable=nullable, hierarchy=replace(narrow, nullable=nullable))
 
@@ -140,7 +155,7 @@ def _of_value(item: Attribute | Undiscovered, value: str) -> Attribute | Undisco
         tick = int(value) if kind.family == "integer" else to_tick(kind, date.fromisoformat(value))
         return _cut(item, kind, [tick, tick + 1])
     declared: Sequence[Label] = item.labels if isinstance(item, Attribute) else ()
-    label = next((one for one in declared if _as_text(one) == value), None)
+    label = next((candidate for candidate in declared if _as_text(candidate) == value), None)
     if label is None and kind.family != "text":
         return item
     only: tuple[Label, ...] = (value if label is None else label,)
@@ -154,8 +169,10 @@ def _cut(item: Attribute | Undiscovered, kind: SqlType, ticks: Sequence[int]) ->
     edges = tuple(from_tick(kind, tick) for tick in ticks)
     if isinstance(item, Attribute):
         return replace(item, edges=edges, nullable=False)
-    what = binned_kind(kind)
-    return Attribute(item.name, item.sql_type, what, edges=edges, ordered=True, granularity=item.granularity)
+    bins_kind = binned_kind(kind)
+    return Attribute(
+        item.name, item.sql_type, bins_kind, edges=edges, ordered=True, granularity=item.granularity
+    )
 
 
 def _as_text(label: Label) -> str:

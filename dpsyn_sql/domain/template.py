@@ -93,9 +93,9 @@ def column_form(column: Column, *, csv: bool = False) -> str:
     name, kind = quoted(column.name), parse_type(column.sql_type)
     if kind is None:
         return f"\n  # {name}: type {_family(column)} is not supported; exclude this column.\n"
-    known = _known(column, kind)
-    if known:
-        return f"\n  # {name}: {known}; nothing to write.\n"
+    from_catalog = _known(column, kind)
+    if from_catalog:
+        return f"\n  # {name}: {from_catalog}; nothing to write.\n"
     if csv:
         return _commented(name, _TEXT, "{type: discover, sql_type: FILL}")
     shown = "ENUM without a name" if kind.family == "enum" else kind.text

@@ -176,8 +176,8 @@ def to_tick(kind: SqlType, value: Edge) -> int:
         return (datetime.combine(_PYTHON_EPOCH, value) - _PYTHON_EPOCH) // _MICROSECOND
     if isinstance(value, datetime):
         naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-        ticks, rest = divmod((naive - _PYTHON_EPOCH) // _MICROSECOND, kind.unit)
-        if rest == 0:
+        ticks, remainder = divmod((naive - _PYTHON_EPOCH) // _MICROSECOND, kind.unit)
+        if remainder == 0:
             return ticks
     raise ValueError("no whole number of ticks")
 
@@ -191,8 +191,8 @@ def _whole(value: Decimal, scale: int) -> int:
     if shift >= 0:
         magnitude = int(digit_text) * 10**shift
     else:
-        magnitude, rest = divmod(int(digit_text), 10**-shift) if -shift < 400 else (0, int(digit_text))
-        if rest:
+        magnitude, remainder = divmod(int(digit_text), 10**-shift) if -shift < 400 else (0, int(digit_text))
+        if remainder:
             raise ValueError("no whole number of ticks")
     return -magnitude if sign else magnitude
 

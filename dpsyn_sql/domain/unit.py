@@ -63,15 +63,15 @@ class Case:
 class Table:
     """The columns that are released, without that of the privacy unit.
 
-    ``columns``: those of the source, also what is left out. ``known``: the catalog of the source was read;
-    else names and types are those of the domain file. ``csv``: the source is text. ``by_row``: a row is
+    ``columns``: those of the source, also what is left out. ``cataloged``: the catalog of the source was
+    read; else names and types are those of the domain file. ``csv``: the source is text. ``by_row``: a row is
     protected, not a person, and nobody said so. ``most_cells``: of a pair of columns that a method measures
     at all.
     """
 
     cases: Sequence[Case]
     columns: Sequence[Column]
-    known: bool
+    cataloged: bool
     csv: bool
     by_row: bool
     most_cells: int
@@ -98,12 +98,12 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 def words_of(name: str) -> list[str]:
     """The words of a name, small: ``CustomerID``, ``customer_id`` and ``customerid`` are customer, id."""
-    found = list[str]()
+    words = list[str]()
     for word in _WORD.findall(name):
         small = word.lower()
         stem = small.removesuffix("id")
-        found += [stem, "id"] if stem in _PERSONS and stem != small else [small]
-    return found
+        words += [stem, "id"] if stem in _PERSONS and stem != small else [small]
+    return words
 
 
 def names_a_person(name: str) -> bool:
@@ -165,28 +165,28 @@ def check_unit(columns: Sequence[Column], unit: PrivacyUnit) -> Column:
     """
     if unit.column is None:
         raise InternalError("a privacy unit without a column was looked up")
-    found = [column for column in columns if fold(column.name) == fold(unit.column)]
-    given = f"unit={shorten(unit.column)!r}"
+    matches = [column for column in columns if fold(column.name) == fold(unit.column)]
+    text = f"unit={shorten(unit.column)!r}"
     if fold(unit.column) == ROW_OF_RESULT:
-        raise InputError(f"{given} is the ledger's name for a row of a query's result: rename the column.")
-    if not found:
+        raise InputError(f"{text} is the ledger's name for a row of a query's result: rename the column.")
+    if not matches:
         names = [column.name for column in columns if identifies(column)]
         close = near_matches(unit.column, names)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise InputError(
-            f"{given} is not a column of the source.{hint} A unit can be one of {listed(names)}, or 'row'."
+            f"{text} is not a column of the source.{hint} A unit can be one of {listed(names)}, or 'row'."
             if names
-            else f"{given} is not a column of the source, and none of its columns can be a unit: write 'row'."
+            else f"{text} is not a column of the source, and none of its columns can be a unit: write 'row'."
         )
-    if len(found) > 1:
-        raise InputError(f"{given} is ambiguous: the source has several columns of this name; rename one.")
-    if not identifies(found[0]):
+    if len(matches) > 1:
+        raise InputError(f"{text} is ambiguous: the source has several columns of this name; rename one.")
+    if not identifies(matches[0]):
         raise InputError(
-            f"{given} is of type {family_of(found[0].sql_type)}, which cannot identify a unit: each value "
+            f"{text} is of type {family_of(matches[0].sql_type)}, which cannot identify a unit: each value "
             "must have exactly one spelling. Allowed are text, ENUM, BOOLEAN, whole numbers, DECIMAL, DATE, "
             "TIMESTAMP, UUID and BLOB. Cast the column in a query or view: TRY_CAST(id AS BIGINT) AS id."
         )
-    return found[0]
+    return matches[0]
 
 
 def not_stated(columns: Sequence[Column]) -> str:
@@ -197,10 +197,10 @@ def not_stated(columns: Sequence[Column]) -> str:
     names = [column.name for column in columns if says_whose_row(column)]
     if not names:
         return ""
-    one = len(names) == 1
+    single = len(names) == 1
     return (
-        f"unit= is not given, and {'column' if one else 'columns'} {listed(names)} "
-        f"{'says' if one else 'say'} whose row it is: a person with several rows would be protected less. "
+        f"unit= is not given, and {'column' if single else 'columns'} {listed(names)} "
+        f"{'says' if single else 'say'} whose row it is: a person with several rows would be protected less. "
         f"Write unit={names[0]!r}, with the most rows of one that count as most=, or "
         "unit='row' if every person has one row, or single rows are what you want to protect."
     )

@@ -9,11 +9,11 @@ import yaml
 
 def read_decimal(loader: type[yaml.SafeLoader]) -> None:
     """Let a loader take decimal numbers alone for numbers: YAML 1.1 reads 010 as 8 and 1:30 as 90."""
-    whole, broken = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
+    integer, broken = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
     loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in found if tag not in (whole, broken)]
-        for first, found in loader.yaml_implicit_resolvers.items()
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (integer, broken)]
+        for first, resolvers in loader.yaml_implicit_resolvers.items()
     }
-    loader.add_implicit_resolver(whole, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
+    loader.add_implicit_resolver(integer, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
     number = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|[-+]?\.inf$|\.nan$", re.I)
     loader.add_implicit_resolver(broken, number, list("-+0123456789."))

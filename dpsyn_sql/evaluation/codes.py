@@ -123,8 +123,8 @@ class Codes:
 
     def rows(self, **more: Fragment) -> Fragment:
         """The same rows read anew, with further columns of values under their names."""
-        named = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]
-        return _encoded(self.session, self.columns, named)
+        aliased = [Fragment(f"{sql} AS {name}") for name, sql in more.items()]
+        return _encoded(self.session, self.columns, aliased)
 
 
 def encode(session: Session, **more: Fragment) -> Codes:

@@ -213,8 +213,8 @@ def _pearson(codes: Codes) -> Strengths:
 
 def _valued(relation: Fragment, columns: Sequence[Coded]) -> Fragment:
     """The values of some columns of a table under the names v<place>."""
-    named = [Fragment(f"{column.value} AS v{column.index}") for column in columns]
-    return render("source/frame", columns=named, frame=relation)
+    aliased = [Fragment(f"{column.value} AS v{column.index}") for column in columns]
+    return render("source/frame", columns=aliased, frame=relation)
 
 
 def _ratios(codes: Codes) -> Strengths:

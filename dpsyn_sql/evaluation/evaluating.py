@@ -180,11 +180,11 @@ def _places(compared: ComparedTables, places: Sequence[str]) -> tuple[str, Any]:
         raise InputError(
             f"places={said(places)}: give the names of columns of numbers, such as ('lat', 'lon')"
         )
-    named = [compared.named_column(text, "places") for text in places]
-    tables = {table for table, _ in named}
+    table_columns = [compared.named_column(text, "places") for text in places]
+    tables = {table for table, _ in table_columns}
     if len(tables) > 1:
         raise InputError(f"places={said(places)}: give columns of one table")
-    return named[0][0], [column for _, column in named]
+    return table_columns[0][0], [column for _, column in table_columns]
 
 
 # -- figures -----------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def _figures(
         with phase("columns"):
             codes[table.name] = coded(table, session)
         by_table[table.name], of_table = _figures_of_table(codes[table.name], uses[table.name], seed)
-        named = f"{table.name}: " if compared.several else ""
-        notes += [f"{named}{note}" for note in (*session.notes, *of_table)]
+        prefix = f"{table.name}: " if compared.several else ""
+        notes += [f"{prefix}{note}" for note in (*session.notes, *of_table)]
     frames = _stacked(by_table) if compared.several else dict(by_table[compared.real])
     if all(session.keys for session in compared.sessions.values()):
         with phase("rows of all tables"):

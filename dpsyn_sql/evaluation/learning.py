@@ -66,14 +66,14 @@ class Examples:
     truth: NDArray[Any]
 
 
-def need_scikit_learn(what: str) -> None:
+def need_scikit_learn(option: str) -> None:
     """Refuse before anything is read.
 
     Raises:
         InputError: scikit-learn is not installed.
     """
     if find_spec("sklearn") is None:
-        raise InputError(f"{what} needs scikit-learn: pip install 'dpsyn_sql[ml]'")
+        raise InputError(f"{option} needs scikit-learn: pip install 'dpsyn_sql[ml]'")
 
 
 # -- learners ------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def efficacy(session: Session, target: str, seed: int = 1) -> tuple[pd.DataFrame
     """
     need_scikit_learn(f"target={target!r}")
     column = target_column(session, target)
-    columns = tuple(other for other in session.columns if other != column)
+    columns = tuple(candidate for candidate in session.columns if candidate != column)
     read = [*columns, column]
     has_holdout = "holdout" in session.tables
     sets: dict[str, pd.DataFrame] = {

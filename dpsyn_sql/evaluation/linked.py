@@ -97,7 +97,9 @@ def order_column(session: Session, order: str) -> ComparedColumn:
     """
     if not isinstance(order, str):
         raise InputError(f"order={said(order)}: give the name of one column")
-    columns = {fold(one.name): one for one in session.columns if one.kind in ("numeric", "temporal")}
+    columns = {
+        fold(column.name): column for column in session.columns if column.kind in ("numeric", "temporal")
+    }
     if fold(order) not in columns:
         hint = name_hint(order, [column.name for column in columns.values()], "there are")
         raise InputError(
@@ -145,14 +147,14 @@ def _linked(
     table: Table, codes: Codes, rows: Sequence[LinkedRows], repeated: Mapping[str, bool], seed: int
 ) -> LinkedRows:
     """The rows of a table; ``rows``: of the tables before it."""
-    columns = tuple((one, Fragment(f"k{len(rows)}_{one.index}")) for one in codes.columns)
+    columns = tuple((column, Fragment(f"k{len(rows)}_{column.index}")) for column in codes.columns)
     key = _key_columns(table, table.key)
     parent = table.parent or (rows[0].name if rows and table.foreign_key else None)
-    above = next((other for other in rows if other.name == parent), None)
+    above = next((candidate for candidate in rows if candidate.name == parent), None)
     linked_rows = LinkedRows(
         table.name, codes.engine, DUCKDB.temporary("linked"), key, columns, above, bool(table.order)
     )
-    selected = [Fragment(f"{one.key} AS {name}") for one, name in columns]
+    selected = [Fragment(f"{column.key} AS {name}") for column, name in columns]
     selected += [*linked_rows.hashes, *key, *([Fragment("moment")] if table.order else [])]
     if above is None:
         _make_roots(linked_rows, codes, selected, seed)
@@ -165,7 +167,7 @@ def _linked(
         once=int(repeated.get(above.name, False)),
         keys=list(above.key),
         ties=_ties(table, table.foreign_key, above.key),
-        above=[name for other in linked_rows.path for _, name in other.columns],
+        above=[name for ancestor in linked_rows.path for _, name in ancestor.columns],
         columns=selected,
     )
     codes.engine.execute(sql, step=STEP)
@@ -215,18 +217,18 @@ def _ties(table: Table, names: tuple[str, ...], keys: Sequence[Fragment]) -> lis
 def _key_lines(tree: Tree, table: Table, codes: Mapping[str, Codes]) -> list[dict[str, object]]:
     """Of the key, the foreign key to the parent, and the references."""
     lines = list[dict[str, object]]()
-    own = codes[table.name]
+    table_codes = codes[table.name]
     if table.key:
         keys = list(_key_columns(table, table.key))
-        sql = render("evaluate/repeated", table=own.table, keys=keys)
-        lines.append(_key_line(own, table, table.key, "", sql))
-    named = list[tuple[tuple[str, ...], Table | PublicTable]]()
+        sql = render("evaluate/repeated", table=table_codes.table, keys=keys)
+        lines.append(_key_line(table_codes, table, table.key, "", sql))
+    foreign_keys = list[tuple[tuple[str, ...], Table | PublicTable]]()
     if table.parent is not None:
-        named.append((table.foreign_key, tree[table.parent]))
-    named += [(reference.columns, _target(tree, reference)) for reference in table.references]
-    for names, target in named:
+        foreign_keys.append((table.foreign_key, tree[table.parent]))
+    foreign_keys += [(reference.columns, _target(tree, reference)) for reference in table.references]
+    for names, target in foreign_keys:
         sql = _dangling(table, codes, target, names)
-        lines.append(_key_line(own, table, names, target.name, sql))
+        lines.append(_key_line(table_codes, table, names, target.name, sql))
     return lines
 
 
@@ -256,8 +258,8 @@ def _dangling(
         )
         relation = Fragment(f"(SELECT {', '.join(texts)} FROM {target.relation.sql})")
     ties = _ties(table, names, keys)
-    own = codes[table.name].table
-    return render("evaluate/dangling", table=own, target=relation, sided=sided, ties=ties)
+    codes_table = codes[table.name].table
+    return render("evaluate/dangling", table=codes_table, target=relation, sided=sided, ties=ties)
 
 
 def _key_line(

@@ -290,9 +290,9 @@ def _add_queries(
 ) -> None:
     """Each combination of values that the columns have in the two tables is a query. Counts are scaled to the
     rows of the real table."""
-    real, other = marginal.counts["real"], marginal.counts[side]
-    filled = (real > 0) | (other > 0)
-    scaled = other[filled] * (rows["real"] / rows[side])
+    real, compared = marginal.counts["real"], marginal.counts[side]
+    filled = (real > 0) | (compared > 0)
+    scaled = compared[filled] * (rows["real"] / rows[side])
     queries.errors.append(np.abs(real[filled] - scaled))
     queries.weights.append(marginal.weight[filled])
     combinations = 1
@@ -326,8 +326,8 @@ def _worst(frame: pd.DataFrame) -> pd.DataFrame:
     synthetic = synthetic.sort_values("ways", kind="stable").groupby("ways", sort=False).head(_WORST)
     for name in frame["compared"].unique():
         if name != "synthetic":
-            other = frame[frame["compared"] == name].set_index(["ways", "position"])["tv"]
-            synthetic = synthetic.join(other.rename(f"tv_{name}"), on=["ways", "position"])
+            distances = frame[frame["compared"] == name].set_index(["ways", "position"])["tv"]
+            synthetic = synthetic.join(distances.rename(f"tv_{name}"), on=["ways", "position"])
     return synthetic.drop(columns=["position", "compared"]).reset_index(drop=True)
 
 

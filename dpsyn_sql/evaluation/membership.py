@@ -208,8 +208,8 @@ def _lines(shares: Columns, variables: Columns, node: int) -> _Lines:
     above, drawn = positions[variables["parent"][positions]], positions[~variables["parent"][positions]]
     lines = np.flatnonzero(shares["node"] == node)
 
-    def named(places: IntArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return tuple(variables["variable"][places].tolist()), tuple(variables["size"][places].tolist())
+    def named(indices: IntArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return tuple(variables["variable"][indices].tolist()), tuple(variables["size"][indices].tolist())
 
     drawn_lines = (shares[name][lines].astype(np.int64) for name in ("parent", "value", "weight"))
     node_lines = _Lines(*named(above), *named(drawn), *drawn_lines)
@@ -313,23 +313,23 @@ def membership(
     model, why = _model(session, con, synthetic)
     if model is None:
         return None, [f"No membership test: {why}"]
-    members, others = (
+    members, non_members = (
         model.likelihood.log(_codes(session, session.tables[name], session.rows[name], model.domain, seed))
         for name in ("real", "holdout")
     )
-    auc, low, high = area_with_interval(members, others)
+    auc, low, high = area_with_interval(members, non_members)
     bound, by = auc_bound(model.facts)
-    never = (float(np.isneginf(scores).mean()) for scores in (members, others))
+    never = (float(np.isneginf(scores).mean()) for scores in (members, non_members))
     line = [
         model.name,
         auc,
         low,
         high,
-        advantage(members, others),
+        advantage(members, non_members),
         bound,
         by,
         len(members),
-        len(others),
+        len(non_members),
         *never,
     ]
     notes = [MEANING]
@@ -396,8 +396,8 @@ def _codes(session: Session, relation: Fragment, rows: int, domain: Domain, seed
     """The codes (rows, attributes) of some rows of a table."""
     columns = [column for attribute in domain.attributes for column in _columns(attribute)]
     drawn = drawn_sql(relation, [value for value, _ in columns], rows, seed)
-    named = [Fragment(f"c{index} AS {name}") for index, (_, name) in enumerate(columns)]
-    typed = render("source/frame", columns=named, frame=Fragment(f"(\n{drawn}\n)"))
+    aliased = [Fragment(f"c{index} AS {name}") for index, (_, name) in enumerate(columns)]
+    typed = render("source/frame", columns=aliased, frame=Fragment(f"(\n{drawn}\n)"))
     packs = [(index,) for index in range(len(domain.attributes))]
     packed = session.engine.fetch(encode_query(typed, domain, packs), step=_STEP)
     return np.stack([np.asarray(packed[f"p{index}"], np.int64) for index in range(len(packs))], axis=1)
@@ -414,12 +414,12 @@ def _columns(attribute: Attribute) -> list[tuple[Fragment, Fragment]]:
 # -- figures -------------------------------------------------------------------------------------
 
 
-def area_with_interval(members: FloatArray, others: FloatArray) -> tuple[float, float, float]:
+def area_with_interval(members: FloatArray, non_members: FloatArray) -> tuple[float, float, float]:
     """The share of pairs in which the member has the higher score (ties one half), and the ends of its
     interval, by DeLong's variance and the normal law, kept between 0 and 1."""
-    m, n = len(members), len(others)
-    together = rankdata(np.concatenate([members, others]))
-    own_members, own_others = rankdata(members), rankdata(others)
+    m, n = len(members), len(non_members)
+    together = rankdata(np.concatenate([members, non_members]))
+    own_members, own_others = rankdata(members), rankdata(non_members)
     of_members = (together[:m] - own_members) / n
     of_others = 1 - (together[m:] - own_others) / m
     auc = float(of_members.mean())
@@ -430,10 +430,10 @@ def area_with_interval(members: FloatArray, others: FloatArray) -> tuple[float, 
     return auc, max(0.0, auc - reach), min(1.0, auc + reach)
 
 
-def advantage(members: FloatArray, others: FloatArray) -> float:
+def advantage(members: FloatArray, non_members: FloatArray) -> float:
     """The largest difference of the shares of members and of others at or above a threshold."""
-    cuts = np.unique(np.concatenate([members, others]))
-    above = [1 - np.searchsorted(np.sort(scores), cuts) / len(scores) for scores in (members, others)]
+    cuts = np.unique(np.concatenate([members, non_members]))
+    above = [1 - np.searchsorted(np.sort(scores), cuts) / len(scores) for scores in (members, non_members)]
     return float(max(0.0, (above[0] - above[1]).max()))
 
 

@@ -138,8 +138,8 @@ def _shares(codes: Codes, side: str, queries: Sequence[Range]) -> Floats:
     for start in range(0, len(queries), _AT_ONCE):
         batch = queries[start : start + _AT_ONCE]
         used = {column.index: column for query in batch for column in query.columns}
-        named = [Fragment(f"{column.value} AS v{index}") for index, column in used.items()]
-        relation = render("source/frame", columns=named, frame=codes.session.tables[side])
+        aliased = [Fragment(f"{column.value} AS v{index}") for index, column in used.items()]
+        relation = render("source/frame", columns=aliased, frame=codes.session.tables[side])
         sql = render("evaluate/matching", relation=relation, conditions=[query.condition for query in batch])
         row = codes.engine.fetch(sql, step=_STEP)
         counts += [int(row[f"c{index}"][0]) for index in range(len(batch))]
@@ -233,8 +233,8 @@ def clusters(session: Session, places: Sequence[str], seed: int = 1) -> tuple[pd
         for number in counts
     }
     costs = dict(zip(centres, _costs(session, columns, list(centres.values())), strict=True))
-    named = ", ".join(column.name for column in columns)
-    lines = [[named, number, costs["synthetic", number], costs["real", number]] for number in counts]
+    column_names = ", ".join(column.name for column in columns)
+    lines = [[column_names, number, costs["synthetic", number], costs["real", number]] for number in counts]
     return _table(lines), notes
 
 

@@ -136,12 +136,12 @@ def _has_units(root: LinkedRows) -> bool:
 
 
 def _pairs(rows: LinkedRows) -> Iterator[Line]:
-    for other in [*rows.path, rows]:
-        chosen = combinations(rows.columns, 2) if other is rows else product(other.columns, rows.columns)
+    for upper in [*rows.path, rows]:
+        chosen = combinations(rows.columns, 2) if upper is rows else product(upper.columns, rows.columns)
         for (first, first_name), (second, second_name) in chosen:
             tv, halves = _crossed(rows, rows.rows, first_name, second_name)
             yield {
-                "above": other.name,
+                "above": upper.name,
                 "first": first.column.name,
                 "below": rows.name,
                 "second": second.column.name,

@@ -335,10 +335,10 @@ def _relation(
 ) -> Fragment:
     """The columns under their common types, and the keys as they are; of text files, queries and views a
     copy of their rows, as each column is read by itself later on."""
-    named = [Fragment(f"{item.read} AS {column.sql}") for column, item in zip(columns, reads, strict=True)]
+    aliased = [Fragment(f"{item.read} AS {column.sql}") for column, item in zip(columns, reads, strict=True)]
     spelled = {fold(column.name): column.name for column in source.columns}
-    named += [Fragment(f"{ident(spelled[fold(key)])} AS {ident(key)}") for key in keys]
-    relation = render("source/frame", columns=named, frame=source.sql)
+    aliased += [Fragment(f"{ident(spelled[fold(key)])} AS {ident(key)}") for key in keys]
+    relation = render("source/frame", columns=aliased, frame=source.sql)
     if source.stored:
         return relation
     table, readable = DUCKDB.temporary(side), False

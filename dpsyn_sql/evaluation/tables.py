@@ -170,17 +170,17 @@ def _sources(
     con: Connection, tree: Tree, synthetic: Given, holdout: Given | None
 ) -> tuple[dict[str, Given], Path | None]:
     """Where each table is, by what it is called in messages, and a database file to attach."""
-    file, places = _located(con, tree, "synthetic", synthetic)
+    file, locations = _located(con, tree, "synthetic", synthetic)
     sources: dict[str, Given] = {f"real {table.name}": table.name for table in tree}
-    sources |= {f"synthetic {name}": place for name, place in places.items()}
+    sources |= {f"synthetic {name}": location for name, location in locations.items()}
     if holdout is not None:
-        attached, places = _located(con, tree, "holdout", holdout)
+        attached, locations = _located(con, tree, "holdout", holdout)
         if attached is not None:
             raise InputError(
                 f"holdout={said(os.fspath(holdout))} is a database file: give a folder of Parquet files, or "
                 "ATTACH it to a connection of yours and give its name."
             )
-        sources |= {f"holdout {name}": place for name, place in places.items()}
+        sources |= {f"holdout {name}": location for name, location in locations.items()}
     return sources, file
 
 
@@ -219,7 +219,9 @@ def _with_released_references(tree: Tree, relations: Mapping[str, Relations]) ->
     tables = []
     for table in tree:
         released = {fold(column.name) for column in relations[table.name]["synthetic"].columns}
-        references = [one for one in table.references if released.issuperset(map(fold, one.columns))]
+        references = [
+            reference for reference in table.references if released.issuperset(map(fold, reference.columns))
+        ]
         tables.append(replace(table, references=tuple(references)))
     return replace(tree, tables=tuple(tables))
 
@@ -228,13 +230,13 @@ def _named_column(tree: Tree, text: Any, option: str) -> tuple[str, Any]:
     if len(tree.tables) == 1:
         return tree.root.name, text
     names = [table.name for table in tree]
-    named = split_column(text, names) if isinstance(text, str) else None
-    if named is None:
+    table_and_column = split_column(text, names) if isinstance(text, str) else None
+    if table_and_column is None:
         raise InputError(
             f"{option}={said(text)}: of several tables give a table and its column, such as "
             f"'{names[0]}.{tree.root.relation.columns[0].name}'. The tables are {listed(names)}."
         )
-    return named
+    return table_and_column
 
 
 # -- several tables: how they hang together, by the rules of a release ----------------------------------
@@ -261,7 +263,9 @@ def tree_of(
         raise InputError(
             "Say which tables: give a list of them as real=, or domain= with the domain file of the database."
         )
-    stated = (reference.table for one in file.tables.values() for reference in one.references.values())
+    stated = (
+        reference.table for table_spec in file.tables.values() for reference in table_spec.references.values()
+    )
     public = [*file.public, *stated]
     with open_source(
         con, names, trust_query=True, public_tables=public, linked=True, memory_limit=memory_limit
@@ -292,7 +296,10 @@ def _called(tree: Tree, names: Mapping[str, str]) -> Tree:
             table,
             name=names[table.name],
             parent=None if table.parent is None else names[table.parent],
-            references=tuple(replace(one, table=names.get(one.table, one.table)) for one in table.references),
+            references=tuple(
+                replace(reference, table=names.get(reference.table, reference.table))
+                for reference in table.references
+            ),
         )
         for table in tree
     ]
@@ -305,8 +312,8 @@ def extended(table: Table, tree: Tree, relation: OpenedRelation) -> OpenedRelati
     for index, reference in enumerate(table.references):
         if reference.kind != "public":
             name = f"{reference.columns[0]} given"
-            named = " AND ".join(f"t.{ident(column)} IS NOT NULL" for column in reference.columns)
-            selected.append(f"{named} AS {ident(name)}")
+            all_given = " AND ".join(f"t.{ident(column)} IS NOT NULL" for column in reference.columns)
+            selected.append(f"{all_given} AS {ident(name)}")
             columns.append(replace(relation.columns[0], name=name, sql_type="BOOLEAN", refused=""))
             continue
         public = tree.public_table(reference.table)

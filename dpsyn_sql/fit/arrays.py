@@ -31,18 +31,18 @@ def snapped(values: FloatArray, step: float) -> FloatArray:
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def quotient(values: FloatArray, parts: FloatArray) -> FloatArray:
-    """``values`` / ``parts``; 0 where a part is 0, or too small for a quotient in float64."""
-    return np.divide(values, parts, out=np.zeros_like(values), where=parts >= _TINY)
+def quotient(values: FloatArray, divisors: FloatArray) -> FloatArray:
+    """``values`` / ``divisors``; 0 where one is 0, or too small for a quotient in float64."""
+    return np.divide(values, divisors, out=np.zeros_like(values), where=divisors >= _TINY)
 
 
 @contextmanager
-def sound(what: str) -> Iterator[None]:
+def sound(subject: str) -> Iterator[None]:
     """Arithmetic in which an overflow, a division by zero or a NaN is an error with a name: numpy's warning
     passes, and what is left of the numbers makes wrong rows.
 
     Raises:
-        InternalError: one of these has happened in ``what``.
+        InternalError: one of these has happened in ``subject``.
     """
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -50,4 +50,4 @@ def sound(what: str) -> Iterator[None]:
             return
     except FloatingPointError as error:
         kind = str(error)
-    raise InternalError(f"{what} has left the numbers of float64: {kind}")
+    raise InternalError(f"{subject} has left the numbers of float64: {kind}")

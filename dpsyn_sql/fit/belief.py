@@ -69,22 +69,22 @@ def calibrate(
     tree: JunctionTree,
     potentials: Mapping[Scope, FloatArray],
     tables: Sequence[FloatArray] = (),
-    given: Mapping[int, FloatArray] = MappingProxyType({}),
+    given_tables: Mapping[int, FloatArray] = MappingProxyType({}),
 ) -> Beliefs:
     """Clique beliefs of the distribution proportional to exp(sum of ``potentials``).
 
-    With ``given`` variables that is their distribution times that of the others given them, which is
-    proportional to the same: of what hangs together below a clique of given variables the potentials are
-    summed to a table over these, and the clique's distribution takes its place (a conditional random field,
-    Koller and Friedman 2009, 4.6.1 and 20.3.2). Nothing is learnt of the given variables themselves.
+    With given variables that is their distribution (``given_tables``) times that of the others given them,
+    which is proportional to the same: of what hangs together below a clique of given variables the potentials
+    are summed to a table over these, and the clique's distribution takes its place (a conditional random
+    field, Koller and Friedman 2009, 4.6.1 and 20.3.2). Nothing is learnt of the given variables themselves.
 
     Args:
         tree: some clique of it holds every scope of ``potentials``.
         potentials: log-factors by scope, finite; -1000 acts as minus infinity.
         tables: ``room`` that the beliefs are to take, overwriting those that took it before; else their own.
             Getting and giving back that much memory takes as long as all the sums.
-        given: of each ``known`` clique its distribution, above 0; those of cliques that share variables
-            agree.
+        given_tables: of each of ``given_cliques`` its distribution, above 0; those of cliques that share
+            variables agree.
 
     Raises:
         InternalError: a potential is not finite, or numbers have left those of float64.
@@ -94,15 +94,15 @@ def calibrate(
             raise InternalError("a potential of a fit is not a finite number")
     tables = tuple(tables) or room(tree)
     with sound("the calibration of a model"):
-        found = _in_products(tree, potentials, tables, given)
-        return _in_logarithms(tree, potentials, tables, given) if found is None else found
+        beliefs = _in_products(tree, potentials, tables, given_tables)
+        return _in_logarithms(tree, potentials, tables, given_tables) if beliefs is None else beliefs
 
 
 def _in_products(
     tree: JunctionTree,
     potentials: Mapping[Scope, FloatArray],
     tables: tuple[FloatArray, ...],
-    given: Mapping[int, FloatArray],
+    given_tables: Mapping[int, FloatArray],
 ) -> Beliefs | None:
     """``calibrate`` in probability space; None where that would lose digits."""
     factors, shift = _initial(tree, potentials)
@@ -110,10 +110,12 @@ def _in_products(
     sums = [1.0] * len(tree.cliques)
     for index in reversed(tree.order):  # collect: children before parents
         parent = tree.parents[index]
-        if index in given:
-            tables[index][...] = given[index]
-            shift += _mean_logarithm(tree, index, factors[index], given[index])
-            upward[index] = summed(given[index], _axes_outside(tree.cliques[index], tree.separators[index]))
+        if index in given_tables:
+            tables[index][...] = given_tables[index]
+            shift += _mean_logarithm(tree, index, factors[index], given_tables[index])
+            upward[index] = summed(
+                given_tables[index], _axes_outside(tree.cliques[index], tree.separators[index])
+            )
             continue
         table = _product(tree, index, factors[index], tables[index])
         message = summed(table, _axes_outside(tree.cliques[index], tree.separators[index]))
@@ -121,7 +123,7 @@ def _in_products(
         if sums[index] < _FAINT:
             return None
         upward[index] = message / sums[index]
-        if parent in given and float(upward[index].min()) < _FAINTEST:
+        if parent in given_tables and float(upward[index].min()) < _FAINTEST:
             return None
         if parent >= 0:
             _multiply(factors[parent], tree.separators[index], upward[index])
@@ -146,28 +148,28 @@ def _in_logarithms(
     tree: JunctionTree,
     potentials: Mapping[Scope, FloatArray],
     tables: tuple[FloatArray, ...],
-    given: Mapping[int, FloatArray],
+    given_tables: Mapping[int, FloatArray],
 ) -> Beliefs:
     """``calibrate`` with logarithms in place of probabilities: slower, for potentials of any size."""
     factors: list[Factors] = [{} for _ in tree.cliques]
     for scope, potential in potentials.items():
         factors[home_of(tree, scope)][scope] = potential
-    upward, whole = list[FloatArray](tables), 0.0
-    outside = [_axes_outside(*both) for both in zip(tree.cliques, tree.separators, strict=True)]
+    upward, log_sum = list[FloatArray](tables), 0.0
+    outside = [_axes_outside(*scopes) for scopes in zip(tree.cliques, tree.separators, strict=True)]
     for index in reversed(tree.order):
         clique, table = tree.cliques[index], tables[index]
         table[...] = 0.0
         for scope, factor in factors[index].items():
             table += _widened(factor, scope, clique)
-        parent, separator, shares = tree.parents[index], tree.separators[index], given.get(index)
+        parent, separator, shares = tree.parents[index], tree.separators[index], given_tables.get(index)
         if shares is not None:
-            whole += float((shares * table).sum())
+            log_sum += float((shares * table).sum())
             np.log(shares, out=table)
         upward[index] = _log_summed(table, outside[index])
         if shares is not None:
             continue
         if parent < 0:
-            whole += float(upward[index].ravel()[0])
+            log_sum += float(upward[index].ravel()[0])
             table -= upward[index]
         else:
             factors[parent][separator] = factors[parent].get(separator, 0.0) + upward[index]
@@ -180,7 +182,7 @@ def _in_logarithms(
         table -= table.max()
         np.exp(table, out=table)
         table *= 1 / table.sum()
-    return Beliefs(tree, tables, whole)
+    return Beliefs(tree, tables, log_sum)
 
 
 def _log_summed(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
@@ -188,8 +190,8 @@ def _log_summed(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     if not axes:
         return logs.copy()
     highest = logs.max(axis=axes, keepdims=True)
-    found = np.log(summed(np.exp(logs - highest), axes))
-    return np.asarray(found + highest.reshape(found.shape))
+    sums = np.log(summed(np.exp(logs - highest), axes))
+    return np.asarray(sums + highest.reshape(sums.shape))
 
 
 def _mean_logarithm(tree: JunctionTree, index: int, factors: Factors, shares: FloatArray) -> float:
@@ -253,22 +255,22 @@ def _times(first: FloatArray, second: FloatArray, result: FloatArray | None = No
     one long axis, which a factor that lacks some of them is repeated along.
     """
     shape = tuple(map(max, first.shape, second.shape)) if result is None else result.shape
-    kept = _before_run(shape)
-    if kept == len(shape):
+    leading = _before_run(shape)
+    if leading == len(shape):
         return np.multiply(first, second, out=result)
-    one, other = (_along(table, shape, kept) for table in (first, second))
+    left, right = (_along(table, shape, leading) for table in (first, second))
     if result is None:
-        return np.multiply(one, other).reshape(shape)
-    np.multiply(one, other, out=result.reshape(*shape[:kept], -1))
+        return np.multiply(left, right).reshape(shape)
+    np.multiply(left, right, out=result.reshape(*shape[:leading], -1))
     return result
 
 
-def _along(table: FloatArray, shape: tuple[int, ...], kept: int) -> FloatArray:
+def _along(table: FloatArray, shape: tuple[int, ...], leading: int) -> FloatArray:
     """The last axes of a factor of a table of this shape as one; of one cell if it has none of them."""
-    own, run = table.shape[kept:], shape[kept:]
-    if own != run and max(own) > 1:
-        table = np.broadcast_to(table, (*table.shape[:kept], *run))
-    return table.reshape(*table.shape[:kept], -1)
+    last, run = table.shape[leading:], shape[leading:]
+    if last != run and max(last) > 1:
+        table = np.broadcast_to(table, (*table.shape[:leading], *run))
+    return table.reshape(*table.shape[:leading], -1)
 
 
 @lru_cache(maxsize=2**14)
@@ -280,9 +282,9 @@ def _before_run(shape: tuple[int, ...]) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...], whole: int) -> tuple[tuple[int, int], ...]:
+def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...], most: int) -> tuple[tuple[int, int], ...]:
     """Which two factors (places, i > j) to multiply next: the smallest union, until two are left or there is
-    none of less than ``whole`` cells.
+    none of less than ``most`` cells.
 
     Remembered, as every calibration of a tree joins the same scopes.
     """
@@ -292,7 +294,7 @@ def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...], whole: int) -> tup
         cells, i, j = min(
             (cells_of([tuple(left[i] | left[j])], sizes), i, j) for i in range(len(left)) for j in range(i)
         )
-        if cells == whole:
+        if cells == most:
             break
         joins.append((i, j))
         first, second = left.pop(i), left.pop(j)
@@ -311,8 +313,8 @@ def _spread(scope: Scope, clique: Scope) -> tuple[slice | None, ...]:
 
 
 @lru_cache(maxsize=2**14)
-def _axes_outside(clique: Scope, kept: Scope) -> tuple[int, ...]:
-    return tuple(axis for axis, variable in enumerate(clique) if variable not in kept)
+def _axes_outside(clique: Scope, separator: Scope) -> tuple[int, ...]:
+    return tuple(axis for axis, variable in enumerate(clique) if variable not in separator)
 
 
 def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArray]:
@@ -321,22 +323,22 @@ def marginals(beliefs: Beliefs, wanted: Iterable[Scope]) -> dict[Scope, FloatArr
     by_clique: dict[int, list[Scope]] = {}
     for scope in wanted:
         by_clique.setdefault(home_of(tree, scope), []).append(scope)
-    found: dict[Scope, FloatArray] = {}
+    tables: dict[Scope, FloatArray] = {}
     for index, scopes in by_clique.items():
-        found |= _margins(tree, index, beliefs.tables[index], tuple(scopes))
-    return found
+        tables |= _margins(tree, index, beliefs.tables[index], tuple(scopes))
+    return tables
 
 
 def _margins(
     tree: JunctionTree, index: int, table: FloatArray, scopes: tuple[Scope, ...]
 ) -> dict[Scope, FloatArray]:
     """Marginals of the table of a clique, of one variable or more each."""
-    found, tables = dict[Scope, FloatArray](), [table]
+    margins, tables = dict[Scope, FloatArray](), [table]
     for source, axis, scope in _shared_sums(tree.cliques[index], table.shape, scopes):
         tables.append(summed(tables[source], (axis,)) if axis >= 0 else tables[source])
         if scope:
-            found[scope] = tables[-1]
-    return found
+            margins[scope] = tables[-1]
+    return margins
 
 
 @lru_cache(maxsize=2**14)
@@ -351,16 +353,16 @@ def _shared_sums(
     sums: list[tuple[int, int, Scope]] = []
     size_of = dict(zip(variables, sizes, strict=True))
 
-    def collect(source: int, held: Scope, scopes: Sequence[Scope]) -> None:
-        scopes = [scope for scope in scopes if scope != held]
-        asked = set().union(*scopes)
-        for variable in sorted(held, key=lambda v: (v in asked, -size_of[v])):
+    def collect(source: int, present: Scope, scopes: Sequence[Scope]) -> None:
+        scopes = [scope for scope in scopes if scope != present]
+        needed = set().union(*scopes)
+        for variable in sorted(present, key=lambda v: (v in needed, -size_of[v])):
             lacking = [scope for scope in scopes if variable not in scope]
             if lacking:
-                axis = held.index(variable)
-                rest = held[:axis] + held[axis + 1 :]
-                sums.append((source, axis, rest if rest in lacking else ()))
-                collect(len(sums), rest, lacking)
+                axis = present.index(variable)
+                remaining = present[:axis] + present[axis + 1 :]
+                sums.append((source, axis, remaining if remaining in lacking else ()))
+                collect(len(sums), remaining, lacking)
                 scopes = [scope for scope in scopes if variable in scope]
 
     if variables in wanted:

@@ -32,8 +32,8 @@ def centred(noisy: IntArray, groups: IntArray, totals: IntArray) -> IntArray:
     counts = np.maximum(noisy, 0)
     missing = totals - group_sums(counts, groups)
     counts = take_rows_in_turns(counts, groups, np.maximum(-missing, 0))
-    rounds, rest = np.divmod(np.maximum(missing, 0), group_sums(np.ones_like(groups), groups))
-    return np.asarray(counts + rounds[groups] + (_turns(groups) < rest[groups]), dtype=np.int64)
+    rounds, remainder = np.divmod(np.maximum(missing, 0), group_sums(np.ones_like(groups), groups))
+    return np.asarray(counts + rounds[groups] + (_turns(groups) < remainder[groups]), dtype=np.int64)
 
 
 def take_rows_in_turns(counts: IntArray, groups: IntArray, number: IntArray) -> IntArray:
@@ -57,15 +57,15 @@ def take_rows_in_turns(counts: IntArray, groups: IntArray, number: IntArray) -> 
         fits = group_sums(np.minimum(counts, middle[groups]), groups) <= number
         low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
     left = counts - np.minimum(counts, low[groups])
-    rest = number - group_sums(counts - left, groups)
-    # The last round takes a row of each of the first ``rest`` counts in turn that have one left.
+    remainder = number - group_sums(counts - left, groups)
+    # The last round takes a row of each of the first ``remainder`` counts in turn that have one left.
     order = np.lexsort((_turns(groups), groups))
     has = np.asarray(left > 0, dtype=np.int64)
     before = np.cumsum(has[order]) - has[order]
     before -= before[_firsts(groups)][groups]
-    taken = np.empty_like(left)
-    taken[order] = has[order] & (before < rest[groups])
-    return left - taken
+    removed = np.empty_like(left)
+    removed[order] = has[order] & (before < remainder[groups])
+    return left - removed
 
 
 def _firsts(groups: IntArray) -> IntArray:
@@ -84,8 +84,8 @@ def _turns(groups: IntArray) -> IntArray:
     firsts = _firsts(groups)
     sizes = np.diff(firsts, append=len(groups))
     starts = _mixed(len(firsts)) % sizes
-    places = np.arange(len(groups)) - firsts[groups]
-    return np.asarray((places - starts[groups]) % sizes[groups], dtype=np.int64)
+    positions = np.arange(len(groups)) - firsts[groups]
+    return np.asarray((positions - starts[groups]) % sizes[groups], dtype=np.int64)
 
 
 def _mixed(number: int) -> IntArray:
@@ -157,30 +157,30 @@ def one_way_sums(
     for scope, table in observed.items():
         variance = np.broadcast_to(table.sigma, table.values.shape) ** 2
         for axis, variable in enumerate(scope):
-            own, none = 1 / np.maximum(_over_others(variance, axis), _SMALLEST_VARIANCE), np.zeros(1)
-            precision[variable] = precision.get(variable, none) + own
-            weighted[variable] = weighted.get(variable, none) + own * _over_others(table.values, axis)
+            weight, none = 1 / np.maximum(_over_others(variance, axis), _SMALLEST_VARIANCE), np.zeros(1)
+            precision[variable] = precision.get(variable, none) + weight
+            weighted[variable] = weighted.get(variable, none) + weight * _over_others(table.values, axis)
     twins = {twin for _, twin in links}
-    found = {variable: weighted[variable] / precision[variable] for variable in precision}
+    estimates = {variable: weighted[variable] / precision[variable] for variable in precision}
     spread = {variable: 1 / precision[variable] for variable in precision}  # covariances with the total
     for (variable, twin), link in links.items():
-        if variable not in found:
+        if variable not in estimates:
             continue
         bin_of = link.argmax(axis=1)
-        if twin in found:
+        if twin in estimates:
             within = np.bincount(bin_of, spread[variable], link.shape[1])
-            gap = found[twin] - np.bincount(bin_of, found[variable], link.shape[1])
+            gap = estimates[twin] - np.bincount(bin_of, estimates[variable], link.shape[1])
             gain = spread[variable] / (within + 1 / precision[twin])[bin_of]
-            found[variable] = found[variable] + gain * gap[bin_of]
+            estimates[variable] = estimates[variable] + gain * gap[bin_of]
             spread[variable] = spread[variable] - gain * within[bin_of]
-    for variable in found.keys() - twins:
-        missing = total - found[variable].sum()
-        found[variable] = found[variable] + spread[variable] / spread[variable].sum() * missing
+    for variable in estimates.keys() - twins:
+        missing = total - estimates[variable].sum()
+        estimates[variable] = estimates[variable] + spread[variable] / spread[variable].sum() * missing
     for (variable, twin), link in links.items():
-        if variable in found:
-            sums = np.bincount(link.argmax(axis=1), found[variable], link.shape[1])
-            found[twin] = sums.astype(np.float64)
-    return found
+        if variable in estimates:
+            sums = np.bincount(link.argmax(axis=1), estimates[variable], link.shape[1])
+            estimates[twin] = sums.astype(np.float64)
+    return estimates
 
 
 def with_sums(values: FloatArray, sums: list[FloatArray], total: float) -> FloatArray:
@@ -189,13 +189,15 @@ def with_sums(values: FloatArray, sums: list[FloatArray], total: float) -> Float
     moved = values + mean
     for axis, wanted in enumerate(sums):
         shift = (wanted - _over_others(values, axis)) * values.shape[axis] / values.size - mean
-        moved = moved + shift.reshape([-1 if other == axis else 1 for other in range(values.ndim)])
+        moved = moved + shift.reshape([-1 if other_axis == axis else 1 for other_axis in range(values.ndim)])
     return np.asarray(moved)
 
 
 def _over_others(values: FloatArray, axis: int) -> FloatArray:
     """Sums (codes,) over all axes but one."""
-    return np.asarray(values.sum(axis=tuple(other for other in range(values.ndim) if other != axis)))
+    return np.asarray(
+        values.sum(axis=tuple(other_axis for other_axis in range(values.ndim) if other_axis != axis))
+    )
 
 
 _STEPS_UP = [0.25, 0.5, 0.8, 1.2, 1.7, 2.3, 3]
@@ -230,37 +232,38 @@ def centres(
         ordered: of each variable, whether neighbouring codes are alike.
     """
     pairs = [scope for scope in potentials if len(scope) == 2 and scope in observed]
-    model, found = marginals(beliefs, pairs), Potentials()
+    model, likely = marginals(beliefs, pairs), Potentials()
     for scope in pairs:
         margins = model[scope].sum(axis=1), model[scope].sum(axis=0)
         logs = np.log(np.maximum(model[scope], _SMALLEST)) - potentials[scope]
         shares = np.exp(logs - logs.max())
         expected = total * raked(shares / shares.sum(), *margins)
-        own = denoised_pair(observed[scope], expected, [ordered[variable] for variable in scope])
-        found[scope] = np.log(np.maximum(own, _SMALLEST) / total) - logs
-    return found
+        denoised = denoised_pair(observed[scope], expected, [ordered[variable] for variable in scope])
+        likely[scope] = np.log(np.maximum(denoised, _SMALLEST) / total) - logs
+    return likely
 
 
 def denoised_pair(table: Observation, expected: FloatArray, ordered: Sequence[bool]) -> FloatArray:
     """Rows (l1, l2) that a noisy table makes likely where ``expected`` (positive) were, with the same sums
     of rows and columns."""
     variance = np.broadcast_to(table.sigma, expected.shape) ** 2
-    found = expected
+    rows = expected
     for block in _BLOCKS:
-        sides = [block if own else 1 for own in ordered]
+        sides = [block if has_order else 1 for has_order in ordered]
         if block > 1 and not _halves(expected.shape, sides):
             continue
         first, second = (np.arange(size) // side for size, side in zip(expected.shape, sides, strict=True))
-        place = (first[:, None] * (int(second[-1]) + 1) + second).ravel()
+        block_of = (first[:, None] * (int(second[-1]) + 1) + second).ravel()
         counts, means, squares = (
-            np.bincount(place, cells.ravel()).astype(np.float64) for cells in (table.values, found, variance)
+            np.bincount(block_of, cells.ravel()).astype(np.float64)
+            for cells in (table.values, rows, variance)
         )
         if table.filled:
             squares *= np.multiply.outer(_kept_noise(first), _kept_noise(second)).ravel()
         change = log_ratios(counts, means, np.sqrt(squares))
-        found = found * np.exp(change)[place].reshape(expected.shape)
+        rows = rows * np.exp(change)[block_of].reshape(expected.shape)
     total = float(expected.sum())
-    return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)
+    return total * raked(rows / rows.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)
 
 
 def _kept_noise(blocks: IntArray) -> FloatArray:
@@ -284,7 +287,11 @@ def log_ratios(counts: FloatArray, expected: FloatArray, sigma: FloatArray) -> F
     exponents = -0.5 * ((counts[:, None] - expected[:, None] * np.exp(_GRID)) / least[:, None]) ** 2
     likelihood = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     return posterior_means(
-        likelihood, _GRID, _PRIOR, _EM_STEPS, lambda found: (found.sum(axis=0) + _PRIOR) / (counts.size + 1)
+        likelihood,
+        _GRID,
+        _PRIOR,
+        _EM_STEPS,
+        lambda posterior: (posterior.sum(axis=0) + _PRIOR) / (counts.size + 1),
     )
 
 
@@ -314,5 +321,5 @@ def target(table: Observation, expected: FloatArray, ordered: Sequence[bool]) ->
     along = centre + table.values / sigma
     omega = np.maximum(wrightomega(along + np.log(means / sigma)), _SMALLEST)
     theta = np.where(omega > 1, np.log(omega * sigma / means), along - omega)
-    found, total = means * np.exp(np.clip(theta, -_FARTHEST, _FARTHEST)), float(expected.sum())
-    return total * raked(found / found.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)
+    rows, total = means * np.exp(np.clip(theta, -_FARTHEST, _FARTHEST)), float(expected.sum())
+    return total * raked(rows / rows.sum(), expected.sum(axis=1) / total, expected.sum(axis=0) / total)

@@ -72,14 +72,14 @@ class Cells:
     @property
     def shape(self) -> tuple[int, int]:
         """Cells of the attributes, and bins of the target."""
-        return math.prod(int(own.max()) + 1 for own in self.maps), int(self.target.max()) + 1
+        return math.prod(int(bin_map.max()) + 1 for bin_map in self.maps), int(self.target.max()) + 1
 
     def of(self, columns: Mapping[int, Codes]) -> IntArray:
         """The cell (n,) of each row, from columns of working bins."""
-        found = np.zeros(len(columns[self.scope[0]]), np.int64)
-        for variable, own in zip(self.scope, self.maps, strict=True):
-            found = found * (int(own.max()) + 1) + own[columns[variable]]
-        return found
+        cells = np.zeros(len(columns[self.scope[0]]), np.int64)
+        for variable, bin_map in zip(self.scope, self.maps, strict=True):
+            cells = cells * (int(bin_map.max()) + 1) + bin_map[columns[variable]]
+        return cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,50 +114,50 @@ class Conditional:
 
     def given(self, columns: Mapping[int, Codes]) -> FloatArray:
         """Probabilities (n, bins of the target) of rows, from columns of the working bins of attributes."""
-        found = self._of_model(columns)
+        logs = self._of_model(columns)
         for cells, theta in self.corrections:
-            found += theta[:, cells.target][cells.of(columns)]
-        return _normalised(found)
+            logs += theta[:, cells.target][cells.of(columns)]
+        return _normalised(logs)
 
     def _of_model(self, columns: Mapping[int, Codes]) -> FloatArray:
         """Logarithms (n, bins) of P_model(y | x), up to a number for each row, 0 at most."""
         beliefs, tree = self.beliefs, self.beliefs.tree
         size = tree.sizes[self.target]
-        own = {self.target: np.arange(size)}
-        own |= {v: twin.bins for v, twin in self.twins.items() if twin.attribute == self.target}
-        known: dict[int, Codes] = {v: column for v, column in columns.items() if v not in own}
-        known |= {
+        target_bins = {self.target: np.arange(size)}
+        target_bins |= {v: twin.bins for v, twin in self.twins.items() if twin.attribute == self.target}
+        evidence: dict[int, Codes] = {v: column for v, column in columns.items() if v not in target_bins}
+        evidence |= {
             v: t.bins[columns[t.attribute]] for v, t in self.twins.items() if t.attribute != self.target
         }
-        found = np.zeros((len(next(iter(columns.values()))), size))
+        logs = np.zeros((len(next(iter(columns.values()))), size))
         for clique, separator, table in zip(tree.cliques, tree.separators, beliefs.tables, strict=True):
-            kept = tuple(variable for variable in clique if variable in separator)
+            shared = tuple(variable for variable in clique if variable in separator)
             left_out = [axis for axis, variable in enumerate(clique) if variable not in separator]
-            for sign, scope, joint in ((1, clique, table), (-1, kept, summed(table, left_out))):
-                if not own.keys().isdisjoint(scope):
-                    found += sign * _looked_up(joint, scope, own, known)
-        found -= found.max(axis=1, keepdims=True)
-        return np.asarray(np.maximum(found, _LEAST_LOG))
+            for sign, scope, joint in ((1, clique, table), (-1, shared, summed(table, left_out))):
+                if not target_bins.keys().isdisjoint(scope):
+                    logs += sign * _looked_up(joint, scope, target_bins, evidence)
+        logs -= logs.max(axis=1, keepdims=True)
+        return np.asarray(np.maximum(logs, _LEAST_LOG))
 
 
 def _looked_up(
-    joint: FloatArray, scope: Scope, own: Mapping[int, IntArray], known: Mapping[int, Codes]
+    joint: FloatArray, scope: Scope, target_bins: Mapping[int, IntArray], evidence: Mapping[int, Codes]
 ) -> FloatArray:
     """Logarithms of a joint table (n, bins of the target) at the known columns of each row."""
-    others = [variable for variable in scope if variable not in own]
-    mine = [variable for variable in scope if variable in own]
-    table = joint.transpose([scope.index(variable) for variable in (*others, *mine)])
+    conditions = [variable for variable in scope if variable not in target_bins]
+    targets = [variable for variable in scope if variable in target_bins]
+    table = joint.transpose([scope.index(variable) for variable in (*conditions, *targets)])
     with np.errstate(divide="ignore"):
         table = np.maximum(np.log(table), -60.0)
-    table = table[(slice(None),) * len(others) + tuple(own[variable] for variable in mine)]
-    if not others:
+    table = table[(slice(None),) * len(conditions) + tuple(target_bins[variable] for variable in targets)]
+    if not conditions:
         return table
-    return np.asarray(table[tuple(known[variable] for variable in others)])
+    return np.asarray(table[tuple(evidence[variable] for variable in conditions)])
 
 
 def _normalised(logs: FloatArray) -> FloatArray:
-    found = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +184,19 @@ class _Table:
         penalty = _penalty(self.noise, self.weight, _HELD**2)
         return replace(self, wanted=self.expected, penalty=penalty)
 
-    def beyond(self, known: Collection[int]) -> _Table:
-        """The same without what its noise says of the pairs of the target with ``known`` attributes: they
+    def beyond(self, paired: Collection[int]) -> _Table:
+        """The same without what its noise says of the pairs of the target with ``paired`` attributes: they
         are met already. No share of the target comes nearer to 0 or 1 than ``_NEAR`` of its distance."""
         each = self.expected.sum(axis=1, keepdims=True)
-        shape = [int(own.max()) + 1 for own in self.cells.maps]
+        shape = [int(bin_map.max()) + 1 for bin_map in self.cells.maps]
         cells = each.reshape(*shape, 1)
         residual = (self.wanted - self.expected).reshape(*shape, -1)
-        axes = [axis for axis, attribute in enumerate(self.cells.scope) if attribute in known]
+        axes = [axis for axis, attribute in enumerate(self.cells.scope) if attribute in paired]
         for _ in range(_CENTRED):
             for axis in axes:
-                others = tuple(other for other in range(len(shape)) if other != axis)
-                part = cells / np.maximum(cells.sum(axis=others, keepdims=True), 1e-9)
-                residual = residual - part * residual.sum(axis=others, keepdims=True)
+                other_axes = tuple(number for number in range(len(shape)) if number != axis)
+                part = cells / np.maximum(cells.sum(axis=other_axes, keepdims=True), 1e-9)
+                residual = residual - part * residual.sum(axis=other_axes, keepdims=True)
         wanted = self.expected + residual.reshape(self.wanted.shape)
         least, most = _NEAR * self.expected, each - _NEAR * (each - self.expected)
         return replace(self, wanted=np.clip(wanted, least, most))
@@ -206,7 +206,7 @@ def corrected(
     start: Conditional,
     columns: Mapping[int, Codes],
     total: float,
-    kept: Sequence[Evidence],
+    required: Sequence[Evidence],
     tried: Sequence[Evidence],
     stop: Callable[[], bool] = lambda: False,
 ) -> Conditional:
@@ -217,72 +217,78 @@ def corrected(
         start: without corrections.
         columns: (n,) working bins of each attribute of public rows of the model.
         total: N, rows (above 0).
-        kept: tables that the rows have to keep, such as the pairs of the target.
+        required: tables that the rows have to keep, such as the pairs of the target.
         tried: tables of which only those count that stand out of noise and of their number.
         stop: ends the fit after a step.
     """
     scale = total / len(next(iter(columns.values())))
-    given = start.given(columns)
-    met = [_prepared(own, columns, given, scale) for own in kept]
-    law = _with(start, given, [own for own in met if own.misfit > 0], scale, stop)
-    given = law.given(columns)
-    tables = [_prepared(own, columns, given, scale) for own in tried]
-    clear = [own for own in tables if own.luck < LUCK / len(tried)]
+    probabilities = start.given(columns)
+    met = [_prepared(evidence, columns, probabilities, scale) for evidence in required]
+    law = _with(start, probabilities, [table for table in met if table.misfit > 0], scale, stop)
+    probabilities = law.given(columns)
+    tables = [_prepared(evidence, columns, probabilities, scale) for evidence in tried]
+    clear = [table for table in tables if table.luck < LUCK / len(tried)]
     if not clear:
         return start
-    known = {attribute for own in kept for attribute in own.cells.scope}
-    held = [_prepared(own, columns, given, scale).held() for own in kept]
-    return _with(law, given, [*held, *(own.beyond(known) for own in clear)], scale, stop)
+    paired = {attribute for evidence in required for attribute in evidence.cells.scope}
+    required_tables = [_prepared(evidence, columns, probabilities, scale).held() for evidence in required]
+    return _with(
+        law, probabilities, [*required_tables, *(table.beyond(paired) for table in clear)], scale, stop
+    )
 
 
 def _with(
     start: Conditional,
-    given: FloatArray,
+    probabilities: FloatArray,
     tables: Sequence[_Table],
     scale: float,
     stop: Callable[[], bool],
 ) -> Conditional:
-    """Corrected by these tables; ``given``: what ``start`` says of the rows."""
+    """Corrected by these tables; ``probabilities``: what ``start`` says of the rows."""
     if not tables:
         return start
-    thetas = _Fit(tables, np.log(np.maximum(given, 1e-30)), scale).fitted(stop)
-    new = ((own.cells, theta) for own, theta in zip(tables, thetas, strict=True))
+    thetas = _Fit(tables, np.log(np.maximum(probabilities, 1e-30)), scale).fitted(stop)
+    new = ((table.cells, theta) for table, theta in zip(tables, thetas, strict=True))
     return replace(start, corrections=(*start.corrections, *new))
 
 
-def _prepared(own: Evidence, columns: Mapping[int, Codes], given: FloatArray, scale: float) -> _Table:
+def _prepared(
+    evidence: Evidence, columns: Mapping[int, Codes], probabilities: FloatArray, scale: float
+) -> _Table:
     """The residuals of a table, and how much of them is believed: see the module."""
-    rows, (number, bins) = own.cells.of(columns), own.cells.shape
-    coarse = _over_bins(given, own.cells.target)
+    rows, (number, bins) = evidence.cells.of(columns), evidence.cells.shape
+    coarse = _over_bins(probabilities, evidence.cells.target)
     expected = scale * _sums(rows, coarse, number)
     weight = scale * _sums(rows, coarse * (1 - coarse), number)
     each = expected.sum(axis=1, keepdims=True)
     share = expected / np.maximum(each, 1e-9)
-    counted = own.counts.sum(axis=1, keepdims=True)
-    residual = own.counts - share * counted
-    noise = own.sigma**2 * ((1 - share) ** 2 + (bins - 1) * share**2)
+    counted = evidence.counts.sum(axis=1, keepdims=True)
+    residual = evidence.counts - share * counted
+    noise = evidence.sigma**2 * ((1 - share) ** 2 + (bins - 1) * share**2)
     squares, expected_squares = float((residual**2).sum()), float(noise.sum())
     spread = max(0.0, squares - expected_squares) / max(float((weight**2).sum()), 1e-9)
     freedom = max(1, number * (bins - 1))
     ratio = squares / max(expected_squares, 1e-9)
     luck = float(gammaincc(freedom / 2, ratio * freedom / 2))
     # A cell that the rows have less often than the counts can follow them less.
-    residual *= np.clip(each / np.maximum(counted, 2 * own.sigma), 0.0, 1.0)
+    residual *= np.clip(each / np.maximum(counted, 2 * evidence.sigma), 0.0, 1.0)
     penalty = _penalty(noise, weight, spread)
-    return _Table(own.cells, rows, expected + residual, penalty, weight, expected, noise, ratio - 1, luck)
+    return _Table(
+        evidence.cells, rows, expected + residual, penalty, weight, expected, noise, ratio - 1, luck
+    )
 
 
 def _penalty(noise: FloatArray, weight: FloatArray, spread: float) -> FloatArray:
     """Of corrections of the variance ``spread``: see the module."""
-    found = noise / (np.maximum(weight, 1e-9) * max(spread, 1e-12))
-    return np.asarray(np.clip(found, _LEAST_PENALTY, _MOST_PENALTY))
+    penalty = noise / (np.maximum(weight, 1e-9) * max(spread, 1e-12))
+    return np.asarray(np.clip(penalty, _LEAST_PENALTY, _MOST_PENALTY))
 
 
-def _over_bins(given: FloatArray, bins: IntArray) -> FloatArray:
+def _over_bins(probabilities: FloatArray, bins: IntArray) -> FloatArray:
     """Columns of the same bin added up."""
     if bins.size == int(bins.max()) + 1:
-        return given
-    return np.asarray(given @ (bins[:, None] == np.arange(int(bins.max()) + 1)).astype(np.float64))
+        return probabilities
+    return np.asarray(probabilities @ (bins[:, None] == np.arange(int(bins.max()) + 1)).astype(np.float64))
 
 
 def _sums(rows: IntArray, values: FloatArray, number: int) -> FloatArray:
@@ -295,22 +301,22 @@ class _Fit:
 
     def __init__(self, tables: Sequence[_Table], offset: FloatArray, scale: float) -> None:
         self._tables, self._offset, self._scale = tables, offset, scale
-        self._begins = np.cumsum([0, *(own.cells.shape[0] for own in tables)])
-        self._ends = np.cumsum([own.wanted.size for own in tables])[:-1]
-        places = np.stack(
-            [own.rows + begin for own, begin in zip(tables, self._begins, strict=False)], axis=1
+        self._begins = np.cumsum([0, *(table.cells.shape[0] for table in tables)])
+        self._ends = np.cumsum([table.wanted.size for table in tables])[:-1]
+        cells = np.stack(
+            [table.rows + begin for table, begin in zip(tables, self._begins, strict=False)], axis=1
         )
-        number, width = places.shape
-        pointers = np.arange(0, places.size + 1, width)
+        number, width = cells.shape
+        pointers = np.arange(0, cells.size + 1, width)
         shape = number, int(self._begins[-1])
-        self._cells = csr_array((np.ones(places.size), places.ravel(), pointers), shape=shape)
+        self._cells = csr_array((np.ones(cells.size), cells.ravel(), pointers), shape=shape)
         self._back = self._cells.T.tocsr()
         self._wanted, self._penalty, weight = (
-            np.concatenate([part.ravel() for part in parts])
-            for parts in (
-                [own.wanted for own in tables],
-                [own.penalty for own in tables],
-                [own.weight for own in tables],
+            np.concatenate([array.ravel() for array in arrays])
+            for arrays in (
+                [table.wanted for table in tables],
+                [table.penalty for table in tables],
+                [table.weight for table in tables],
             )
         )
         self._unit = (weight * len(tables) + self._penalty + 1.0) ** -0.5
@@ -329,7 +335,7 @@ class _Fit:
             value, gradient = self._at(unit * point)
             return value / total, unit * gradient / total
 
-        found = minimize(
+        solution = minimize(
             at,
             np.zeros(self._wanted.size),
             jac=True,
@@ -337,28 +343,31 @@ class _Fit:
             callback=after_a_step,
             options={"maxiter": ITERATIONS, "maxcor": 12},
         )
-        return self._parts(unit * found.x)
+        return self._parts(unit * solution.x)
 
     def _parts(self, flat: FloatArray) -> list[FloatArray]:
-        parts = np.split(flat, self._ends)
-        return [part.reshape(own.cells.shape) for own, part in zip(self._tables, parts, strict=True)]
+        thetas = np.split(flat, self._ends)
+        return [theta.reshape(table.cells.shape) for table, theta in zip(self._tables, thetas, strict=True)]
 
     def _at(self, flat: FloatArray) -> tuple[float, FloatArray]:
         """Minus the log-likelihood with its penalty, and its gradient."""
         wide = np.concatenate(
-            [theta[:, own.cells.target] for own, theta in zip(self._tables, self._parts(flat), strict=True)]
+            [
+                theta[:, table.cells.target]
+                for table, theta in zip(self._tables, self._parts(flat), strict=True)
+            ]
         )
         logs = self._offset + self._cells @ wide
         highest = logs.max(axis=1, keepdims=True)
-        given = np.exp(logs - highest)
-        sums = given.sum(axis=1, keepdims=True)
-        given /= sums
-        expected = self._scale * (self._back @ given)
-        parts = [
-            _over_bins(expected[begin:end], own.cells.target)
-            for own, begin, end in zip(self._tables, self._begins, self._begins[1:], strict=False)
+        probabilities = np.exp(logs - highest)
+        sums = probabilities.sum(axis=1, keepdims=True)
+        probabilities /= sums
+        expected = self._scale * (self._back @ probabilities)
+        expected_counts = [
+            _over_bins(expected[begin:end], table.cells.target)
+            for table, begin, end in zip(self._tables, self._begins, self._begins[1:], strict=False)
         ]
-        counts = np.concatenate([part.ravel() for part in parts])
+        counts = np.concatenate([part.ravel() for part in expected_counts])
         value = self._scale * float((np.log(sums) + highest).sum()) - float(flat @ self._wanted)
         value += 0.5 * float(self._penalty @ flat**2)
         return value, counts - self._wanted + self._penalty * flat

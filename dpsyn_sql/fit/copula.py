@@ -75,7 +75,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class FixedCopula:
-    """A copula whose correlation matrix is not fitted: the identity, or all ones (``one``).
+    """A copula whose correlation matrix is not fitted: the identity, or all ones (``all_ones``).
 
     A matrix of all ones is singular: every latent column is the same normal. Under the value rule it
     cancels (the largest of z + offset is the largest offset), and under the paper's equation 6 all bits of
@@ -85,12 +85,12 @@ class FixedCopula:
     """
 
     margins: Margins
-    one: bool
+    all_ones: bool
 
     def pair(self, first: str, second: str) -> FloatArray:
         """Joint probabilities of two attributes."""
         p, q = self.margins.probabilities[first], self.margins.probabilities[second]
-        if not self.one:
+        if not self.all_ones:
             return np.outer(p, q)
         lower, upper = np.array(parts_of(p)), np.array(parts_of(q))
         overlap = np.minimum.outer(lower[1], upper[1]) - np.maximum.outer(lower[0], upper[0])
@@ -131,13 +131,13 @@ class FittedPairs:
 class FittedCopula:
     """A fitted copula.
 
-    ``pairs`` by their shapes, ``places`` of names in the domain; ``factor`` (k, k) float32
+    ``pairs`` by their shapes, ``positions`` of names in the domain; ``factor`` (k, k) float32
     is the lower Cholesky factor of the latent covariance, ``offsets`` (k,) float32 are added to
     the latent vector before the largest of each block is taken. There is a block an attribute.
     """
 
     margins: Margins
-    places: Mapping[str, int]
+    positions: Mapping[str, int]
     pairs: Mapping[tuple[int, int], FittedPairs]
     blocks: tuple[Block, ...]
     factor: NDArray[np.float32]
@@ -145,13 +145,13 @@ class FittedCopula:
 
     def pair(self, first: str, second: str) -> FloatArray:
         """Joint probabilities of two attributes."""
-        if self.places[first] > self.places[second]:
+        if self.positions[first] > self.positions[second]:
             return self.pair(second, first).T
         sizes = (self.margins.probabilities[first].size, self.margins.probabilities[second].size)
-        own = self.pairs[sizes]
-        low, high = np.searchsorted(own.attrs[:, 0], self.places[first] + np.arange(2))
-        row = low + int(np.searchsorted(own.attrs[low:high, 1], self.places[second]))
-        return np.asarray(own.probabilities[row])
+        fitted = self.pairs[sizes]
+        low, high = np.searchsorted(fitted.attrs[:, 0], self.positions[first] + np.arange(2))
+        row = low + int(np.searchsorted(fitted.attrs[low:high, 1], self.positions[second]))
+        return np.asarray(fitted.probabilities[row])
 
 
 def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
@@ -164,7 +164,7 @@ def fit_copula(domain: Domain, tables: Iterable[NoisyMarginal]) -> FittedCopula:
     correlation = correlation_matrix(wanted)
     return FittedCopula(
         margins=margins,
-        places={name: place for place, name in enumerate(domain.names)},
+        positions={name: position for position, name in enumerate(domain.names)},
         pairs=pairs,
         blocks=blocks,
         factor=np.linalg.cholesky(correlation).astype(np.float32),
@@ -185,18 +185,20 @@ def _by_shape(domain: Domain) -> Iterator[tuple[tuple[int, int], IntArray]]:
 
 def _fitted(domain: Domain, measurements: Measurements, margins: Margins, attrs: IntArray) -> FittedPairs:
     """Pairs of one shape, some of them at a time; those that no table contains are independent."""
-    own = [margins.probabilities[name] for name in domain.names]
-    shape = (own[attrs[0, 0]].size, own[attrs[0, 1]].size)
+    shares = [margins.probabilities[name] for name in domain.names]
+    shape = (shares[attrs[0, 0]].size, shares[attrs[0, 1]].size)
     probabilities, sigmas = np.empty((len(attrs), *shape)), np.zeros(len(attrs))
     step = max(1, _CELLS // (shape[0] * shape[1]))
     for start in range(0, len(attrs), step):
         part = slice(start, start + step)
-        first, second = (np.array([own[place] for place in column]) for column in attrs[part].T)
+        first, second = (np.array([shares[attribute] for attribute in column]) for column in attrs[part].T)
         joint = first[:, :, None] * second[:, None, :]
         if margins.total > 0:
-            found, values, variances = measurements.pairs(attrs[part], domain.names, shape)
-            sigmas[part][found] = np.sqrt(variances)
-            joint[found] = fit_joints(values, np.sqrt(variances), first[found], second[found], margins.total)
+            measured, values, variances = measurements.pairs(attrs[part], domain.names, shape)
+            sigmas[part][measured] = np.sqrt(variances)
+            joint[measured] = fit_joints(
+                values, np.sqrt(variances), first[measured], second[measured], margins.total
+            )
         probabilities[part] = joint
     return FittedPairs(attrs, probabilities, sigmas)
 
@@ -227,14 +229,18 @@ def _latent_correlations(
     two = np.zeros(len(result), dtype=np.int64)
     for block in blocks:
         two[block.start : block.stop] = block.of_two
-    for shape, own in pairs.items():
+    for shape, fitted in pairs.items():
         step = max(1, _CELLS // (shape[0] * shape[1]))
-        for start in range(0, len(own.attrs), step):
-            attrs = own.attrs[start : start + step]
-            p, q = (np.array([shares[place] for place in column]) for column in attrs.T)
-            row, column = (np.array([columns[place] for place in side]) for side in attrs.T)
+        for start in range(0, len(fitted.attrs), step):
+            attrs = fitted.attrs[start : start + step]
+            p, q = (np.array([shares[attribute] for attribute in column]) for column in attrs.T)
+            row, column = (np.array([columns[attribute] for attribute in side]) for side in attrs.T)
             target = _set_aside_small(
-                own.probabilities[start : start + step], p, q, own.sigmas[start : start + step], margins.total
+                fitted.probabilities[start : start + step],
+                p,
+                q,
+                fitted.sigmas[start : start + step],
+                margins.total,
             )
             row, column = np.broadcast_arrays(row[:, :, None], column[:, None, :])
             used = (row >= 0) & (column >= 0)
@@ -267,14 +273,14 @@ def _set_aside_small(
 
 
 def _offsets(correlation: FloatArray, blocks: Iterable[Block]) -> NDArray[np.float32]:
-    parts = [
+    offsets = [
         ndtri(b.probabilities[1:])
         if b.of_two
         else calibrated_offsets(correlation[b.start : b.stop, b.start : b.stop], b.probabilities)
         for b in blocks
         if b.stop > b.start
     ]
-    return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
+    return np.concatenate([np.zeros(0), *offsets]).astype(np.float32)
 
 
 _DRAWS = 4096

@@ -73,10 +73,10 @@ def smoothed(values: FloatArray, sigma: float) -> FloatArray:
     """
     if sigma <= 0:
         return values
-    found = list(_estimates(values, sigma))
-    risks = np.array([np.sum(((e - values) / sigma) ** 2) + 2 * freedom for e, freedom in found])
+    estimates = list(_estimates(values, sigma))
+    risks = np.array([np.sum(((e - values) / sigma) ** 2) + 2 * freedom for e, freedom in estimates])
     weights = np.exp((risks.min() - risks) / TEMPERATURE)
-    return np.asarray(weights @ np.array([estimate for estimate, _ in found]) / weights.sum())
+    return np.asarray(weights @ np.array([estimate for estimate, _ in estimates]) / weights.sum())
 
 
 def _estimates(values: FloatArray, sigma: float) -> Iterator[tuple[FloatArray, float]]:
@@ -125,11 +125,11 @@ def haar_shrinkage(values: FloatArray, sigma: float) -> tuple[FloatArray, float]
     threshold = min(HAAR_SIGMAS, float(np.sqrt(2 * np.log(max(size, 1)))))
     average, details = _haar(padded)
     freedom = float(shifts)
-    for place, detail in enumerate(details):
+    for level, detail in enumerate(details):
         beyond = np.abs(detail) - threshold * sigma
         close = np.maximum(1 - np.abs(beyond) / (_NEAR * sigma), 0.0).sum() / _NEAR
         freedom += np.count_nonzero(beyond > 0) + threshold * float(close)
-        details[place] = np.where(beyond > 0, detail, 0.0)
+        details[level] = np.where(beyond > 0, detail, 0.0)
     smooth = _inverse_haar(average, details)
     estimate = np.mean([smooth[shift, shift : shift + size] for shift in range(shifts)], axis=0)
     return estimate, freedom / shifts
@@ -184,15 +184,15 @@ def denoised(attribute: Attribute, values: FloatArray, sigma: float) -> FloatArr
     """A one-way table with what its codes say about each other: ordered ones are ``smoothed`` (``__other__``
     and NULL have no neighbours), those beyond the found range follow a tail (``with_tails``), of unordered
     ones the small are ``shrink_small_counts``."""
-    found = values.astype(np.float64)
+    counts = values.astype(np.float64)
     if not attribute.ordered:
-        return snapped(shrink_small_counts(found, sigma), _GRID)
+        return snapped(shrink_small_counts(counts, sigma), _GRID)
     inside = attribute.found
     if any(attribute.beyond):
-        found = snapped(with_tails(attribute, found, np.full(found.size, sigma)), _GRID)
+        counts = snapped(with_tails(attribute, counts, np.full(counts.size, sigma)), _GRID)
     if inside.stop - inside.start >= _SHORTEST:
-        found[inside] = snapped(smoothed(values[inside].astype(np.float64), sigma), _GRID)
-    return found
+        counts[inside] = snapped(smoothed(values[inside].astype(np.float64), sigma), _GRID)
+    return counts
 
 
 def shares_of(attribute: Attribute, smooth: FloatArray, total: float) -> FloatArray:
@@ -202,12 +202,12 @@ def shares_of(attribute: Attribute, smooth: FloatArray, total: float) -> FloatAr
     are, unless they are more than ``total``.
     """
     tail = outside(attribute)
-    held = float(smooth[tail].sum())
-    if held >= total:
+    in_tail = float(smooth[tail].sum())
+    if in_tail >= total:
         return simplex_projection(smooth, total) / total
-    found = smooth / total
-    found[~tail] = simplex_projection(smooth[~tail], total - held) / total
-    return np.asarray(found)
+    shares = smooth / total
+    shares[~tail] = simplex_projection(smooth[~tail], total - in_tail) / total
+    return np.asarray(shares)
 
 
 def working_bins(
@@ -245,13 +245,13 @@ def merged_neighbours(
         even = max(float(values.sum()), 1.0) / most
         need = max(least, even * (_tail(values, even) if finer_tails else 1.0))
     bins = np.zeros(values.size, dtype=np.int64)
-    current, held = 0, 0.0
+    current, mass = 0, 0.0
     for code, value in enumerate(values.tolist()):
-        if code and (held >= need or (held > need / 2 and value >= need)):
-            current, held = current + 1, 0.0
+        if code and (mass >= need or (mass > need / 2 and value >= need)):
+            current, mass = current + 1, 0.0
         bins[code] = current
-        held += max(value, 0.0)
-    if current and held < need / 2:
+        mass += max(value, 0.0)
+    if current and mass < need / 2:
         bins[bins == current] = current - 1
     return bins
 
@@ -326,15 +326,15 @@ def binned(
         finer_tails: as for ``merged_neighbours``.
     """
     total = max(total_of(one_ways), 1.0)
-    found = Binned(domain, (), (), (), ())
+    result = Binned(domain, (), (), (), ())
     columns: list[tuple[IntArray, FloatArray, Observation, FloatArray]] = []
     for attribute, table, rows in zip(domain.attributes, one_ways, least, strict=True):
         sigma = float(table.sigma)
         smooth = table.values if table.settled else denoised(attribute, table.values, sigma)
         fine = shares_of(attribute, smooth, total) + _TRACE
         many = attribute.ordered and attribute.size > _MANY_CODES
-        seen = snapped(total * fine, _GRID) if many else np.where(outside(attribute), smooth, table.values)
-        bins = working_bins(attribute, seen, rows, most, finer_tails=finer_tails)
+        counts = snapped(total * fine, _GRID) if many else np.where(outside(attribute), smooth, table.values)
+        bins = working_bins(attribute, counts, rows, most, finer_tails=finer_tails)
         noisy = np.maximum(np.bincount(bins, weights=~outside(attribute)), 1.0)
         observed = Observation(
             np.asarray(np.bincount(bins, weights=smooth), dtype=np.float64),
@@ -342,5 +342,5 @@ def binned(
         )
         columns.append((bins, within_bins(fine, bins), observed, np.bincount(bins, fine).astype(np.float64)))
     if columns:
-        found = Binned(domain, *map(tuple, zip(*columns, strict=True)))
-    return found
+        result = Binned(domain, *map(tuple, zip(*columns, strict=True)))
+    return result

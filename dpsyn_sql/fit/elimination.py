@@ -31,9 +31,9 @@ class _Factor(Protocol):
     @property
     def scope(self) -> Scope: ...
 
-    def times(self, other: Self, sizes: Sequence[int]) -> Self: ...
+    def times(self, factor: Self, sizes: Sequence[int]) -> Self: ...
 
-    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> Self: ...
+    def summed_to(self, scope: Scope, sizes: Sequence[int]) -> Self: ...
 
 
 _F = TypeVar("_F", bound=_Factor)
@@ -67,8 +67,8 @@ def _union(pool: Sequence[_F], variable: int, sizes: Sequence[int]) -> int:
 def _without(pool: Sequence[_F], variable: int, sizes: Sequence[int]) -> list[_F]:
     """The factors after a variable is summed out of the product of those that have it."""
     touched = [factor for factor in pool if variable in factor.scope]
-    product, *others = sorted(touched, key=lambda factor: _cells(factor.scope, sizes))
-    for factor in others:
+    product, *further = sorted(touched, key=lambda factor: _cells(factor.scope, sizes))
+    for factor in further:
         product = product.times(factor, sizes)
     summed = product.summed_to(tuple(v for v in product.scope if v != variable), sizes)
     return [*(factor for factor in pool if variable not in factor.scope), summed]
@@ -91,25 +91,25 @@ class _Bound:
     def of(cls, scope: Scope, lines: int, sizes: Sequence[int], *made_of: _Bound) -> _Bound:
         cells = _cells(scope, sizes)
         lines = min(lines, cells)
-        own = lines if cells <= _MOST_NUMBERS else cells
-        most = max([own, *(bound.most for bound in made_of)])
-        return cls(scope, lines, most, own + sum(bound.work for bound in made_of))
+        numbers = lines if cells <= _MOST_NUMBERS else cells
+        most = max([numbers, *(bound.most for bound in made_of)])
+        return cls(scope, lines, most, numbers + sum(bound.work for bound in made_of))
 
     @classmethod
     def of_node(cls, node: Node, sizes: Sequence[int]) -> _Bound:
         return cls.of((*node.parents, *node.variables), node.weights.size, sizes)
 
-    def times(self, other: _Bound, sizes: Sequence[int]) -> _Bound:
-        new = tuple(v for v in other.scope if v not in self.scope)
-        own = tuple(v for v in self.scope if v not in other.scope)
+    def times(self, factor: _Bound, sizes: Sequence[int]) -> _Bound:
+        new = tuple(v for v in factor.scope if v not in self.scope)
+        without = tuple(v for v in self.scope if v not in factor.scope)
         lines = min(
-            self.lines * min(other.lines, _cells(new, sizes)),
-            other.lines * min(self.lines, _cells(own, sizes)),
+            self.lines * min(factor.lines, _cells(new, sizes)),
+            factor.lines * min(self.lines, _cells(without, sizes)),
         )
-        return _Bound.of((*self.scope, *new), lines, sizes, self, other)
+        return _Bound.of((*self.scope, *new), lines, sizes, self, factor)
 
-    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> _Bound:
-        return _Bound.of(kept, self.lines, sizes, self)
+    def summed_to(self, scope: Scope, sizes: Sequence[int]) -> _Bound:
+        return _Bound.of(scope, self.lines, sizes, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +133,13 @@ class _Lines:
         values = np.unravel_index(self.numbers, [sizes[variable] for variable in self.scope])
         return dict(zip(self.scope, values, strict=True))
 
-    def times(self, other: _Lines, sizes: Sequence[int]) -> _Lines:
+    def times(self, factor: _Lines, sizes: Sequence[int]) -> _Lines:
         """Every line with all lines of the other table that agree with it."""
-        shared = tuple(v for v in self.scope if v in other.scope)
-        own, added = self.columns(sizes), other.columns(sizes)
+        shared = tuple(v for v in self.scope if v in factor.scope)
+        base, added = self.columns(sizes), factor.columns(sizes)
         here, there = (
             _numbered(columns, shared, sizes, lines.weights.size)
-            for columns, lines in ((own, self), (added, other))
+            for columns, lines in ((base, self), (added, factor))
         )
         order = np.argsort(there, kind="stable")
         starts = np.searchsorted(there[order], here, side="left")
@@ -147,18 +147,18 @@ class _Lines:
         line = np.repeat(np.arange(here.size), counts)
         partner = order[np.arange(line.size) - np.repeat(counts.cumsum() - counts, counts) + starts[line]]
         columns = {v: column[partner] for v, column in added.items()}
-        columns |= {v: column[line] for v, column in own.items()}
-        scope = (*self.scope, *(v for v in other.scope if v not in self.scope))
+        columns |= {v: column[line] for v, column in base.items()}
+        scope = (*self.scope, *(v for v in factor.scope if v not in self.scope))
         numbers = _numbered(columns, scope, sizes, line.size)
-        return _Lines(scope, numbers, self.weights[line] * other.weights[partner])
+        return _Lines(scope, numbers, self.weights[line] * factor.weights[partner])
 
-    def summed_to(self, kept: Scope, sizes: Sequence[int]) -> _Lines:
-        if kept == self.scope:
+    def summed_to(self, scope: Scope, sizes: Sequence[int]) -> _Lines:
+        if scope == self.scope:
             return self
-        numbers = _numbered(self.columns(sizes), kept, sizes, self.weights.size)
-        found, place = np.unique(numbers, return_inverse=True)
-        weights = np.bincount(place.ravel(), self.weights, found.size)
-        return _Lines(kept, found, np.asarray(weights, np.float64))
+        numbers = _numbered(self.columns(sizes), scope, sizes, self.weights.size)
+        cells, cell_of_line = np.unique(numbers, return_inverse=True)
+        weights = np.bincount(cell_of_line.ravel(), self.weights, cells.size)
+        return _Lines(scope, cells, np.asarray(weights, np.float64))
 
 
 def _numbered(columns: dict[int, IntArray], scope: Scope, sizes: Sequence[int], lines: int) -> IntArray:
@@ -190,9 +190,9 @@ def joint(network: Network, wanted: Sequence[int]) -> FloatArray:
     for factor in _eliminated(network, wanted, _Lines.of_node):
         dense = np.bincount(factor.numbers, factor.weights, _cells(factor.scope, sizes))
         dense = dense.reshape([sizes[variable] for variable in factor.scope])
-        held = [variable for variable in wanted if variable in factor.scope]
-        dense = dense.transpose([factor.scope.index(variable) for variable in held])
-        table *= dense.reshape([sizes[v] if v in held else 1 for v in wanted])
+        scope = [variable for variable in wanted if variable in factor.scope]
+        dense = dense.transpose([factor.scope.index(variable) for variable in scope])
+        table *= dense.reshape([sizes[v] if v in scope else 1 for v in wanted])
     return np.asarray(table / max(float(table.sum()), np.finfo(np.float64).tiny))
 
 
@@ -228,14 +228,16 @@ def perfect_elimination(tree: JunctionTree) -> list[Step]:
     for level in sorted(set(tree.levels), reverse=True):
         waiting = [variable for variable in left if tree.levels[variable] == level]
         while waiting:
-            found = next((v for v in waiting if all(around[v] <= around[other] for other in around[v])), None)
-            if found is None:
+            simplicial = next(
+                (v for v in waiting if all(around[v] <= around[neighbour] for neighbour in around[v])), None
+            )
+            if simplicial is None:
                 raise InternalError("a tree has no order of elimination by its levels")
-            own = sorted(v for v in waiting if around[v] == around[found])
-            steps.append(Step(tuple(own), tuple(sorted(around[found] - set(own))), level))
-            waiting = [v for v in waiting if v not in own]
-            for other in around[found]:
-                around[other] = around[other] - set(own)
+            group = sorted(v for v in waiting if around[v] == around[simplicial])
+            steps.append(Step(tuple(group), tuple(sorted(around[simplicial] - set(group))), level))
+            waiting = [v for v in waiting if v not in group]
+            for neighbour in around[simplicial]:
+                around[neighbour] = around[neighbour] - set(group)
     return steps
 
 
@@ -246,14 +248,14 @@ def levelled_network(
     names: Sequence[str],
     previous: Mapping[int, int] = MappingProxyType({}),
     *,
-    given: bool = False,
-    kept: Collection[str] = (),
+    given_units: bool = False,
+    retained: Collection[str] = (),
 ) -> Network:
     """The network of a calibrated tree with levels; arguments as of ``tree_network``. ``previous``: of each
     variable of the row before the attribute of which it holds the code.
 
     Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes. So
-    are those of level ``UNIT`` where they are ``given``: rows above a table of a tree. What is ``kept`` is
+    are those of level ``UNIT`` with ``given_units``: rows above a table of a tree. What is ``retained`` is
     drawn where it is not known.
 
     Raises:
@@ -262,14 +264,14 @@ def levelled_network(
     tree, attributes = beliefs.tree, range(len(names))
     if len(tree.levels) != len(tree.sizes):
         raise InternalError("a tree of units and rows has no levels")
-    evident = {BEFORE, UNIT} if given else {BEFORE}
-    known = [v for v in attributes if tree.levels[v] in evident]
+    evident = {BEFORE, UNIT} if given_units else {BEFORE}
+    evidence = [v for v in attributes if tree.levels[v] in evident]
     folded = [
-        v for v in attributes if v not in known and not np.array_equal(bins[v], np.arange(bins[v].size))
+        v for v in attributes if v not in evidence and not np.array_equal(bins[v], np.arange(bins[v].size))
     ]
     codes, sizes = list(attributes), [*tree.sizes, *(bins[v].size for v in folded)]
-    for place, variable in enumerate(folded):
-        codes[variable] = len(tree.sizes) + place
+    for number, variable in enumerate(folded):
+        codes[variable] = len(tree.sizes) + number
     needed, nodes = set(attributes), dict[int, list[Node]]()
     met = _met(beliefs, bins, within, previous)
 
@@ -281,20 +283,22 @@ def levelled_network(
             continue
         new = [v for v in step.variables if v in needed]
         drawn = [v for v in new if sizes[v] > 1]
-        made = list[Node]()
+        level_nodes = list[Node]()
         if drawn:
             needed.update(step.parents)
-            made.append(_node(beliefs, names, drawn, [v for v in step.parents if tree.sizes[v] > 1], met))
-        made += [node for v in new if v < len(names) and sizes[codes[v]] > 1 for node in codes_of(v)]
-        nodes.setdefault(step.level, [])[:0] = made
+            level_nodes.append(
+                _node(beliefs, names, drawn, [v for v in step.parents if tree.sizes[v] > 1], met)
+            )
+        level_nodes += [node for v in new if v < len(names) and sizes[codes[v]] > 1 for node in codes_of(v)]
+        nodes.setdefault(step.level, [])[:0] = level_nodes
     levels = sorted(nodes)
     together = [joined(nodes[level], sizes) for level in levels]
     return Network(
         tuple(sizes),
-        tuple(node for made in together for node in made),
+        tuple(node for level_nodes in together for node in level_nodes),
         tuple(codes),
-        tuple(level for level, made in zip(levels, together, strict=True) for _ in made),
-        {v: bins[v] for v in attributes if v in known or names[v] in kept},
+        tuple(level for level, level_nodes in zip(levels, together, strict=True) for _ in level_nodes),
+        {v: bins[v] for v in attributes if v in evidence or names[v] in retained},
     )
 
 
@@ -310,10 +314,10 @@ def _met(
 ) -> dict[int, FloatArray]:
     """How often any row has each value of a variable of the row before: the last row of a unit is before none
     in the model."""
-    own = marginals(beliefs, {(attribute,) for attribute in previous.values()})
+    margins = marginals(beliefs, {(attribute,) for attribute in previous.values()})
     return {
         v: np.asarray(
-            np.bincount(bins[v][: bins[a].size], own[a,][bins[a]] * within[a], beliefs.tree.sizes[v]),
+            np.bincount(bins[v][: bins[a].size], margins[a,][bins[a]] * within[a], beliefs.tree.sizes[v]),
             np.float64,
         )
         for v, a in previous.items()
@@ -336,16 +340,16 @@ def _node(
     marginals.
     """
     tree = beliefs.tree
-    others = [v for v in parents if tree.levels[v] != BEFORE]
+    row_parents = [v for v in parents if tree.levels[v] != BEFORE]
     before = [v for v in parents if tree.levels[v] == BEFORE]
     home = home_of(tree, tuple(sorted((*parents, *new))))
-    whole = over(beliefs.tables[home], tree.cliques[home], (*others, *before, *new))
-    table = (whole / max(float(whole.sum()), _TINY)).reshape(
-        math.prod(tree.sizes[v] for v in others), *(tree.sizes[v] for v in before), -1
+    clique_table = over(beliefs.tables[home], tree.cliques[home], (*row_parents, *before, *new))
+    table = (clique_table / max(float(clique_table.sum()), _TINY)).reshape(
+        math.prod(tree.sizes[v] for v in row_parents), *(tree.sizes[v] for v in before), -1
     )
     alone = table.sum(axis=tuple(range(table.ndim - 1)))
-    found = np.broadcast_to(alone if alone.sum() > 0 else np.ones_like(alone), table.shape)
-    found = found / found.sum(axis=-1, keepdims=True)
+    law = np.broadcast_to(alone if alone.sum() > 0 else np.ones_like(alone), table.shape)
+    law = law / law.sum(axis=-1, keepdims=True)
     ties = np.argsort([-_tie(table, axis) for axis in range(1, len(before) + 1)]) + 1
     often = [met.get(v) for v in before]
     for gone in range(len(before), -1, -1):  # from nothing of the row before to all of it
@@ -353,28 +357,31 @@ def _node(
         reach = now.sum(axis=-1, keepdims=True)
         far = FAR * np.maximum(_apart(reach, often) - reach, 0.0)  # 0 without what is known of a row before
         trust = np.where(reach > 0, reach**2 / np.maximum(reach**2 + far**2, _TINY), 0.0)
-        found = trust * now / np.maximum(reach, _TINY) + (1 - trust) * found
+        law = trust * now / np.maximum(reach, _TINY) + (1 - trust) * law
     label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
     bound = np.maximum(reach, _apart(reach, often)).ravel()
-    return node_of(label, (*others, *before), new, found.reshape(whole.shape), bound)
+    return node_of(label, (*row_parents, *before), new, law.reshape(clique_table.shape), bound)
 
 
 def _apart(reach: FloatArray, often: Sequence[FloatArray | None]) -> FloatArray:
     """Probabilities of configurations (others, each of the row before, 1) if what is known of the row before
     were independent of the others, and no less than if all of it were independent too and as frequent as
     ``often`` says of each."""
-    known = reach.sum(axis=0, keepdims=True)
-    each = np.ones_like(known)
-    for axis, own in enumerate(often, 1):
+    before_only = reach.sum(axis=0, keepdims=True)
+    each = np.ones_like(before_only)
+    for axis, frequency in enumerate(often, 1):
         if reach.shape[axis] > 1:
-            alone = known.sum(
-                axis=tuple(other for other in range(reach.ndim) if other != axis), keepdims=True
+            alone = before_only.sum(
+                axis=tuple(other_axis for other_axis in range(reach.ndim) if other_axis != axis),
+                keepdims=True,
             )
-            each = each * (alone if own is None else np.maximum(alone, own.reshape(alone.shape)))
-    return np.asarray(reach.sum(axis=tuple(range(1, reach.ndim)), keepdims=True) * np.maximum(known, each))
+            each = each * (alone if frequency is None else np.maximum(alone, frequency.reshape(alone.shape)))
+    return np.asarray(
+        reach.sum(axis=tuple(range(1, reach.ndim)), keepdims=True) * np.maximum(before_only, each)
+    )
 
 
 def _tie(table: FloatArray, axis: int) -> float:
     """How far (total variation) one axis is from independent of the first."""
-    pair = table.sum(axis=tuple(other for other in range(1, table.ndim) if other != axis))
+    pair = table.sum(axis=tuple(other_axis for other_axis in range(1, table.ndim) if other_axis != axis))
     return float(np.abs(pair - np.outer(pair.sum(axis=1), pair.sum(axis=0))).sum()) / 2

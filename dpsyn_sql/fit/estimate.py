@@ -98,9 +98,9 @@ def with_seen(table: Observation, counts: FloatArray, sigma: float) -> Observati
     """A one-way table pooled with other noisy counts of its first codes (rows, each of deviation ``sigma``),
     with the same sum: the codes take up the difference in proportion to their variance. ``sigma`` of the
     result is the root mean square of its cells."""
-    own, seen = float(table.sigma) ** -2, np.zeros(table.values.size)
-    seen[: counts.size] = sigma**-2
-    values, variances = own * table.values, 1 / (own + seen)
+    precision, added = float(table.sigma) ** -2, np.zeros(table.values.size)
+    added[: counts.size] = sigma**-2
+    values, variances = precision * table.values, 1 / (precision + added)
     values[: counts.size] += sigma**-2 * counts
     values *= variances
     values += (table.values.sum() - values.sum()) * variances / variances.sum()
@@ -138,9 +138,9 @@ class Likelihood:
         total: float,
         base: Mapping[Scope, FloatArray],
         centres: Mapping[Scope, FloatArray] = MappingProxyType({}),
-        given: Mapping[int, FloatArray] = MappingProxyType({}),
+        given_tables: Mapping[int, FloatArray] = MappingProxyType({}),
     ) -> None:
-        self._tree, self._total, self._base, self._given = tree, total, base, given
+        self._tree, self._total, self._base, self._given = tree, total, base, given_tables
         self._scopes = list(observed)
         self._shapes = [observed[scope].values.shape for scope in self._scopes]
         self._ends = np.cumsum([observed[scope].values.size for scope in self._scopes])[:-1]
@@ -158,8 +158,10 @@ class Likelihood:
 
     def coordinates(self) -> Coordinates:
         """In which to look for the optimum."""
-        given = {variable for index in self._given for variable in self._tree.cliques[index]}
-        return Coordinates(self._scopes, self._shapes, self._values, self._sigma, self._total, given)
+        given_variables = {variable for index in self._given for variable in self._tree.cliques[index]}
+        return Coordinates(
+            self._scopes, self._shapes, self._values, self._sigma, self._total, given_variables
+        )
 
     def misfit(self, gradient: FloatArray) -> float:
         """The L1 norm of the gradient of a table in rows (0 at the optimum), relative to that of its noise,
@@ -169,11 +171,11 @@ class Likelihood:
 
     def flat(self, potentials: Mapping[Scope, FloatArray]) -> FloatArray:
         """The vector of ``potentials``; zeros for those that are not there yet."""
-        parts = [
+        vectors = [
             potentials[scope].ravel() if scope in potentials else np.zeros(int(np.prod(shape)))
             for scope, shape in zip(self._scopes, self._shapes, strict=True)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(vectors)
 
     def potentials(self, flat: FloatArray) -> Potentials:
         """The inverse of ``flat``."""
@@ -184,11 +186,11 @@ class Likelihood:
 
     def beliefs(self, flat: FloatArray, tables: Sequence[FloatArray] = ()) -> Beliefs:
         """The model of a vector of potentials; ``tables``: as for ``calibrate``."""
-        own = self.potentials(flat)
-        fixed = {scope: table for scope, table in self._base.items() if scope not in own}
+        potentials = self.potentials(flat)
+        fixed = {scope: table for scope, table in self._base.items() if scope not in potentials}
         return calibrate(
             self._tree,
-            fixed | {scope: x + self._base.get(scope, 0.0) for scope, x in own.items()},
+            fixed | {scope: x + self._base.get(scope, 0.0) for scope, x in potentials.items()},
             tables,
             self._given,
         )
@@ -249,7 +251,7 @@ def fit_potentials(
         if misfit <= tolerance or stop():  # a line search ends with the point that is the next step
             raise StopIteration
 
-    found = minimize(
+    solution = minimize(
         at,
         coordinates.point(likelihood.flat(start)),
         jac=True,
@@ -263,9 +265,9 @@ def fit_potentials(
             "gtol": 1e-12,
         },
     )
-    flat = coordinates.flat(found.x)
+    flat = coordinates.flat(solution.x)
     beliefs = likelihood.beliefs(flat).checked()
-    return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(found.jac)))
+    return Fit(likelihood.potentials(flat), beliefs, likelihood.misfit(coordinates.of_cells(solution.jac)))
 
 
 class Coordinates:
@@ -287,13 +289,13 @@ class Coordinates:
         values: FloatArray,
         sigma: FloatArray,
         total: float,
-        given: Collection[int] = (),
+        given_variables: Collection[int] = (),
     ) -> None:
         self._cells = values.size
         self._diagonal = np.asarray((np.maximum(values, 0) + 2 * sigma) ** -0.5)
-        cells, shifts, self._group, settled = _shifts(scopes, shapes, given)
-        places = (np.ones(cells.size), (cells, shifts))
-        self._spread = csr_array(places, shape=(self._cells, self._group.size))
+        cells, shifts, self._group, settled = _shifts(scopes, shapes, given_variables)
+        entries = (np.ones(cells.size), (cells, shifts))
+        self._spread = csr_array(entries, shape=(self._cells, self._group.size))
         self._root = self._sums(sigma) ** -0.5  # v
         tables = self._by_group(np.ones(self._group.size))
         probability = np.clip(self._by_group(self._sums(values)) / (tables * total), 0, 1)
@@ -334,10 +336,10 @@ class Coordinates:
 
 
 def _shifts(
-    scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]], given: Collection[int]
+    scopes: Sequence[Scope], shapes: Sequence[tuple[int, ...]], given_variables: Collection[int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Cells and the shifts that move them, side by side; the group of every shift; and the groups that move
-    no statistic: of no variable, and of those ``given``.
+    no statistic: of no variable, and of ``given_variables`` alone.
 
     There is a group for every configuration of every scope that at least two tables hold, with a shift
     for each of these tables; and first one for all rows, with a shift for each table.
@@ -358,13 +360,13 @@ def _shifts(
             number = math.prod(sizes)
             if part not in group_of:
                 group_of[part], group = group, group + number
-                if set(part) <= set(given):
+                if set(part) <= set(given_variables):
                     settled.append(np.arange(group - number, group))
-            place = np.zeros(grid.shape[1], dtype=np.int64)
+            configuration = np.zeros(grid.shape[1], dtype=np.int64)
             for axis, size in zip(axes, sizes, strict=True):
-                place = place * size + grid[axis]
-            cells.append(cell + np.arange(place.size))
-            shifts.append(shift + place)
+                configuration = configuration * size + grid[axis]
+            cells.append(cell + np.arange(configuration.size))
+            shifts.append(shift + configuration)
             groups.append(group_of[part] + np.arange(number))
             shift += number
         cell += grid.shape[1]

@@ -42,21 +42,23 @@ def ahead(edges: FloatArray, spans: FloatArray) -> Ahead:
 
     What would lie after the last bin is left out; if nothing else is left, the last bin comes next.
     """
-    parts = (np.arange(_POINTS) + 0.5) / _POINTS
-    moments = edges[:-1, None] + np.diff(edges)[:, None] * parts
-    times = (spans[:-1, None] + np.diff(spans)[:, None] * parts)[:, None, :]
-    bins, found = edges.size - 1, list[tuple[IntArray, ...]]()
+    fractions = (np.arange(_POINTS) + 0.5) / _POINTS
+    moments = edges[:-1, None] + np.diff(edges)[:, None] * fractions
+    times = (spans[:-1, None] + np.diff(spans)[:, None] * fractions)[:, None, :]
+    bins, triples = edges.size - 1, list[tuple[IntArray, ...]]()
     shares = list[FloatArray]()
     for before in range(bins):
         sums = (moments[before][None, :, None] + times).reshape(len(times), -1)
         after = np.searchsorted(edges, sums, side="right") - 1
-        counts = np.stack([np.bincount(one, minlength=bins + 1)[:bins] for one in after]).astype(np.float64)
+        counts = np.stack(
+            [np.bincount(bins_after, minlength=bins + 1)[:bins] for bins_after in after]
+        ).astype(np.float64)
         counts[counts.sum(axis=1) == 0, bins - 1] = 1.0
         counts /= counts.sum(axis=1, keepdims=True)
         since, next_ = np.nonzero(counts)
-        found.append((np.full(since.size, before), since, next_))
+        triples.append((np.full(since.size, before), since, next_))
         shares.append(counts[since, next_])
-    earlier, gaps, later = (np.concatenate(column) for column in zip(*found, strict=True))
+    earlier, gaps, later = (np.concatenate(column) for column in zip(*triples, strict=True))
     return Ahead(earlier, gaps, later, np.concatenate(shares))
 
 
@@ -70,12 +72,12 @@ def first_moments(lines: Ahead, times: FloatArray, rows: int, all_rows: FloatArr
         return np.asarray(wanted)
     weights = lines.shares * times[lines.since]
     step = csr_array((weights, (lines.before, lines.after)), shape=(wanted.size, wanted.size))
-    forward, found = step.T.tocsr(), wanted + 1e-12
+    forward, shares = step.T.tocsr(), wanted + 1e-12
     for _ in range(_ROUNDS):
-        ratio = wanted / np.maximum(_mean(forward, found, rows), 1e-300)
-        found = found * _mean(step, ratio, rows)
-        found /= found.sum()
-    return np.asarray(found)
+        ratio = wanted / np.maximum(_mean(forward, shares, rows), 1e-300)
+        shares = shares * _mean(step, ratio, rows)
+        shares /= shares.sum()
+    return np.asarray(shares)
 
 
 def _mean(step: csr_array, start: FloatArray, rows: int) -> FloatArray:
@@ -156,9 +158,9 @@ def latent_correlation(first: FloatArray, second: FloatArray, joint: FloatArray)
 
 
 def _solve(h: FloatArray, k: FloatArray, joint: FloatArray) -> FloatArray:
-    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        miss = bivariate_normal_cdf(h[place], k[place], r) - joint[place]
-        return miss, bivariate_normal_density(h[place], k[place], r)
+    def miss_and_slope(index: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        miss = bivariate_normal_cdf(h[index], k[index], r) - joint[index]
+        return miss, bivariate_normal_density(h[index], k[index], r)
 
     return _root(miss_and_slope, np.zeros(h.shape), _NEWTON_TOLERANCE)
 
@@ -276,21 +278,21 @@ def correlation_of(first: FloatArray, second: FloatArray, wanted: FloatArray) ->
     Margins (n, a) and (n, b). What no correlation reaches gives -/+ ``LARGEST_CORRELATION``; a margin with
     one code of probability 1 gives 0.
     """
-    found = np.zeros(len(wanted))
+    correlations = np.zeros(len(wanted))
     open_ = np.flatnonzero((untied(first, second) > 1e-12) & (wanted != 0.0))
     step = max(1, _CELLS // max(1, first.shape[1] * second.shape[1]))
     for start in range(0, open_.size, step):
         part = open_[start : start + step]
-        found[part] = _solved(first[part], second[part], wanted[part])
-    return found
+        correlations[part] = _solved(first[part], second[part], wanted[part])
+    return correlations
 
 
 def _solved(first: FloatArray, second: FloatArray, wanted: FloatArray) -> FloatArray:
-    def miss_and_slope(place: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p, q = first[place], second[place]
+    def miss_and_slope(index: IntArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p, q = first[index], second[index]
         joint = discretised(p, q, r)
         balance = _balance(joint)
-        miss = (joint * balance).sum(axis=(1, 2)) - wanted[place]
+        miss = (joint * balance).sum(axis=(1, 2)) - wanted[index]
         return miss, 2.0 * (_slopes(p, q, r) * balance).sum(axis=(1, 2))
 
     tau = np.clip(wanted / untied(first, second), -1.0, 1.0)

@@ -48,9 +48,9 @@ class Given:
     @cached_property
     def _held(self) -> Given:
         """The rows of the parent that have rows in the table."""
-        held = self.rows > 0
-        columns = {name: codes[held] for name, codes in self.columns.items()}
-        return Given(columns, self.rows[held], self.weights[held], self.ranks[held])
+        present = self.rows > 0
+        columns = {name: codes[present] for name, codes in self.columns.items()}
+        return Given(columns, self.rows[present], self.weights[present], self.ranks[present])
 
     def shares(self, names: Sequence[str], bins: Sequence[IntArray]) -> FloatArray:
         """``table`` as probabilities above 0: a trace is even, so that what follows from rows that are not
@@ -62,13 +62,13 @@ class Given:
     def table(self, names: Sequence[str], bins: Sequence[IntArray]) -> FloatArray:
         """The joint distribution of attributes above in the rows of the table, in units: float64, an axis for
         each name, over the ``bins`` of their codes."""
-        sizes = [int(own.max()) + 1 for own in bins]
-        held = self._held
-        cells = np.zeros(held.rows.size, np.int64)
-        for name, own, size in zip(names, bins, sizes, strict=True):
+        sizes = [int(bin_of.max()) + 1 for bin_of in bins]
+        present = self._held
+        cells = np.zeros(present.rows.size, np.int64)
+        for name, bin_of, size in zip(names, bins, sizes, strict=True):
             cells *= size
-            cells += own[held.columns[name]]
-        counts = np.bincount(cells, held.weights, minlength=int(np.prod(sizes)))
+            cells += bin_of[present.columns[name]]
+        counts = np.bincount(cells, present.weights, minlength=int(np.prod(sizes)))
         return np.asarray(counts.reshape(sizes), dtype=np.float64)
 
 
@@ -126,7 +126,10 @@ def presence_of(tables: Sequence[NoisyMarginal], codes: Codes) -> Presence:
     sigma = np.concatenate(
         [
             [float(tables[0].sigma)],
-            *(np.full(len(own), float(one.sigma)) for own, one in zip(by_code, tables[1:], strict=True)),
+            *(
+                np.full(len(rows), float(answer.sigma))
+                for rows, answer in zip(by_code, tables[1:], strict=True)
+            ),
         ]
     )
     numbers = np.concatenate([alone[None], *by_code])
@@ -147,23 +150,23 @@ def rows_measured(alone: NoisyMarginal) -> NoisyMarginal:
 
 @dataclass(frozen=True, slots=True)
 class _Effects:
-    """One effect for all persons, then one for each code: ``places`` (persons, 1 + attributes) are theirs."""
+    """One effect for all persons, then one for each code. ``numbers`` (persons, 1 + attributes): theirs."""
 
-    places: IntArray
+    numbers: IntArray
     number: int
 
     @classmethod
     def of(cls, codes: Codes, sizes: Sequence[int]) -> _Effects:
         starts = 1 + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        places = np.concatenate([np.zeros((len(codes), 1), np.int64), codes + starts[:-1]], axis=1)
-        return cls(places, int(starts[-1]))
+        numbers = np.concatenate([np.zeros((len(codes), 1), np.int64), codes + starts[:-1]], axis=1)
+        return cls(numbers, int(starts[-1]))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """For each effect the sum of a value over the persons that have it."""
-        found = np.zeros(self.number)
-        for column in self.places.T:
-            found += np.bincount(column, values, minlength=self.number)
-        return found
+        sums = np.zeros(self.number)
+        for column in self.numbers.T:
+            sums += np.bincount(column, values, minlength=self.number)
+        return sums
 
     def fitted(self, wanted: FloatArray, spread: FloatArray, mean: float) -> FloatArray:
         """The chances (persons,) whose sums are near ``wanted``, of variance ``spread``."""
@@ -175,17 +178,17 @@ class _Effects:
         def misfit(effects: FloatArray) -> tuple[float, FloatArray]:
             chances = self.chances(effects)
             off = self.sums(chances) - wanted
-            weighted = (off / spread)[self.places].sum(axis=1)
+            weighted = (off / spread)[self.numbers].sum(axis=1)
             slope = self.sums(chances * (1 - chances) * weighted) + penalty * effects
             return float((off**2 / spread).sum() + (penalty * effects**2).sum()) / 2, slope
 
-        found = minimize(misfit, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
-        return self._with_mean(found, mean)
+        best = minimize(misfit, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+        return self._with_mean(best, mean)
 
     def _with_mean(self, effects: FloatArray, mean: float) -> FloatArray:
         """The chances with another effect of all persons, such that ``mean`` is theirs: noise can ask for
         more persons than there are in a cell, and never gets them."""
-        odds = effects[self.places].sum(axis=1)
+        odds = effects[self.numbers].sum(axis=1)
 
         def off(shift: float) -> float:
             return float(expit(odds + shift).mean()) - mean
@@ -194,7 +197,7 @@ class _Effects:
 
     def chances(self, effects: FloatArray) -> FloatArray:
         """Of each person."""
-        return np.asarray(expit(effects[self.places].sum(axis=1)))
+        return np.asarray(expit(effects[self.numbers].sum(axis=1)))
 
 
 def drawn(chances: FloatArray, generator: np.random.Generator) -> IntArray:

@@ -27,7 +27,7 @@ class JunctionTree:
 
     ``parents[i]`` is the parent of clique i or -1 for a root, ``separators[i]`` what it shares with its
     parent, ``order`` lists every clique after its parent. Every variable is in some clique.
-    ``levels``: of each variable, if those of higher levels were eliminated first. ``known``: the cliques,
+    ``levels``: of each variable, if those of higher levels were eliminated first. ``given_cliques``: those,
     first in ``order``, of variables whose joint distribution is given (``junction_tree``).
     """
 
@@ -37,7 +37,7 @@ class JunctionTree:
     separators: tuple[Scope, ...]
     order: tuple[int, ...]
     levels: tuple[int, ...] = ()
-    known: tuple[int, ...] = ()
+    given_cliques: tuple[int, ...] = ()
     _homes: dict[Scope, int | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -57,38 +57,38 @@ class JunctionTree:
     @cached_property
     def _holding(self) -> list[set[int]]:
         """Of each variable the cliques with it."""
-        found: list[set[int]] = [set() for _ in self.sizes]
+        cliques_of: list[set[int]] = [set() for _ in self.sizes]
         for index, clique in enumerate(self.cliques):
             for variable in clique:
-                found[variable].add(index)
-        return found
+                cliques_of[variable].add(index)
+        return cliques_of
 
     @cached_property
     def children(self) -> list[list[int]]:
         """Of each clique those that hang from it."""
-        found: list[list[int]] = [[] for _ in self.cliques]
+        children: list[list[int]] = [[] for _ in self.cliques]
         for index, parent in enumerate(self.parents):
             if parent >= 0:
-                found[parent].append(index)
-        return found
+                children[parent].append(index)
+        return children
 
     @cached_property
     def places(self) -> dict[int, int]:
         """Of each variable its place in the order in which the cliques bring them in from the roots."""
         order = (v for index in self.order for v in self.cliques[index] if v not in self.separators[index])
-        return {variable: place for place, variable in enumerate(order)}
+        return {variable: rank for rank, variable in enumerate(order)}
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
         """Of each clique the places of what it and those below it bring in: the first, and the one after."""
-        found, place = [(0, 0)] * len(self.cliques), 0
+        spans, rank = [(0, 0)] * len(self.cliques), 0
         for index in self.order:
             fresh = len(self.cliques[index]) - len(self.separators[index])
-            found[index], place = (place, place + fresh), place + fresh
+            spans[index], rank = (rank, rank + fresh), rank + fresh
         for index in reversed(self.order):
             if (parent := self.parents[index]) >= 0:
-                found[parent] = found[parent][0], max(found[parent][1], found[index][1])
-        return found
+                spans[parent] = spans[parent][0], max(spans[parent][1], spans[index][1])
+        return spans
 
 
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
@@ -137,16 +137,16 @@ class Triangulation:
         first, larger = self._simplicial, object.__new__(Triangulation)
         larger._sizes, larger._weight, larger._turns = self._sizes, self._weight, self._turns
         larger._adjacent = list(self._adjacent)
-        kept = wanted = sum(1 << variable for variable in scope)
+        affected = wanted = sum(1 << variable for variable in scope)
         for variable in scope:
             larger._adjacent[variable] |= wanted & ~(1 << variable)
-            kept |= first.above.get(variable, 0)
-        stays, gone = kept & first.all, first.all & ~kept
+            affected |= first.above.get(variable, 0)
+        stays, gone = affected & first.all, first.all & ~affected
         remaining, changed = first.left.variables | stays, wanted
         for variable in _members(stays):
             changed |= larger._adjacent[variable] | 1 << variable
-        for one, other in combinations(scope, 2):
-            changed |= larger._adjacent[one] & larger._adjacent[other]
+        for a, b in combinations(scope, 2):
+            changed |= larger._adjacent[a] & larger._adjacent[b]
         left = _Left(
             {v: larger._adjacent[v] & remaining for v in _members(remaining)},
             dict(first.left.totals),
@@ -165,25 +165,25 @@ class Triangulation:
 
         ``remainders``: of the variables that are ``gone`` those with the same neighbours at their turn.
         """
-        turns, weight, seen = self._turns, self._weight, set[int]()
+        turns, weight, earlier = self._turns, self._weight, set[int]()
         for variable, around in left.taken(turns, weight):
             # An earlier clique holds this one only if it is this one and the variable it was made for.
-            if (clique := around | 1 << variable) not in seen and not remainders.get(clique, 0) & gone:
+            if (clique := around | 1 << variable) not in earlier and not remainders.get(clique, 0) & gone:
                 self._masks.append(clique)
                 self.cells += math.prod(self._sizes[member] for member in _members(clique))
                 if self.cells > most:
                     return False
-            seen.add(around)
+            earlier.add(around)
         return True
 
     @cached_property
     def _chordal(self) -> list[int]:
         """Of each variable those that are in a clique with it."""
-        found = [1 << variable for variable in range(len(self._sizes))]
+        neighbours = [1 << variable for variable in range(len(self._sizes))]
         for clique in self._masks:
             for variable in _members(clique):
-                found[variable] |= clique
-        return found
+                neighbours[variable] |= clique
+        return neighbours
 
     @cached_property
     def _simplicial(self) -> _Simplicial:
@@ -217,10 +217,10 @@ class _Simplicial:
         self.left, self.around = left, around
         self.all = sum(1 << variable for variable in around)
         self.above, self.remainders, self.cliques = dict[int, int](), dict[int, int](), dict[int, int]()
-        for variable, others in around.items():
-            if (clique := others | 1 << variable) not in self.remainders:
+        for variable, neighbours in around.items():
+            if (clique := neighbours | 1 << variable) not in self.remainders:
                 self.cliques[variable] = clique
-            self.remainders[others] = self.remainders.get(others, 0) | 1 << variable
+            self.remainders[neighbours] = self.remainders.get(neighbours, 0) | 1 << variable
         self.cells_of = {
             variable: math.prod(sizes[member] for member in _members(clique))
             for variable, clique in self.cliques.items()
@@ -228,8 +228,8 @@ class _Simplicial:
         self.cells = sum(self.cells_of.values())
         for variable in reversed(around):
             self.above[variable] = around[variable]
-            for other in _members(around[variable] & self.all):
-                self.above[variable] |= self.above[other]
+            for neighbour in _members(around[variable] & self.all):
+                self.above[variable] |= self.above[neighbour]
 
 
 @dataclass(slots=True)
@@ -250,7 +250,9 @@ class _Left:
         """Find out ``totals`` and ``fills`` of variables."""
         for variable in variables:
             around = self.adjacent[variable]
-            self.totals[variable] = weight[variable] + sum(weight[other] for other in _members(around))
+            self.totals[variable] = weight[variable] + sum(
+                weight[neighbour] for neighbour in _members(around)
+            )
             self.fills[variable] = _fills(around, self.adjacent)
 
     def taken(self, turns: Sequence[int], weight: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -272,14 +274,14 @@ class _Left:
     def _join(self, variable: int, around: int, weight: Sequence[int]) -> int:
         """Join the neighbours of a variable that goes; returns whose price may have changed."""
         adjacent, totals, changed, gone = self.adjacent, self.totals, around, ~(1 << variable)
-        for other in _members(around):
-            own = adjacent[other]
-            fill = around & ~own & ~(1 << other)
-            total = totals[other] - weight[variable]
+        for neighbour in _members(around):
+            beyond = adjacent[neighbour]
+            fill = around & ~beyond & ~(1 << neighbour)
+            total = totals[neighbour] - weight[variable]
             for end in _members(fill):
-                changed |= own & adjacent[end]
+                changed |= beyond & adjacent[end]
                 total += weight[end]
-            adjacent[other], totals[other] = (own | fill) & gone, total
+            adjacent[neighbour], totals[neighbour] = (beyond | fill) & gone, total
         return changed
 
 
@@ -306,50 +308,53 @@ def _adjacency(variables: int, scopes: Iterable[Scope]) -> list[int]:
 @lru_cache(maxsize=2**16)
 def _members(mask: int) -> tuple[int, ...]:
     """Remembered: one trial after the other meets the same neighbours."""
-    found = list[int]()
+    members = list[int]()
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        members.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return tuple(found)
+    return tuple(members)
 
 
 def junction_tree(
     sizes: Sequence[int],
     scopes: Iterable[Scope],
     levels: Sequence[int] = (),
-    given: Collection[int] = (),
+    given_variables: Collection[int] = (),
 ) -> JunctionTree:
     """A junction tree whose cliques hold all ``scopes``; ``levels`` as of a ``Triangulation``.
 
     A maximum spanning forest of the separator sizes has the running intersection property (Koller and
     Friedman, 10.4.2). The largest clique of each tree is its root.
 
-    ``given``: the variables of the lowest level, if their joint distribution is known. They have cliques of
+    ``given_variables``: those of the lowest level, if their joint distribution is known. They have cliques of
     their own then, from which the others hang: what of the others hangs together has a clique with all given
     variables that it depends on, and is below one that holds them too.
     """
     cliques = Triangulation(sizes, scopes, levels).cliques
-    sets, known = [set(clique) for clique in cliques], list[int]()
-    if given:
-        sets = [*_largest(clique & set(given) for clique in sets), *(s for s in sets if not s <= set(given))]
+    sets, given_cliques = [set(clique) for clique in cliques], list[int]()
+    if given_variables:
+        sets = [
+            *_largest(clique & set(given_variables) for clique in sets),
+            *(s for s in sets if not s <= set(given_variables)),
+        ]
         cliques = [tuple(sorted(clique)) for clique in sets]
-        known = [index for index, clique in enumerate(sets) if clique <= set(given)]
-    edges = _hung(sets, set(given)) if given else _spanning_forest(sets)
+        given_cliques = [index for index, clique in enumerate(sets) if clique <= set(given_variables)]
+    edges = _hung(sets, set(given_variables)) if given_variables else _spanning_forest(sets)
     parents, order = [-1] * len(cliques), list[int]()
-    seen: set[int] = set()
+    visited: set[int] = set()
     by_size = sorted(range(len(cliques)), key=lambda index: -cells_of([cliques[index]], sizes))
-    for root in (*known, *by_size):
-        waiting = [] if root in seen else [root]
-        seen.add(root)
+    for root in (*given_cliques, *by_size):
+        waiting = [] if root in visited else [root]
+        visited.add(root)
         while waiting:
             clique = waiting.pop()
             order.append(clique)
-            for other in edges[clique]:
-                if other not in seen:
-                    seen.add(other)
-                    parents[other] = clique
-                    waiting.append(other)
+            for neighbour in edges[clique]:
+                if neighbour not in visited:
+                    visited.add(neighbour)
+                    parents[neighbour] = clique
+                    waiting.append(neighbour)
     separators = tuple(
         () if parent < 0 else tuple(sorted(sets[index] & sets[parent]))
         for index, parent in enumerate(parents)
@@ -361,41 +366,46 @@ def junction_tree(
         separators,
         tuple(order),
         tuple(levels),
-        tuple(known),
+        tuple(given_cliques),
     )
 
 
 def _largest(sets: Iterable[set[int]]) -> list[set[int]]:
     """The sets that no other one holds, each once; none is empty."""
-    found = list[set[int]]()
-    for one in sorted(sets, key=lambda own: (-len(own), sorted(own))):
-        if one and not any(one <= other for other in found):
-            found.append(one)
-    return found
+    maximal = list[set[int]]()
+    for candidate in sorted(sets, key=lambda members: (-len(members), sorted(members))):
+        if candidate and not any(candidate <= larger for larger in maximal):
+            maximal.append(candidate)
+    return maximal
 
 
-def _hung(sets: Sequence[set[int]], given: set[int]) -> list[list[int]]:
+def _hung(sets: Sequence[set[int]], given_variables: set[int]) -> list[list[int]]:
     """Edges among cliques of given variables, among the others that share one that is not given, and one
     between each group of these and a clique that holds all given variables of the group."""
 
     def linked(i: int, j: int) -> bool:
-        return bool((sets[i] & sets[j]) - given) or (sets[i] <= given and sets[j] <= given)
+        return bool((sets[i] & sets[j]) - given_variables) or (
+            sets[i] <= given_variables and sets[j] <= given_variables
+        )
 
     edges, grouped = _spanning_forest(sets, linked), set[int]()
     for first in range(len(sets)):
-        if sets[first] <= given or first in grouped:
+        if sets[first] <= given_variables or first in grouped:
             continue
         group, waiting = {first}, [first]
         while waiting:
             waiting += (new := set(edges[waiting.pop()]) - group)
             group |= new
         grouped |= group
-        around = set[int]().union(*(sets[index] for index in group)) & given
-        own = next(index for index in sorted(group) if around <= sets[index])
-        above = next((index for index, one in enumerate(sets) if one <= given and around <= one), None)
+        around = set[int]().union(*(sets[index] for index in group)) & given_variables
+        member = next(index for index in sorted(group) if around <= sets[index])
+        above = next(
+            (index for index, clique in enumerate(sets) if clique <= given_variables and around <= clique),
+            None,
+        )
         if around and above is not None:
-            edges[own].append(above)
-            edges[above].append(own)
+            edges[member].append(above)
+            edges[above].append(member)
     return edges
 
 

@@ -18,8 +18,8 @@ def joints_of(beliefs: Beliefs, scopes: Sequence[Scope]) -> dict[Scope, FloatArr
     """As ``joint_of``, of many sets of variables."""
     inside = [scope for scope in scopes if beliefs.tree.home(scope) is not None]
     across = [scope for scope in scopes if len(scope) == 2 and beliefs.tree.home(scope) is None]
-    found = {**marginals(beliefs, inside), **all_pairs(beliefs, across)}
-    return {scope: found[scope] if scope in found else joint_of(beliefs, scope) for scope in scopes}
+    joints = {**marginals(beliefs, inside), **all_pairs(beliefs, across)}
+    return {scope: joints[scope] if scope in joints else joint_of(beliefs, scope) for scope in scopes}
 
 
 def joint_of(beliefs: Beliefs, scope: Scope) -> FloatArray:
@@ -51,18 +51,18 @@ def products(
     pairs = sorted({pair for _, pair in sets if pair})
     alone = sorted({(variable,) for scope, pair in sets for variable in scope if variable not in pair})
     tables = {**marginals(beliefs, alone), **all_pairs(beliefs, pairs)}
-    for own, table in tables.items():
-        for axis, variable in enumerate(own):
+    for key, table in tables.items():
+        for axis, variable in enumerate(key):
             if variable in bins:
                 halves = [table.compress(bins[variable] == side, axis).sum(axis) for side in range(2)]
                 table = np.stack(halves, axis)
-        tables[own] = table
-    found = dict[Scope, FloatArray]()
+        tables[key] = table
+    joints = dict[Scope, FloatArray]()
     for scope, pair in sets:
-        others = tuple(variable for variable in scope if variable not in pair)
+        independent = tuple(variable for variable in scope if variable not in pair)
         joint = tables[pair] if pair else np.ones(())
-        for variable in others:
+        for variable in independent:
             joint = np.multiply.outer(joint, tables[variable,])
-        order = (*pair, *others)
-        found[scope] = joint.transpose([order.index(variable) for variable in scope])
-    return found
+        order = (*pair, *independent)
+        joints[scope] = joint.transpose([order.index(variable) for variable in scope])
+    return joints

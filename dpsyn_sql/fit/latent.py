@@ -95,20 +95,24 @@ def in_order(domain: Domain, margins: Margins, least: Sequence[float], most: flo
     """
     bins, within, shares = [], [], []
     for name, rows in zip(domain.names, least, strict=True):
-        own = margins.probabilities[name]
-        counts = snapped(max(margins.total, 0.0) * own, _GRID)
-        found = merged_neighbours(counts, rows, most)
-        bins.append(found)
-        within.append(within_bins(own, found))
-        shares.append(np.bincount(found, own).astype(np.float64))
+        probabilities = margins.probabilities[name]
+        counts = snapped(max(margins.total, 0.0) * probabilities, _GRID)
+        bin_of = merged_neighbours(counts, rows, most)
+        bins.append(bin_of)
+        within.append(within_bins(probabilities, bin_of))
+        shares.append(np.bincount(bin_of, probabilities).astype(np.float64))
     return Ordered(tuple(bins), tuple(within), tuple(shares))
 
 
-def whole(ordered: Ordered, places: Sequence[int], probabilities: Sequence[FloatArray]) -> Ordered:
-    """The same, but every code of the attributes at ``places`` is a bin; with their probabilities."""
+def whole(ordered: Ordered, positions: Sequence[int], probabilities: Sequence[FloatArray]) -> Ordered:
+    """The same, but every code of the attributes at ``positions`` is a bin; with their probabilities."""
     bins, within, shares = list(ordered.bins), list(ordered.within), list(ordered.shares)
-    for place, own in zip(places, probabilities, strict=True):
-        bins[place], within[place], shares[place] = np.arange(own.size), np.ones(own.size), own
+    for position, probability in zip(positions, probabilities, strict=True):
+        bins[position], within[position], shares[position] = (
+            np.arange(probability.size),
+            np.ones(probability.size),
+            probability,
+        )
     return Ordered(tuple(bins), tuple(within), tuple(shares))
 
 
@@ -125,44 +129,46 @@ def fit_parts(
     variances = [sizes.sigma**2, *(table.values.shape[1] * table.sigma**2 for table in tables)]
     weights = 1.0 / np.maximum(variances, 1e-6)
     mean = np.average(estimates, axis=0, weights=weights)
-    found = simplex_projection(mean, total) / total
+    part_shares = simplex_projection(mean, total) / total
     shape = tuple(margin.size for margin in split)
-    even = np.full(found.size, 1.0 / found.size)
-    joint = ((1 - _TRACE) * found + _TRACE * even).reshape(shape)
+    even = np.full(part_shares.size, 1.0 / part_shares.size)
+    joint = ((1 - _TRACE) * part_shares + _TRACE * even).reshape(shape)
     for _ in range(RAKING_ROUNDS):
         for axis, margin in enumerate(split):
-            others = tuple(other for other in range(joint.ndim) if other != axis)
-            own = joint.sum(axis=others)
-            ratio = np.divide(margin, own, out=np.zeros_like(own), where=own > 0)
-            joint = joint * ratio.reshape([-1 if other == axis else 1 for other in range(joint.ndim)])
+            other_axes = tuple(other_axis for other_axis in range(joint.ndim) if other_axis != axis)
+            current = joint.sum(axis=other_axes)
+            ratio = np.divide(margin, current, out=np.zeros_like(current), where=current > 0)
+            joint = joint * ratio.reshape(
+                [-1 if other_axis == axis else 1 for other_axis in range(joint.ndim)]
+            )
     return np.asarray(joint / joint.sum())
 
 
 def fit_part_margins(
-    parts: FloatArray, table: PartTable | None, share: FloatArray, total: float
+    part_shares: FloatArray, table: PartTable | None, share: FloatArray, total: float
 ) -> FloatArray:
     """Probabilities of bins in each part (parts, bins); over all parts they are ``share``."""
-    shares = parts.ravel()
+    shares = part_shares.ravel()
     everywhere = np.broadcast_to(share, (shares.size, share.size))
     if table is None:
         return np.array(everywhere)
     joint = fit_joint(table.values, table.sigma, shares, share, total)
-    held = joint.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(held > 0, joint / np.where(held > 0, held, 1.0), everywhere))
+    mass = joint.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), everywhere))
 
 
 def fit_correlations(
-    parts: FloatArray, margins: Sequence[FloatArray], tables: Mapping[Pair, PartTable], total: float
+    part_shares: FloatArray, margins: Sequence[FloatArray], tables: Mapping[Pair, PartTable], total: float
 ) -> FloatArray:
     """Correlation matrices (parts, k, k) of k latent normals; 0 for pairs without a table.
 
     Args:
-        parts: probabilities of the parts.
+        part_shares: probabilities of the parts.
         margins: of each latent attribute (parts, bins).
         tables: counts (parts, bins, bins) of pairs of latent attributes.
         total: rows, above 0.
     """
-    shares, number = parts.ravel(), len(margins)
+    shares, number = part_shares.ravel(), len(margins)
     result = np.broadcast_to(np.eye(number), (shares.size, number, number)).copy()
     if not tables:
         return result
@@ -173,22 +179,25 @@ def fit_correlations(
         tau = _shrunk_tau(shares * total, first, second, values, sigma)
         flat = (first.reshape(-1, first.shape[2]), second.reshape(-1, second.shape[2]))
         solved = correlation_of(*flat, (tau * untied(first, second)).ravel()).reshape(tau.shape)
-        for (i, j), own in zip(group, solved, strict=True):
-            result[:, i, j] = result[:, j, i] = own
+        for (i, j), correlation in zip(group, solved, strict=True):
+            result[:, i, j] = result[:, j, i] = correlation
     # A part without rows is hardly drawn: its matrix must be one, no more.
-    held = shares * total >= _FEWEST_ROWS
+    occupied = shares * total >= _FEWEST_ROWS
     return np.array(
-        [correlation_matrix(one) if rows else np.eye(number) for one, rows in zip(result, held, strict=True)]
+        [
+            correlation_matrix(matrix) if rows else np.eye(number)
+            for matrix, rows in zip(result, occupied, strict=True)
+        ]
     )
 
 
-def _stacks(margins: Sequence[FloatArray], tables: Iterable[Pair], parts: int) -> Iterator[list[Pair]]:
+def _stacks(margins: Sequence[FloatArray], tables: Iterable[Pair], number: int) -> Iterator[list[Pair]]:
     """Pairs whose tables have one shape, as many as are worked on together."""
     alike: dict[Pair, list[Pair]] = {}
     for i, j in tables:
         alike.setdefault((margins[i].shape[1], margins[j].shape[1]), []).append((i, j))
     for (a, b), pairs in alike.items():
-        step = max(1, _CELLS // (parts * a * b))
+        step = max(1, _CELLS // (number * a * b))
         yield from (pairs[start : start + step] for start in range(0, len(pairs), step))
 
 

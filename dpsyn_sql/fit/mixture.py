@@ -91,18 +91,18 @@ def latent_classes(
         return product(shares, components)
     likelihood = PairLikelihood(shares, pairs)
     generator = np.random.default_rng(seed)
-    found = []
+    points = []
     for _ in range(starts):
         start = likelihood.start(components, generator)
-        found.append(likelihood.climbed(start, min(FIRST_STEPS, steps)))
-    best = max(found, key=likelihood.value)
+        points.append(likelihood.climbed(start, min(FIRST_STEPS, steps)))
+    best = max(points, key=likelihood.value)
     return likelihood.mixture(likelihood.climbed(best, steps))
 
 
 def product(shares: Sequence[FloatArray], components: int = 1) -> Components:
     """Components that are all alike."""
     return Components(
-        np.full(components, 1.0 / components), tuple(np.tile(own, (components, 1)) for own in shares)
+        np.full(components, 1.0 / components), tuple(np.tile(share, (components, 1)) for share in shares)
     )
 
 
@@ -111,24 +111,26 @@ def by_attribute(pairs: Mapping[Scope, PartTable]) -> dict[int, PartTable]:
     add up to."""
     sums: dict[int, list[tuple[FloatArray, float]]] = {}
     for scope, table in pairs.items():
-        for place, other in zip(scope, (2, 1), strict=True):
-            variance = max(table.sigma**2 * table.values.shape[other], _LEAST_VARIANCE)
-            sums.setdefault(place, []).append((table.values.sum(axis=other), variance))
-    found = {}
-    for place, own in sums.items():
-        precisions = [1.0 / variance for _, variance in own]
-        values = np.average([table for table, _ in own], axis=0, weights=precisions)
-        found[place] = PartTable(values, sum(precisions) ** -0.5)
-    return found
+        for attribute, summed_axis in zip(scope, (2, 1), strict=True):
+            variance = max(table.sigma**2 * table.values.shape[summed_axis], _LEAST_VARIANCE)
+            sums.setdefault(attribute, []).append((table.values.sum(axis=summed_axis), variance))
+    means = {}
+    for attribute, estimates in sums.items():
+        precisions = [1.0 / variance for _, variance in estimates]
+        values = np.average([table for table, _ in estimates], axis=0, weights=precisions)
+        means[attribute] = PartTable(values, sum(precisions) ** -0.5)
+    return means
 
 
 def with_sums(margins: Sequence[Observation], tables: Mapping[int, PartTable]) -> list[Observation]:
     """One-way tables pooled with the sums of tables (parts, bins) of the same attributes."""
-    found = list(margins)
-    for place, table in tables.items():
+    tables_of_all = list(margins)
+    for attribute, table in tables.items():
         sigma = max(table.sigma * len(table.values) ** 0.5, _LEAST_VARIANCE**0.5)
-        found[place] = pooled(found[place], Observation(table.values.sum(axis=0), np.asarray(sigma)))
-    return found
+        tables_of_all[attribute] = pooled(
+            tables_of_all[attribute], Observation(table.values.sum(axis=0), np.asarray(sigma))
+        )
+    return tables_of_all
 
 
 def shares_of_bins(
@@ -136,8 +138,8 @@ def shares_of_bins(
 ) -> list[FloatArray]:
     """Probabilities of bins from pooled tables, with a trace of the ``first`` ones: every bin can occur."""
     return [
-        kept_open(simplex_projection(table.values, total)[None] / total, own)[0]
-        for table, own in zip(margins, first, strict=True)
+        kept_open(simplex_projection(table.values, total)[None] / total, start)[0]
+        for table, start in zip(margins, first, strict=True)
     ]
 
 
@@ -157,9 +159,9 @@ def of_tables(tables: Mapping[int, PartTable], shares: Sequence[FloatArray], tot
     counts = np.average([table.values.sum(axis=1) for table in tables.values()], axis=0, weights=precisions)
     weights = simplex_projection(counts, total) / total
     profiles = list(product(shares, weights.size).profiles)
-    for place, table in tables.items():
-        joint = fit_joint(table.values, table.sigma, weights, shares[place], total)
-        profiles[place] = kept_open(joint, shares[place])
+    for attribute, table in tables.items():
+        joint = fit_joint(table.values, table.sigma, weights, shares[attribute], total)
+        profiles[attribute] = kept_open(joint, shares[attribute])
     return Components(weights, tuple(profiles))
 
 
@@ -190,12 +192,12 @@ def softened(
     generator = np.random.default_rng(seed)
     for _ in range(STEPS_OF_LABEL):
         rows, responsible = drawn_rows(mixture, generator)
-        codes, held = label(rows), []
-        for own, table in zip(rows, counted.profiles, strict=True):
-            seen = _divided(codes * table.shape[1] + own, responsible, table.shape)
-            held.append(np.einsum("jv,jvk->kv", counted.weights[:, None] * table, seen))
-        weights = np.mean([own.sum(axis=1) for own in held], axis=0)
-        profiles = tuple(kept_open(own, share) for own, share in zip(held, shares, strict=True))
+        codes, masses = label(rows), []
+        for column, table in zip(rows, counted.profiles, strict=True):
+            responsibilities = _divided(codes * table.shape[1] + column, responsible, table.shape)
+            masses.append(np.einsum("jv,jvk->kv", counted.weights[:, None] * table, responsibilities))
+        weights = np.mean([mass.sum(axis=1) for mass in masses], axis=0)
+        profiles = tuple(kept_open(mass, share) for mass, share in zip(masses, shares, strict=True))
         mixture = Components(weights / weights.sum(), profiles)
     return mixture
 
@@ -208,8 +210,8 @@ def drawn_rows(mixture: Components, generator: np.random.Generator) -> tuple[lis
     rows = []
     for profiles in mixture.profiles:
         within = np.cumsum(profiles, axis=1)[component]
-        own = (within < generator.random(ROWS_OF_MODEL)[:, None]).sum(axis=1)
-        rows.append(np.minimum(own, profiles.shape[1] - 1))
+        bins = (within < generator.random(ROWS_OF_MODEL)[:, None]).sum(axis=1)
+        rows.append(np.minimum(bins, profiles.shape[1] - 1))
         scores += np.log(np.maximum(profiles, _LEAST_WEIGHT)).T[rows[-1]]
     likely = np.exp(scores - scores.max(axis=1, keepdims=True))
     return rows, np.asarray(likely / likely.sum(axis=1, keepdims=True))
@@ -218,50 +220,53 @@ def drawn_rows(mixture: Components, generator: np.random.Generator) -> tuple[lis
 def _divided(cells: IntArray, responsible: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """Mean responsibilities (K, bins, K) of the rows in each cell of a label and an attribute; a cell of few
     rows belongs to the component of its label."""
-    places = (np.ones(cells.size), cells, np.arange(cells.size + 1))
-    sums = np.asarray(csc_array(places, shape=(math.prod(shape), cells.size)) @ responsible, np.float64)
-    own = np.repeat(np.eye(shape[0]), shape[1], axis=0)
-    found = (sums + _OWN_ROWS * own) / (sums.sum(axis=1, keepdims=True) + _OWN_ROWS)
-    return np.asarray(found.reshape(*shape, -1))
+    entries = (np.ones(cells.size), cells, np.arange(cells.size + 1))
+    sums = np.asarray(csc_array(entries, shape=(math.prod(shape), cells.size)) @ responsible, np.float64)
+    of_label = np.repeat(np.eye(shape[0]), shape[1], axis=0)
+    means = (sums + _OWN_ROWS * of_label) / (sums.sum(axis=1, keepdims=True) + _OWN_ROWS)
+    return np.asarray(means.reshape(*shape, -1))
 
 
-def with_classes(mixture: Components, place: int, class_of: IntArray, shares: FloatArray) -> Components:
-    """Components (K,) of the classes ``class_of``: the attribute at ``place`` has the bin of its class, and
-    classes have their ``shares`` (bins,) of all rows."""
-    held = np.bincount(class_of, mixture.weights, shares.size)
+def with_classes(mixture: Components, attribute: int, class_of: IntArray, shares: FloatArray) -> Components:
+    """Components (K,) of the classes ``class_of``: ``attribute`` has the bin of its class, and classes
+    have their ``shares`` (bins,) of all rows."""
+    class_weights = np.bincount(class_of, mixture.weights, shares.size)
     members = np.bincount(class_of, minlength=shares.size)
     within = np.where(
-        held[class_of] > 0,
-        mixture.weights / np.where(held > 0, held, 1.0)[class_of],
+        class_weights[class_of] > 0,
+        mixture.weights / np.where(class_weights > 0, class_weights, 1.0)[class_of],
         1.0 / np.maximum(members, 1)[class_of],
     )
     profiles = list(mixture.profiles)
-    profiles[place] = np.eye(shares.size)[class_of]
+    profiles[attribute] = np.eye(shares.size)[class_of]
     return Components(within * shares[class_of], tuple(profiles))
 
 
 def within_parts(
-    parts: Components,
+    outer: Components,
     pairs: Mapping[Scope, PartTable],
     components: Sequence[int],
     total: float,
     seed: int,
 ) -> Components:
-    """Latent classes fitted to noisy pairs (parts, bins, bins) within every component of ``parts``.
+    """Latent classes fitted to noisy pairs (parts, bins, bins) within every component of ``outer``.
 
     ``components``: how many in each part. ``total``: rows, above 0.
     """
-    found = []
-    for part, (number, weight) in enumerate(zip(components, parts.weights, strict=True)):
-        own, rows = [profiles[part] for profiles in parts.profiles], total * float(weight)
+    inner = []
+    for part, (number, weight) in enumerate(zip(components, outer.weights, strict=True)):
+        part_profiles, rows = [profiles[part] for profiles in outer.profiles], total * float(weight)
         joint = dict[Scope, FloatArray]()
         for scope, table in pairs.items() if number > 1 and rows > 0 else ():
-            first, second = (own[place] for place in scope)
+            first, second = (part_profiles[attribute] for attribute in scope)
             joint[scope] = fit_joint(table.values[part], table.sigma, first, second, rows)
-        found.append(latent_classes(own, joint, number, seed))
+        inner.append(latent_classes(part_profiles, joint, number, seed))
     return Components(
-        np.concatenate([w * one.weights for w, one in zip(parts.weights, found, strict=True)]),
-        tuple(np.concatenate(own) for own in zip(*(one.profiles for one in found), strict=True)),
+        np.concatenate([w * classes.weights for w, classes in zip(outer.weights, inner, strict=True)]),
+        tuple(
+            np.concatenate(of_attribute)
+            for of_attribute in zip(*(classes.profiles for classes in inner), strict=True)
+        ),
     )
 
 
@@ -270,7 +275,7 @@ def at_random(shares: Sequence[FloatArray], components: int, seed: int) -> Compo
     generator = np.random.default_rng(seed)
     return Components(
         np.full(components, 1.0 / components),
-        tuple(kept_open(_around(own, components, generator), own) for own in shares),
+        tuple(kept_open(_around(share, components, generator), share) for share in shares),
     )
 
 
@@ -289,20 +294,20 @@ def mixture_network(
         within: of each (codes,) its probability given the bin.
         names: of the attributes, for labels.
     """
-    root, sizes = len(names), [own.shape[1] for own in mixture.profiles]
+    root, sizes = len(names), [table.shape[1] for table in mixture.profiles]
     sizes.append(mixture.number)
     codes, nodes = list(range(len(names))), list[Node]()
-    given = (root,) if mixture.number > 1 else ()
-    if given:
-        nodes.append(node_of(_unused("component", names), (), given, mixture.weights))
-    for place, (name, profiles) in enumerate(zip(names, mixture.profiles, strict=True)):
-        if sizes[place] > 1:
-            own = profiles if given else profiles[0]
-            nodes.append(node_of(name, given, (place,), own, mixture.weights if given else None))
-        if bins[place].size > sizes[place]:
-            codes[place] = len(sizes)
-            sizes.append(bins[place].size)
-            nodes += code_nodes(name, place, codes[place], sizes, bins[place], within[place])
+    parents = (root,) if mixture.number > 1 else ()
+    if parents:
+        nodes.append(node_of(_unused("component", names), (), parents, mixture.weights))
+    for attribute, (name, profiles) in enumerate(zip(names, mixture.profiles, strict=True)):
+        if sizes[attribute] > 1:
+            table = profiles if parents else profiles[0]
+            nodes.append(node_of(name, parents, (attribute,), table, mixture.weights if parents else None))
+        if bins[attribute].size > sizes[attribute]:
+            codes[attribute] = len(sizes)
+            sizes.append(bins[attribute].size)
+            nodes += code_nodes(name, attribute, codes[attribute], sizes, bins[attribute], within[attribute])
     return Network(tuple(sizes), tuple(nodes), tuple(codes))
 
 
@@ -322,7 +327,7 @@ class PairLikelihood:
 
     def __init__(self, shares: Sequence[FloatArray], pairs: Mapping[Scope, FloatArray]) -> None:
         self._shares = shares
-        self._begins = np.concatenate([[0], np.cumsum([own.size for own in shares])]).astype(np.int64)
+        self._begins = np.concatenate([[0], np.cumsum([share.size for share in shares])]).astype(np.int64)
         self._matrix = np.zeros((int(self._begins[-1]),) * 2)
         self._told = np.zeros(len(shares), dtype=np.bool_)
         for (first, second), table in pairs.items():
@@ -348,9 +353,9 @@ class PairLikelihood:
         """One step of expectation maximisation."""
         weights, profiles = point
         expected = np.maximum((profiles * weights) @ profiles.T, np.finfo(np.float64).tiny)
-        held = profiles * weights * ((self._matrix / expected) @ profiles)
-        new = held.sum(axis=0)
-        return new / new.sum(), self._proper(held)
+        masses = profiles * weights * ((self._matrix / expected) @ profiles)
+        new = masses.sum(axis=0)
+        return new / new.sum(), self._proper(masses)
 
     def climbed(self, point: Point, steps: int) -> Point:
         """After so many steps, or fewer if they gain nothing more."""
@@ -367,21 +372,23 @@ class PairLikelihood:
     def mixture(self, point: Point) -> Components:
         """A point as a mixture."""
         weights, profiles = point
-        own = [profiles[self._slice(place)].T for place in range(len(self._shares))]
-        for place, shares in enumerate(self._shares):
-            if not self._told[place]:
-                own[place] = np.tile(shares, (weights.size, 1))
-        return Components(weights, tuple(kept_open(one, s) for one, s in zip(own, self._shares, strict=True)))
+        tables = [profiles[self._slice(attribute)].T for attribute in range(len(self._shares))]
+        for attribute, shares in enumerate(self._shares):
+            if not self._told[attribute]:
+                tables[attribute] = np.tile(shares, (weights.size, 1))
+        return Components(
+            weights, tuple(kept_open(table, s) for table, s in zip(tables, self._shares, strict=True))
+        )
 
-    def _proper(self, held: FloatArray) -> FloatArray:
+    def _proper(self, masses: FloatArray) -> FloatArray:
         """Every profile of every attribute sums to one."""
-        sums = np.add.reduceat(held, self._begins[:-1], axis=0)
+        sums = np.add.reduceat(masses, self._begins[:-1], axis=0)
         sums = np.maximum(np.repeat(sums, np.diff(self._begins), axis=0), np.finfo(np.float64).tiny)
-        return np.asarray(held / sums)
+        return np.asarray(masses / sums)
 
 
 def kept_open(profiles: FloatArray, shares: FloatArray) -> FloatArray:
     """Profiles (K, bins) with a trace of the ``shares`` of all rows; one without mass becomes these."""
     sums = profiles.sum(axis=1, keepdims=True)
-    own = np.where(sums > 0, profiles / np.where(sums > 0, sums, 1.0), shares)
-    return np.asarray((1 - LEAST_SHARE) * own + LEAST_SHARE * shares)
+    normalised = np.where(sums > 0, profiles / np.where(sums > 0, sums, 1.0), shares)
+    return np.asarray((1 - LEAST_SHARE) * normalised + LEAST_SHARE * shares)

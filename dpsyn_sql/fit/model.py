@@ -51,8 +51,8 @@ class Model(MarginalModel, Protocol):
 
 def families_in(model: Model) -> Families | None:
     """How rows of a unit go together in a model; None if every row is by itself."""
-    found = getattr(model, "families", None)
-    return found if isinstance(found, Families) else None
+    families = getattr(model, "families", None)
+    return families if isinstance(families, Families) else None
 
 
 class Sampler(Protocol):

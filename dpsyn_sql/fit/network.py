@@ -86,8 +86,8 @@ def node_of(
     Raises:
         InternalError: a number is negative or not finite, or all are 0.
     """
-    given = table.shape[: len(parents)]
-    rows = table.reshape(math.prod(given), -1)
+    shape = table.shape[: len(parents)]
+    rows = table.reshape(math.prod(shape), -1)
     highest = rows.max(axis=1, keepdims=True)
     if not (np.isfinite(highest).all() and float(rows.min()) >= 0 and float(highest.max()) > 0):
         raise InternalError(f"the distribution of {label!r} in a fitted model has no mass, or is none")
@@ -98,7 +98,7 @@ def node_of(
         label,
         tuple(variables),
         tuple(parents),
-        _side_by_side(np.unravel_index(row, given) if given else (), row.size),
+        _side_by_side(np.unravel_index(row, shape) if shape else (), row.size),
         _side_by_side(np.unravel_index(value, table.shape[len(parents) :]), row.size),
         shares[row, value],
         np.ones(row.size) if reach is None else reach[row],
@@ -130,14 +130,14 @@ def proper(weights: FloatArray) -> FloatArray:
 
 def joined(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[Node, ...]:
     """The network with neighbours drawn together if that gives few lines."""
-    made, most = list[Node](), MOST_JOINED // max(1, len(nodes))
+    merged, most = list[Node](), MOST_JOINED // max(1, len(nodes))
     for node in nodes:
-        both = _both(made[-1], node, sizes, most) if made else None
-        if both is None:
-            made.append(node)
+        union = _both(merged[-1], node, sizes, most) if merged else None
+        if union is None:
+            merged.append(node)
         else:
-            made[-1] = both
-    return tuple(made)
+            merged[-1] = union
+    return tuple(merged)
 
 
 def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | None:
@@ -157,34 +157,37 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
     starts, counts = _matching(second, [columns[parent] for parent in second.parents], lines, sizes)
     if counts.sum() > most:
         return None
-    kept = np.repeat(np.arange(lines), counts)
-    other = np.arange(kept.size) - np.repeat(counts.cumsum() - counts, counts) + starts[kept]
-    columns = {variable: column[kept] for variable, column in columns.items()}
-    columns.update(zip(second.variables, second.values[other].T, strict=True))
+    left = np.repeat(np.arange(lines), counts)
+    right = np.arange(left.size) - np.repeat(counts.cumsum() - counts, counts) + starts[left]
+    columns = {variable: column[left] for variable, column in columns.items()}
+    columns.update(zip(second.variables, second.values[right].T, strict=True))
     parents = (*first.parents, *outside)
     order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
-    both = Node(
+    union = Node(
         first.label,
         variables,
         parents,
         _side_by_side([columns[parent][order] for parent in parents], order.size),
         _side_by_side([columns[variable][order] for variable in variables], order.size),
-        (first.weights[line[kept]] * second.weights[other])[order],
-        first.reach[line[kept]][order],
+        (first.weights[line[left]] * second.weights[right])[order],
+        first.reach[line[left]][order],
     )
-    return both if configurations(both, sizes) << slot_bits_of(both) <= 2 * most else None
+    return union if configurations(union, sizes) << slot_bits_of(union) <= 2 * most else None
 
 
 def _matching(
-    node: Node, given: Sequence[IntArray], number: int, sizes: Sequence[int]
+    node: Node, parent_values: Sequence[IntArray], number: int, sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """For each configuration of a node's parents its first line, and the number of its lines."""
     shape = [sizes[parent] for parent in node.parents]
     if not shape:
         return np.zeros(number, np.int64), np.full(number, len(node.weights))
-    own, asked = np.ravel_multi_index(tuple(node.given.T), shape), np.ravel_multi_index(tuple(given), shape)
-    starts = np.searchsorted(own, asked, side="left")
-    return starts, np.searchsorted(own, asked, side="right") - starts
+    present, wanted = (
+        np.ravel_multi_index(tuple(node.given.T), shape),
+        np.ravel_multi_index(tuple(parent_values), shape),
+    )
+    starts = np.searchsorted(present, wanted, side="left")
+    return starts, np.searchsorted(present, wanted, side="right") - starts
 
 
 MOST_EMPTY = 2**16
@@ -242,11 +245,13 @@ def tree_network(
         names: of the attributes, for labels.
     """
     tree = beliefs.tree
-    folded = [index for index, own in enumerate(bins) if not np.array_equal(own, np.arange(own.size))]
+    folded = [
+        index for index, bin_map in enumerate(bins) if not np.array_equal(bin_map, np.arange(bin_map.size))
+    ]
     codes = list(range(len(names)))
     sizes = [*tree.sizes, *(bins[index].size for index in folded)]
-    for place, index in enumerate(folded):
-        codes[index] = len(tree.sizes) + place
+    for number, index in enumerate(folded):
+        codes[index] = len(tree.sizes) + number
     nodes, needed = list[Node](), set(range(len(names)))
 
     def codes_of(v: int) -> list[Node]:
@@ -257,9 +262,9 @@ def tree_network(
         if all(sizes[v] == 1 for v in new):
             continue
         needed.update(tree.separators[clique])
-        own = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
+        clique_node = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
         after = [v for v in new if v < len(names) and codes[v] != v]
-        nodes[:0] = [own, *(node for v in after for node in codes_of(v))]
+        nodes[:0] = [clique_node, *(node for v in after for node in codes_of(v))]
     drawn = {variable for node in nodes for variable in node.variables}
     # A bin that holds all codes of its attribute is not drawn; only the codes are.
     for v in folded:
@@ -291,11 +296,11 @@ def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequen
     return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
 
 
-def over(table: FloatArray, clique: Sequence[int], kept: Sequence[int]) -> FloatArray:
+def over(table: FloatArray, clique: Sequence[int], wanted: Sequence[int]) -> FloatArray:
     """The table of a clique over some of its variables, in this order."""
-    gone = [axis for axis, variable in enumerate(clique) if variable not in kept]
-    left = [variable for variable in clique if variable in kept]
-    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in kept]))
+    gone = [axis for axis, variable in enumerate(clique) if variable not in wanted]
+    left = [variable for variable in clique if variable in wanted]
+    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in wanted]))
 
 
 Table = tuple[Scope, FloatArray]
@@ -331,20 +336,20 @@ def affordable(
     """The smallest of ``scopes`` whose cells fit in ``room`` (default: ``MOST_CELLS``) together, and the room
     left (below 0 if one did not fit)."""
     room = MOST_CELLS if room is None else room
-    kept = list[Scope]()
+    fitting = list[Scope]()
     for scope in sorted(scopes, key=lambda scope: cells_of([scope], sizes)):
         room -= cells_of([scope], sizes)
         if room < 0:
             break
-        kept.append(scope)
-    return kept, room
+        fitting.append(scope)
+    return fitting, room
 
 
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
     """The tables without those whose attributes another table holds too."""
-    kept, longer = list[Scope](), list[set[int]]()
+    maximal, longer = list[Scope](), list[set[int]]()
     for _, group in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
-        alone = [scope for scope in group if not any(other.issuperset(scope) for other in longer)]
-        kept += alone
+        alone = [scope for scope in group if not any(members.issuperset(scope) for members in longer)]
+        maximal += alone
         longer += map(set, alone)
-    return kept
+    return maximal

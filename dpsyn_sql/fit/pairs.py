@@ -24,49 +24,49 @@ _MOST_CELLS = 2**22
 
 def all_pairs(beliefs: Beliefs, pairs: Sequence[Scope]) -> dict[Scope, FloatArray]:
     """Joint distributions of pairs of variables (ascending), each with ascending axes."""
-    tree, place = beliefs.tree, beliefs.tree.places
-    beside = {
+    tree, rank = beliefs.tree, beliefs.tree.places
+    clique_of = {
         variable: set(tree.cliques[index])
         for index in tree.order
         for variable in tree.cliques[index]
         if variable not in tree.separators[index]
     }
     inside, partners = list[Scope](), dict[int, list[int]]()
-    for one, other in pairs:
-        first, second = (one, other) if place[one] < place[other] else (other, one)
-        if first in beside[second]:  # else no clique holds both
-            inside.append((one, other))
+    for left, right in pairs:
+        first, second = (left, right) if rank[left] < rank[right] else (right, left)
+        if first in clique_of[second]:  # else no clique holds both
+            inside.append((left, right))
         else:
             partners.setdefault(first, []).append(second)
-    found = marginals(beliefs, inside)
+    joints = marginals(beliefs, inside)
     if not partners:
-        return found
-    own = marginals(beliefs, [(variable,) for variable in sorted(partners)])
+        return joints
+    margins = marginals(beliefs, [(variable,) for variable in sorted(partners)])
     steps = _Steps(beliefs)
-    for block in _blocks(tree, sorted(partners, key=place.__getitem__)):
+    for block in _blocks(tree, sorted(partners, key=rank.__getitem__)):
         wanted: dict[int, list[int]] = {}
         for variable in block:
-            for other in partners[variable]:
-                wanted.setdefault(other, []).append(variable)
-        tables = {variable: own[variable,][:, None] for variable in block}
-        for other, variable, table in _tables(steps, tables, wanted):
-            if variable < other:
-                found[variable, other] = table
+            for partner in partners[variable]:
+                wanted.setdefault(partner, []).append(variable)
+        tables = {variable: margins[variable,][:, None] for variable in block}
+        for partner, variable, table in _tables(steps, tables, wanted):
+            if variable < partner:
+                joints[variable, partner] = table
             else:
-                found[other, variable] = table.T
-    return found
+                joints[partner, variable] = table.T
+    return joints
 
 
 def _blocks(tree: JunctionTree, variables: Sequence[int]) -> Iterator[list[int]]:
     """Runs of variables whose codes together are the rows of a matrix."""
     rows = max((math.prod(tree.sizes[v] for v in separator) for separator in tree.separators), default=1)
-    most, block, held = min(_WIDEST, _MOST_CELLS // rows), list[int](), 0
+    most, block, codes = min(_WIDEST, _MOST_CELLS // rows), list[int](), 0
     for variable in variables:
-        if block and held + tree.sizes[variable] > most:
+        if block and codes + tree.sizes[variable] > most:
             yield block
-            block, held = [], 0
+            block, codes = [], 0
         block.append(variable)
-        held += tree.sizes[variable]
+        codes += tree.sizes[variable]
     yield block
 
 
@@ -94,64 +94,64 @@ class _Steps:
         """The tables with ``target`` of variables whose tables with a separator of this clique are known."""
         if target == separator or not tables:
             return tables
-        first, *others = tables.values()
-        rows = np.concatenate([first, *others]) if others else first
+        first, *further = tables.values()
+        rows = np.concatenate([first, *further]) if further else first
         rows = self._carried(index, separator, rows, target)
         ends = itertools.accumulate(len(table) for table in tables.values())
         return {v: rows[end - len(tables[v]) : end] for v, end in zip(tables, ends, strict=True)}
 
     def _carried(self, index: int, separator: Scope, tables: FloatArray, target: Scope) -> FloatArray:
         """P(v, T) = sum over S without T of P(v, S) P(T without S | S), S the separator; of each row."""
-        kept = tuple(v for v in separator if v in target)
+        shared = tuple(v for v in separator if v in target)
         gone = tuple(v for v in separator if v not in target)
         new = tuple(v for v in target if v not in separator)
         tables = tables.reshape([-1, *(self.tree.sizes[v] for v in separator)])
         if not new:
             return summed(tables, [1 + separator.index(v) for v in gone]).reshape(-1, self.rows(target))
-        tables = tables.transpose([0, *(1 + separator.index(v) for v in (*kept, *gone))])
-        tables = tables.reshape(-1, self.rows(kept), self.rows(gone)).transpose(1, 0, 2)
-        mixed = (tables @ self._conditional(index, kept, gone, new)).transpose(1, 0, 2)
-        names = (*kept, *new)
+        tables = tables.transpose([0, *(1 + separator.index(v) for v in (*shared, *gone))])
+        tables = tables.reshape(-1, self.rows(shared), self.rows(gone)).transpose(1, 0, 2)
+        mixed = (tables @ self._conditional(index, shared, gone, new)).transpose(1, 0, 2)
+        names = (*shared, *new)
         mixed = mixed.reshape([-1, *(self.tree.sizes[v] for v in names)])
         mixed = mixed.transpose([0, *(1 + names.index(v) for v in target)])
         return mixed.reshape(-1, self.rows(target))
 
-    def _conditional(self, index: int, kept: Scope, gone: Scope, new: Scope) -> FloatArray:
+    def _conditional(self, index: int, shared: Scope, gone: Scope, new: Scope) -> FloatArray:
         """P(new | kept, gone) in a clique, three axes: configurations of kept, gone and new."""
-        place = index, kept, gone, new
-        if place not in self._known:
-            local = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*kept, *gone, *new))
-            local = local.reshape(self.rows(kept), self.rows(gone), self.rows(new))
+        key = index, shared, gone, new
+        if key not in self._known:
+            local = arranged(self.beliefs.tables[index], self.tree.cliques[index], (*shared, *gone, *new))
+            local = local.reshape(self.rows(shared), self.rows(gone), self.rows(new))
             weight = local.sum(axis=2, keepdims=True)
-            self._known[place] = np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
-        return self._known[place]
+            self._known[key] = np.divide(local, weight, out=np.zeros_like(local), where=weight > 0)
+        return self._known[key]
 
 
 def _tables(
-    steps: _Steps, own: Tables, wanted: Mapping[int, Sequence[int]]
+    steps: _Steps, margins: Tables, wanted: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, int, FloatArray]]:
     """(later variable, variable of the block, their joint table with the later one last) of what is
-    ``wanted``: by the later variable those of the block, whose ``own`` tables are (codes, 1)."""
-    tree, places = steps.tree, steps.tree.places
-    partners = dict.fromkeys(own, 0)  # the places of each one's as bits
+    ``wanted``: by the later variable those of the block, whose tables alone (``margins``) are (codes, 1)."""
+    tree, ranks = steps.tree, steps.tree.places
+    partners = dict.fromkeys(margins, 0)  # the ranks of the partners of each as bits
     for later, variables in wanted.items():
         for variable in variables:
-            partners[variable] |= 1 << places[later]
-    last = max(places[later] for later in wanted)
-    upward, arrived = _upward(steps, own, partners, last), dict[int, dict[Scope, Tables]]()
+            partners[variable] |= 1 << ranks[later]
+    last = max(ranks[later] for later in wanted)
+    upward, arrived = _upward(steps, margins, partners, last), dict[int, dict[Scope, Tables]]()
     for index in tree.order:
         start, end = tree.spans[index]
         if start > last:
             break
         above, separator, below = tree.parents[index], tree.separators[index], (1 << end) - (1 << start)
-        needed = [v for v in own if partners[v] & below and places[v] < start and v not in separator]
+        needed = [v for v in margins if partners[v] & below and ranks[v] < start and v not in separator]
         if needed:
-            tables = _downward(steps, index, needed, arrived.get(above, {})) if separator else own
+            tables = _downward(steps, index, needed, arrived.get(above, {})) if separator else margins
             arrived[index] = {separator: dict(tables)}
             for later in tree.cliques[index]:
                 if later in wanted and later not in separator:
-                    told = {variable: tables[variable] for variable in wanted[later]}
-                    for variable, table in steps.carried(index, separator, told, (later,)).items():
+                    partner_tables = {variable: tables[variable] for variable in wanted[later]}
+                    for variable, table in steps.carried(index, separator, partner_tables, (later,)).items():
                         yield later, variable, table
         if index in upward:
             arrived.setdefault(above, {}).setdefault(separator, {}).update(upward[index])
@@ -161,18 +161,18 @@ def _downward(steps: _Steps, index: int, needed: Sequence[int], arrived: Mapping
     """Tables with the separator of a clique of what is ``needed`` below it: of variables of its parent, and
     of those whose tables ``arrived`` there."""
     tree, separator, parent = steps.tree, steps.tree.separators[index], steps.tree.parents[index]
-    inside, asked = set(tree.cliques[parent]), set(needed)
-    found = {v: steps.within(parent, separator, v) for v in needed if v in inside}
-    for own, tables in arrived.items():
-        wanted = {variable: table for variable, table in tables.items() if variable in asked}
-        found |= steps.carried(parent, own, wanted, separator)
-    return found
+    inside, needed_variables = set(tree.cliques[parent]), set(needed)
+    joints = {v: steps.within(parent, separator, v) for v in needed if v in inside}
+    for scope, tables in arrived.items():
+        wanted = {variable: table for variable, table in tables.items() if variable in needed_variables}
+        joints |= steps.carried(parent, scope, wanted, separator)
+    return joints
 
 
-def _upward(steps: _Steps, own: Tables, partners: Mapping[int, int], last: int) -> dict[int, Tables]:
+def _upward(steps: _Steps, margins: Tables, partners: Mapping[int, int], last: int) -> dict[int, Tables]:
     """Of cliques with variables of the block below the separator their tables with it; of those alone that
     have a partner after them, up to the place ``last``."""
-    tree, found, below = steps.tree, dict[int, Tables](), dict[int, list[int]]()
+    tree, by_clique, below = steps.tree, dict[int, Tables](), dict[int, list[int]]()
     for index in reversed(tree.order):
         separator, end = tree.separators[index], tree.spans[index][1]
         children = below.pop(index, [])
@@ -181,15 +181,15 @@ def _upward(steps: _Steps, own: Tables, partners: Mapping[int, int], last: int) 
         tables = {
             variable: steps.within(index, separator, variable)
             for variable in tree.cliques[index]
-            if variable in own and variable not in separator and partners[variable] >> end
+            if variable in margins and variable not in separator and partners[variable] >> end
         }
         for child in children:
-            further = {v: table for v, table in found[child].items() if partners[v] >> end}
+            further = {v: table for v, table in by_clique[child].items() if partners[v] >> end}
             tables |= steps.carried(index, tree.separators[child], further, separator)
         if tables:
-            found[index] = tables
+            by_clique[index] = tables
             below.setdefault(tree.parents[index], []).append(index)
-    return found
+    return by_clique
 
 
 # -- interactions ------------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ class Stack:
     """Tables of one shape, ``sizes``: ``scopes`` as they were given.
 
     ``variables`` (tables, axes): of the axes, by size, then number, the same order in all stacks. ``axes``:
-    those of each table in this order. ``start``: of the coefficients in the vector of all. ``places``: by set
-    of axes (a bit mask) the cells of its coefficients.
+    those of each table in this order. ``start``: of the coefficients in the vector of all. ``cells_of_mask``:
+    by set of axes (a bit mask) the cells of its coefficients.
     """
 
     scopes: tuple[Scope, ...]
@@ -216,7 +216,7 @@ class Stack:
     variables: IntArray
     axes: tuple[tuple[int, ...], ...]
     start: int
-    places: Mapping[int, IntArray]
+    cells_of_mask: Mapping[int, IntArray]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -243,15 +243,15 @@ class SharedTables:
 class Layout:
     """Where the tables and their coefficients lie.
 
-    ``held``: the sets of variables that several tables hold, numbered 0..``sets``-1. ``places``: their
-    coefficients in the vector of all, with the number of each among the shared ones (``shared``) and its
-    table in the order of the stacks (``owners``).
+    ``shared_tables``: the sets of variables that several tables hold, numbered 0..``sets``-1. ``positions``:
+    their coefficients in the vector of all, with the number of each among the shared ones (``shared``) and
+    its table in the order of the stacks (``owners``).
     """
 
     stacks: tuple[Stack, ...]
-    held: tuple[SharedTables, ...]
+    shared_tables: tuple[SharedTables, ...]
     sets: int
-    places: IntArray
+    positions: IntArray
     shared: IntArray
     owners: IntArray
 
@@ -259,21 +259,21 @@ class Layout:
     def of(cls, shapes: Mapping[Scope, tuple[int, ...]]) -> Layout:
         """Of tables with these shapes, by ascending scope."""
         stacks = _stacks(shapes)
-        held = _held(stacks)
-        sizes = np.zeros(1 + max((int(h.numbers.max()) for h in held), default=-1), np.int64)
-        for one in held:
-            sizes[one.numbers] = stacks[one.stack].places[one.mask].size
+        shared_tables = _held(stacks)
+        sizes = np.zeros(1 + max((int(h.numbers.max()) for h in shared_tables), default=-1), np.int64)
+        for group in shared_tables:
+            sizes[group.numbers] = stacks[group.stack].cells_of_mask[group.mask].size
         offsets, first = np.cumsum(sizes) - sizes, _firsts(stacks)
-        places, shared, owners = [], [], []
-        for one in held:
-            stack = stacks[one.stack]
-            own = stack.places[one.mask][:, None]
-            places.append((stack.start + own * len(stack.scopes) + one.columns).ravel())
-            shared.append((offsets[one.numbers] + np.arange(own.size)[:, None]).ravel())
-            owners.append(np.tile(first[one.stack] + one.columns, own.size))
+        positions, shared, owners = [], [], []
+        for group in shared_tables:
+            stack = stacks[group.stack]
+            cells = stack.cells_of_mask[group.mask][:, None]
+            positions.append((stack.start + cells * len(stack.scopes) + group.columns).ravel())
+            shared.append((offsets[group.numbers] + np.arange(cells.size)[:, None]).ravel())
+            owners.append(np.tile(first[group.stack] + group.columns, cells.size))
         none = [np.zeros(0, np.int64)]
-        columns = (np.concatenate([*none, *part]) for part in (places, shared, owners))
-        return cls(tuple(stacks), tuple(held), sizes.size, *columns)
+        columns = (np.concatenate([*none, *part]) for part in (positions, shared, owners))
+        return cls(tuple(stacks), tuple(shared_tables), sizes.size, *columns)
 
     def stacked(self, tables: Mapping[Scope, FloatArray]) -> list[FloatArray]:
         """Tables as an array (tables, cells ...) for each stack."""
@@ -306,21 +306,21 @@ class Layout:
 
     def coefficients(self, arrays: Sequence[FloatArray]) -> FloatArray:
         """Of all tables, in one vector: each stack with the axes of its cells, then its tables."""
-        found = [np.zeros(0)]
+        vectors = [np.zeros(0)]
         for stack, array in zip(self.stacks, arrays, strict=True):
             for size in reversed(stack.sizes):
                 array = _contrasts(size) @ array.reshape(-1, size).T
-            found.append(array.ravel())
-        return np.concatenate(found)
+            vectors.append(array.ravel())
+        return np.concatenate(vectors)
 
     def arrays(self, coefficients: FloatArray) -> list[FloatArray]:
         """The tables with these coefficients, by stack."""
-        found = []
+        tables = []
         for stack, array in zip(self.stacks, self.by_stack(coefficients), strict=True):
             for size in stack.sizes:
                 array = array.reshape(size, -1).T @ _cells(size).T
-            found.append(array.reshape(stack.shape))
-        return found
+            tables.append(array.reshape(stack.shape))
+        return tables
 
     def by_stack(self, coefficients: FloatArray) -> list[FloatArray]:
         """Views of the vector: (cells, tables) for each stack."""
@@ -333,22 +333,25 @@ class Layout:
         """Coefficients of which the shared ones are the means of their tables, weighted by precision."""
         weights = precisions[self.owners]
         sums = np.bincount(self.shared, weights)
-        means = np.bincount(self.shared, weights * coefficients[self.places]) / sums
-        found = coefficients.copy()
-        found[self.places] = means[self.shared]
-        return found
+        means = np.bincount(self.shared, weights * coefficients[self.positions]) / sums
+        pooled = coefficients.copy()
+        pooled[self.positions] = means[self.shared]
+        return pooled
 
     def summed(self, values: FloatArray) -> list[dict[int, FloatArray]]:
         """For each stack and set of axes: a number of each table, added up over all tables that hold the
         same variables."""
-        parts = self.parts(values)
-        found = [{mask: part.copy() for mask in s.places} for s, part in zip(self.stacks, parts, strict=True)]
+        by_mask = self.parts(values)
+        totals = [
+            {mask: part.copy() for mask in s.cells_of_mask}
+            for s, part in zip(self.stacks, by_mask, strict=True)
+        ]
         sums = np.zeros(self.sets)
-        for one in self.held:
-            np.add.at(sums, one.numbers, parts[one.stack][one.columns])
-        for one in self.held:
-            found[one.stack][one.mask][one.columns] = sums[one.numbers]
-        return found
+        for group in self.shared_tables:
+            np.add.at(sums, group.numbers, by_mask[group.stack][group.columns])
+        for group in self.shared_tables:
+            totals[group.stack][group.mask][group.columns] = sums[group.numbers]
+        return totals
 
 
 def _contrasts(size: int) -> FloatArray:
@@ -374,21 +377,21 @@ def _stacks(shapes: Mapping[Scope, tuple[int, ...]]) -> list[Stack]:
     for scope, shape in shapes.items():
         axes = tuple(sorted(range(len(scope)), key=lambda axis: (shape[axis], scope[axis])))
         groups[tuple(shape[axis] for axis in axes)].append((scope, axes))
-    found, start = list[Stack](), 0
+    stacks, start = list[Stack](), 0
     for sizes, members in groups.items():
         scopes, axes_of = zip(*members, strict=True)
         variables = np.array([[scope[a] for a in axes] for scope, axes in members], np.int64)
-        found.append(Stack(scopes, sizes, variables, axes_of, start, _places(sizes)))
+        stacks.append(Stack(scopes, sizes, variables, axes_of, start, _places(sizes)))
         start += len(scopes) * math.prod(sizes)
-    return found
+    return stacks
 
 
 def _places(sizes: tuple[int, ...]) -> dict[int, IntArray]:
     """The coefficients of each set of axes; sets with an axis of one value have none."""
     labels = np.zeros(sizes, np.int64)
     for axis, size in enumerate(sizes):
-        own = (np.arange(size) > 0).astype(np.int64) << axis
-        labels += own.reshape([size if a == axis else 1 for a in range(len(sizes))])
+        bit = (np.arange(size) > 0).astype(np.int64) << axis
+        labels += bit.reshape([size if a == axis else 1 for a in range(len(sizes))])
     order = np.argsort(labels, axis=None, kind="stable")
     masks, starts = np.unique(labels.ravel()[order], return_index=True)
     return dict(zip(masks.tolist(), np.split(order, starts[1:]), strict=True))
@@ -409,7 +412,7 @@ def _held(stacks: Sequence[Stack]) -> list[SharedTables]:
     """
     ranks = _ranks(stacks)
     count = 1 + max((int(rank.max()) for rank in ranks if rank.size), default=0)
-    found, taken = list[SharedTables](), 0
+    groups, used = list[SharedTables](), 0
     keys: list[tuple[int, Scope, IntArray, IntArray]] = [
         (number, (), np.arange(len(stack.scopes)), np.zeros(len(stack.scopes), np.int64))
         for number, stack in enumerate(stacks)
@@ -418,23 +421,23 @@ def _held(stacks: Sequence[Stack]) -> list[SharedTables]:
         _, inverse, counts = np.unique(
             np.concatenate([key for *_, key in keys]), return_inverse=True, return_counts=True
         )
-        numbers = np.where(counts > 1, taken - 1 + np.cumsum(counts > 1), -1)[inverse.ravel()]
-        taken = max(taken, int(numbers.max()) + 1)
+        numbers = np.where(counts > 1, used - 1 + np.cumsum(counts > 1), -1)[inverse.ravel()]
+        used = max(used, int(numbers.max()) + 1)
         longer: list[dict[Scope, IntArray]] = [{} for _ in stacks]
-        place = 0
+        offset = 0
         for number, axes, columns, key in keys:
-            own = numbers[place : place + key.size]
-            place += key.size
-            kept = own >= 0
-            if kept.any():
+            set_numbers = numbers[offset : offset + key.size]
+            offset += key.size
+            shared = set_numbers >= 0
+            if shared.any():
                 full = np.full(len(stacks[number].scopes), -1)
-                full[columns] = own
+                full[columns] = set_numbers
                 longer[number][axes] = full
                 mask = sum(1 << axis for axis in axes)
-                if mask in stacks[number].places:
-                    found.append(SharedTables(number, mask, columns[kept], own[kept]))
+                if mask in stacks[number].cells_of_mask:
+                    groups.append(SharedTables(number, mask, columns[shared], set_numbers[shared]))
         keys = list(_longer(longer, ranks, count))
-    return found
+    return groups
 
 
 def _longer(
@@ -442,10 +445,10 @@ def _longer(
 ) -> Iterator[tuple[int, Scope, IntArray, IntArray]]:
     """Of each stack, the sets with one more axis: their tables, and a number for the set of variables."""
     for number, (sets, rank) in enumerate(zip(before, ranks, strict=True)):
-        for axes, own in sets.items():
-            columns = np.flatnonzero(own >= 0)
+        for axes, set_numbers in sets.items():
+            columns = np.flatnonzero(set_numbers >= 0)
             for axis in range(axes[-1] + 1 if axes else 0, rank.shape[1]):
-                yield number, (*axes, axis), columns, own[columns] * count + rank[columns, axis]
+                yield number, (*axes, axis), columns, set_numbers[columns] * count + rank[columns, axis]
 
 
 def _ranks(stacks: Sequence[Stack]) -> list[IntArray]:
@@ -456,7 +459,7 @@ def _ranks(stacks: Sequence[Stack]) -> list[IntArray]:
         for size, column in zip(stack.sizes, stack.variables.T, strict=True)
         for v in column
     }
-    rank = {variable: place for place, (_, variable) in enumerate(sorted(order))}
+    rank = {variable: index for index, (_, variable) in enumerate(sorted(order))}
     return [
         np.array([[rank[v] for v in row] for row in stack.variables.tolist()], np.int64).reshape(
             stack.variables.shape

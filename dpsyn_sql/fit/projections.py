@@ -40,8 +40,8 @@ def shrink_many(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:
     sides, noise = sorted(size - 1 for size in shape), np.where(sigmas > 0, sigmas, 1.0)[:, None]
     if sides[0] == 1:  # one free side leaves one singular value: the norm
         norm = np.linalg.norm(residuals, axis=(1, 2))[:, None]
-        kept = _shrunk(norm, noise, sides) / np.where(norm > 0, norm, 1.0)
-        shrunk = residuals * kept[:, :, None]
+        shrinkage = _shrunk(norm, noise, sides) / np.where(norm > 0, norm, 1.0)
+        shrunk = residuals * shrinkage[:, :, None]
     else:
         left, singular, right = np.linalg.svd(residuals, full_matrices=False)
         shrunk = (left * _shrunk(singular, noise, sides)[:, None, :]) @ right
@@ -54,8 +54,8 @@ def shrink_contrasts(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:
     if residuals.size == 0:
         return residuals
     left, singular, right = np.linalg.svd(residuals, full_matrices=False)
-    kept = _shrunk(singular, sigmas[:, None], sorted(residuals.shape[1:]))
-    return np.asarray((left * kept[:, None, :]) @ right)
+    shrinkage = _shrunk(singular, sigmas[:, None], sorted(residuals.shape[1:]))
+    return np.asarray((left * shrinkage[:, None, :]) @ right)
 
 
 def _shrunk(singular: FloatArray, sigma: FloatArray, sides: list[int]) -> FloatArray:
@@ -168,24 +168,24 @@ def without_negative_cells(tables: FloatArray, thetas: FloatArray, most: int = M
         thetas: of each table (rows), not negative.
         most: steps.
     """
-    found = np.array(tables, np.float64)
-    axes, neighbours = tuple(range(1, found.ndim)), sum(size - 1 for size in found.shape[1:])
-    if neighbours == 0 or found.size == 0:
-        return found
-    able = found.sum(axis=axes, keepdims=True) > 0
+    counts = np.array(tables, np.float64)
+    axes, neighbours = tuple(range(1, counts.ndim)), sum(size - 1 for size in counts.shape[1:])
+    if neighbours == 0 or counts.size == 0:
+        return counts
+    able = counts.sum(axis=axes, keepdims=True) > 0
     lowest = np.where(able, -np.reshape(thetas, able.shape), -np.inf)
     for _ in range(most):
-        deficit = np.where(found < lowest, -found, 0.0)
+        deficit = np.where(counts < lowest, -counts, 0.0)
         if not deficit.any():
-            return found
-        found += deficit
+            return counts
+        counts += deficit
         for axis in axes:
-            found -= (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbours
-    deficit = np.where(found < lowest, -found, 0.0)
-    rich = np.maximum(found, 0.0)
+            counts -= (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbours
+    deficit = np.where(counts < lowest, -counts, 0.0)
+    rich = np.maximum(counts, 0.0)
     owed, paying = (part.sum(axis=axes, keepdims=True) for part in (deficit, rich))
     share = np.divide(owed, paying, out=np.zeros_like(owed), where=owed > 0)
-    return np.asarray(found + deficit - rich * share)
+    return np.asarray(counts + deficit - rich * share)
 
 
 def posterior_means(

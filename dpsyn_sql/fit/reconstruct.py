@@ -73,45 +73,45 @@ class _Part:
     variance: FloatArray
     share: FloatArray
 
-    def pooled(self, other: _Part) -> _Part:
+    def pooled(self, answer: _Part) -> _Part:
         """Inverse-variance mean of two answers to one question."""
-        weight = other.variance / (self.variance + other.variance)
-        values = weight * self.values + (1 - weight) * other.values
+        weight = answer.variance / (self.variance + answer.variance)
+        values = weight * self.values + (1 - weight) * answer.values
         return _Part(values, weight * self.variance, self.share)
 
 
 def shown_tables(
-    domain: Domain, answers: Iterable[NoisyMarginal | NoisyResidual], known: Sequence[NoisyMarginal] = ()
+    domain: Domain, answers: Iterable[NoisyMarginal | NoisyResidual], earlier: Sequence[NoisyMarginal] = ()
 ) -> tuple[NoisyMarginal, ...]:
     """The tables that a release shows: measured marginals as they are, then one composed of each residual
     whose margins have residuals too, and of the total for each attribute of one code.
 
-    ``known``: the total and one-way tables from before these answers, which margins are taken from too.
+    ``earlier``: the total and one-way tables from before these answers, which margins are taken from too.
     """
     answers = list(answers)
-    whole = tuple(table for table in answers if isinstance(table, NoisyMarginal))
+    marginals = tuple(table for table in answers if isinstance(table, NoisyMarginal))
     residuals = [table for table in answers if isinstance(table, NoisyResidual)]
-    totals = [table for table in (*known, *whole) if not table.attrs]
+    totals = [table for table in (*earlier, *marginals) if not table.attrs]
     if not residuals or not totals:
-        return whole
+        return marginals
     weights = [table.sigma**-2 for table in totals]
     total = sum(float(t.values) * w for t, w in zip(totals, weights, strict=True)) / sum(weights)
-    parts: dict[_Key, _Part] = {
-        ((table.attrs[0], None),): _one_way(table) for table in known if len(table.attrs) == 1
+    effects: dict[_Key, _Part] = {
+        ((table.attrs[0], None),): _one_way(table) for table in earlier if len(table.attrs) == 1
     }
     for residual in residuals:
         key = _key(residual)
-        part = _Part(interaction(residual), np.asarray(deviation(residual) ** 2), np.asarray(0.0))
-        parts[key] = parts[key].pooled(part) if key in parts else part
+        effect = _Part(interaction(residual), np.asarray(deviation(residual) ** 2), np.asarray(0.0))
+        effects[key] = effects[key].pooled(effect) if key in effects else effect
     sizes = dict(zip(domain.names, domain.shape(), strict=True))
-    parts |= _over_bins(parts, sizes, total)
+    effects |= _over_bins(effects, sizes, total)
     variance = 1 / sum(weights)
     single = NoisyMarginal(
         (), np.rint([total]).astype(np.int64), math.sqrt(variance + _OF_ROUNDING), (), True
     )
-    ones = (replace(single, attrs=(name,)) for name, size in sizes.items() if size == 1)
-    found = (_composed(key, parts, total, variance) for key in dict.fromkeys(map(_key, residuals)))
-    return (*whole, *ones, *(table for table in found if table is not None))
+    single_codes = (replace(single, attrs=(name,)) for name, size in sizes.items() if size == 1)
+    composed = (_composed(key, effects, total, variance) for key in dict.fromkeys(map(_key, residuals)))
+    return (*marginals, *single_codes, *(table for table in composed if table is not None))
 
 
 def _one_way(table: NoisyMarginal) -> _Part:
@@ -125,36 +125,38 @@ def _key(residual: NoisyResidual) -> _Key:
     return tuple(zip(residual.attrs, residual.maps or (None,) * len(residual.attrs), strict=True))
 
 
-def _over_bins(parts: Mapping[_Key, _Part], sizes: Mapping[str, int], total: float) -> dict[_Key, _Part]:
+def _over_bins(effects: Mapping[_Key, _Part], sizes: Mapping[str, int], total: float) -> dict[_Key, _Part]:
     """The residuals of single attributes over the bins of larger tables: sums over codes."""
-    found = dict[_Key, _Part]()
-    for name, bins in {one for key in parts for one in key if len(key) > 1}:
-        own = parts.get(((name, None),))
-        if own is None or bins is None or ((name, bins),) in parts:
+    coarse = dict[_Key, _Part]()
+    for name, bins in {axis for key in effects for axis in key if len(key) > 1}:
+        effect = effects.get(((name, None),))
+        if effect is None or bins is None or ((name, bins),) in effects:
             continue
         codes = np.bincount(bins).astype(np.float64)
         even = codes / sizes[name] - 1 / codes.size  # of the total, beyond an even share of each bin
-        single = own.variance / (1 - 1 / sizes[name])  # of the noise before its projection
-        found[((name, bins),)] = _Part(
-            np.bincount(bins, own.values) + total * even, single * (codes - codes**2 / sizes[name]), even
+        single = effect.variance / (1 - 1 / sizes[name])  # of the noise before its projection
+        coarse[((name, bins),)] = _Part(
+            np.bincount(bins, effect.values) + total * even, single * (codes - codes**2 / sizes[name]), even
         )
-    return found
+    return coarse
 
 
-def _composed(key: _Key, parts: Mapping[_Key, _Part], total: float, of_total: float) -> NoisyMarginal | None:
+def _composed(
+    key: _Key, effects: Mapping[_Key, _Part], total: float, of_total: float
+) -> NoisyMarginal | None:
     """The table of a residual; None if a margin has none. ``of_total``: variance of the total."""
-    shape = parts[key].values.shape
+    shape = effects[key].values.shape
     values = np.full(shape, total / math.prod(shape))
     variance, share = np.zeros(shape), np.full(shape, 1 / math.prod(shape))
     for number in range(1, len(key) + 1):
         for axes in combinations(range(len(key)), number):
-            part = parts.get(tuple(key[axis] for axis in axes))
-            if part is None:
+            effect = effects.get(tuple(key[axis] for axis in axes))
+            if effect is None:
                 return None
-            others = math.prod(shape) / math.prod(part.values.shape)
-            values += _spread(part.values, axes, shape) / others
-            variance += _spread(part.variance, axes, shape) / others**2
-            share += _spread(part.share, axes, shape) / others
+            repeats = math.prod(shape) / math.prod(effect.values.shape)
+            values += _spread(effect.values, axes, shape) / repeats
+            variance += _spread(effect.variance, axes, shape) / repeats**2
+            share += _spread(effect.share, axes, shape) / repeats
     largest = float(np.max(variance + share**2 * of_total))
     attrs, maps = tuple(name for name, _ in key), tuple(bins for _, bins in key)
     return NoisyMarginal(
@@ -239,50 +241,52 @@ def reconstructed(
             f"are {most:,} with reconstruction={how!r}; ask for fewer attributes, or count it in the "
             "synthetic table"
         )
-    parts = known_parts(views, scope)
-    if scope in parts:
-        return parts[scope]
+    margins = known_parts(views, scope)
+    if scope in margins:
+        return margins[scope]
     if how == RECONSTRUCTIONS[0]:
-        return maximum_entropy(parts, scope, shape)
+        return maximum_entropy(margins, scope, shape)
     if how == RECONSTRUCTIONS[1]:
-        return least_norm(parts, scope, shape)
-    return linear_programming(parts, scope, shape)
+        return least_norm(margins, scope, shape)
+    return linear_programming(margins, scope, shape)
 
 
 def known_parts(views: Mapping[Scope, FloatArray], scope: Scope) -> Views:
     """What views say of ``scope``: their marginals over the attributes they share with it, the largest."""
     wanted, sources = set(scope), dict[Scope, Scope]()
     for view in sorted(views, key=lambda view: views[view].size):
-        kept = tuple(index for index in view if index in wanted)
-        if kept:
-            sources.setdefault(kept, view)
-    largest = [one for one in sources if not any(set(one) < set(other) for other in sources)]
-    return {one: np.asarray(summed_to(views[sources[one]], sources[one], one)) for one in sorted(largest)}
+        shared = tuple(index for index in view if index in wanted)
+        if shared:
+            sources.setdefault(shared, view)
+    largest = [part for part in sources if not any(set(part) < set(wider) for wider in sources)]
+    return {
+        part: np.asarray(summed_to(views[sources[part]], sources[part], part)) for part in sorted(largest)
+    }
 
 
-def maximum_entropy(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
+def maximum_entropy(margins: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
     """Iterative proportional scaling from the uniform table. Parts that contradict each other make it go
     round in a circle, so the scaling of each is damped more and more then."""
     table = np.full(shape, 1 / math.prod(shape))
     for number in range(_ROUNDS):
         power = min(1.0, 2 * _ROUNDS / 5 / (number + 1))
         worst = 0.0
-        for kept, part in parts.items():
-            own = summed_to(table, scope, kept)
-            worst = max(worst, float(np.abs(own - part).max()))
-            table = table * spread(quotient(part, own) ** power, kept, scope)
+        for margin_scope, margin in margins.items():
+            current = summed_to(table, scope, margin_scope)
+            worst = max(worst, float(np.abs(current - margin).max()))
+            table = table * spread(quotient(margin, current) ** power, margin_scope, scope)
         table /= max(float(table.sum()), np.finfo(float).tiny)
         if worst <= _CLOSE:
             break
     return table if table.sum() > 0.5 else np.full(shape, 1 / math.prod(shape))
 
 
-def least_norm(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
+def least_norm(margins: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
     """The nearest table to zero that has the parts and no negative cell, by Dykstra's (1986) projections in
     turns: to the parts, which is one pass of ``consistent``, and to tables without negative cells."""
     table, correction = np.zeros(shape), np.zeros(shape)
     for _ in range(_PROJECTIONS):
-        exact = _with_parts(table, parts, scope)
+        exact = _with_parts(table, margins, scope)
         lifted = exact + correction
         table = np.maximum(lifted, 0.0)
         correction = lifted - table
@@ -291,13 +295,13 @@ def least_norm(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[
     return np.asarray(table / table.sum())
 
 
-def _with_parts(table: FloatArray, parts: Mapping[Scope, FloatArray], scope: Scope) -> FloatArray:
+def _with_parts(table: FloatArray, margins: Mapping[Scope, FloatArray], scope: Scope) -> FloatArray:
     """The nearest table with these parts: views of almost no noise against one of much."""
-    sigmas = dict.fromkeys(parts, 1e-8) | {scope: 1.0}
-    return consistent({**parts, scope: table}, sigmas)[scope]
+    sigmas = dict.fromkeys(margins, 1e-8) | {scope: 1.0}
+    return consistent({**margins, scope: table}, sigmas)[scope]
 
 
-def linear_programming(parts: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
+def linear_programming(margins: Mapping[Scope, FloatArray], scope: Scope, shape: Sequence[int]) -> FloatArray:
     """A table without negative cells that sums to 1 and whose largest departure from a part is least.
 
     Raises:
@@ -306,15 +310,15 @@ def linear_programming(parts: Mapping[Scope, FloatArray], scope: Scope, shape: S
     size = math.prod(shape)
     cells = np.indices(shape).reshape(len(shape), -1)
     rows = list[coo_array]()
-    for kept, part in parts.items():
-        axes = tuple(scope.index(index) for index in kept)
-        numbers = np.ravel_multi_index(tuple(cells[axis] for axis in axes), part.shape)
-        rows.append(coo_array((np.ones(size), (numbers, np.arange(size))), (part.size, size)))
+    for margin_scope, margin in margins.items():
+        axes = tuple(scope.index(index) for index in margin_scope)
+        numbers = np.ravel_multi_index(tuple(cells[axis] for axis in axes), margin.shape)
+        rows.append(coo_array((np.ones(size), (numbers, np.arange(size))), (margin.size, size)))
     sums = vstack(rows)
-    wanted = np.concatenate([part.ravel() for part in parts.values()])
+    wanted = np.concatenate([margin.ravel() for margin in margins.values()])
     slack = coo_array(-np.ones((sums.shape[0], 1)))
     limits: Any = vstack([hstack([sums, slack]), hstack([-sums, slack])]).tocsr()  # its stubs know dense ones
-    found = linprog(
+    solution = linprog(
         np.r_[np.zeros(size), 1.0],
         A_ub=limits,
         b_ub=np.r_[wanted, -wanted],
@@ -322,9 +326,9 @@ def linear_programming(parts: Mapping[Scope, FloatArray], scope: Scope, shape: S
         b_eq=[1.0],
         method="highs",
     )
-    if found.x is None:
+    if solution.x is None:
         raise InternalError("the linear program of a marginal has no solution")
-    table = np.maximum(found.x[:-1], 0.0).reshape(shape)
+    table = np.maximum(solution.x[:-1], 0.0).reshape(shape)
     return np.asarray(table / table.sum())
 
 
@@ -414,37 +418,40 @@ def _distances(
 ) -> dict[Scope, float]:
     """L1 distance from independence (rows) of the pairs within views that stand out of their noise."""
     margins, owners, precision = margins_of(views), dict[Scope, Scope](), dict[Scope, float]()
-    found = dict[Scope, float]()
+    distances = dict[Scope, float]()
     for scope, table in views.items():
         shape = dict(zip(scope, table.shape, strict=True))
         for pair in combinations(scope, 2):
             cells = math.prod(shape[variable] for variable in pair)
-            owners[pair] = min(owners.get(pair, scope), scope, key=lambda held: views[held].size)
+            owners[pair] = min(owners.get(pair, scope), scope, key=lambda view: views[view].size)
             precision[pair] = precision.get(pair, 0.0) + cells / (table.size * sigmas[scope] ** 2)
     for scope, owner in owners.items():
         table = summed_to(views[owner], owner, scope)
         if min(table.shape) > 1:
             distance = float(np.abs(table - product_of(scope, margins, float(table.sum()))).sum())
             if distance > STANDS_OUT * MEAN_ABSOLUTE * table.size * precision[scope] ** -0.5:
-                found[scope] = distance
-    return found
+                distances[scope] = distance
+    return distances
 
 
 def _observed(
     tree: JunctionTree, views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float]
 ) -> dict[Scope, Observation]:
     """What views say within cliques: the largest marginals of views that a clique holds."""
-    found = dict[Scope, Observation]()
+    observations = dict[Scope, Observation]()
     around = [set[int]() for _ in tree.sizes]  # the cliques of each variable
     for number, clique in enumerate(tree.cliques):
         for variable in clique:
             around[variable].add(number)
     for scope, table in views.items():
         met = set[int]().union(*(around[variable] for variable in scope))
-        held = {tuple(v for v in scope if number in around[v]) for number in met}
-        for part in largest(held):
-            own = summed_to(table, scope, part)
-            sigma = sigmas[scope] * math.sqrt(table.size / own.size)
-            if part not in found or sigma < found[part].sigma:
-                found[part] = Observation(own, np.asarray(sigma))
-    return {part: Observation(found[part].values, NOISE_KEPT * found[part].sigma) for part in largest(found)}
+        inside = {tuple(v for v in scope if number in around[v]) for number in met}
+        for part in largest(inside):
+            margin = summed_to(table, scope, part)
+            sigma = sigmas[scope] * math.sqrt(table.size / margin.size)
+            if part not in observations or sigma < observations[part].sigma:
+                observations[part] = Observation(margin, np.asarray(sigma))
+    return {
+        part: Observation(observations[part].values, NOISE_KEPT * observations[part].sigma)
+        for part in largest(observations)
+    }

@@ -73,24 +73,24 @@ def explained(table: NDArray[np.float64], sigma: float) -> Excess | None:
         return None
     sums = table.sum(axis=1)
     clear = sums >= _SMALL * sigma * bins
-    rest = table[~clear].sum(axis=0, keepdims=True)
+    hidden = table[~clear].sum(axis=0, keepdims=True)
     joined, merged = table[clear], int((~clear).sum())
     variances = np.full(len(joined), sigma**2)
-    if merged and float(rest.sum()) >= _SMALL * sigma * bins * math.sqrt(merged):
-        joined, variances = np.vstack([joined, rest]), np.append(variances, merged * sigma**2)
+    if merged and float(hidden.sum()) >= _SMALL * sigma * bins * math.sqrt(merged):
+        joined, variances = np.vstack([joined, hidden]), np.append(variances, merged * sigma**2)
     sums = joined.sum(axis=1)
     if not len(joined):
         return Excess(0.0, 0.0)
     laws = joined / sums[:, None]
     squares = (laws**2).sum(axis=1)
     bias = variances / sums * (bins - 2 + bins * squares)
-    seen = float(sums.sum())
+    families = float(sums.sum())
     margin = joined.sum(axis=0)
-    strangers = (float((margin**2).sum()) - float(variances.sum()) * bins) / seen**2
-    share = float((sums * squares - bias).sum()) / seen - strangers
-    slopes = 2 * laws - squares[:, None] - 2 * margin[None, :] / seen + strangers
-    noise = float((variances[:, None] * slopes**2).sum()) / seen**2
-    squared = 2 * bins * float(((variances / sums) ** 2).sum()) / seen**2
+    strangers = (float((margin**2).sum()) - float(variances.sum()) * bins) / families**2
+    share = float((sums * squares - bias).sum()) / families - strangers
+    slopes = 2 * laws - squares[:, None] - 2 * margin[None, :] / families + strangers
+    noise = float((variances[:, None] * slopes**2).sum()) / families**2
+    squared = 2 * bins * float(((variances / sums) ** 2).sum()) / families**2
     return Excess(share, math.sqrt(noise + squared))
 
 
@@ -130,14 +130,17 @@ def hanging_together(
         number: of attributes.
         sigma: of the noise in a cell, in families.
     """
-    squares = {places: _beyond_independence(table, sigma) for places, table in tables.items()}
+    squares = {pair: _beyond_independence(table, sigma) for pair, table in tables.items()}
     leader = list(range(number))
     for (a, b), (square, deviation) in squares.items():
-        own = math.sqrt(max(squares[a, a][0], 0.0) * max(squares[b, b][0], 0.0))
-        if a < b and square > max(LEAST_RV * own, _SMALL * deviation):
+        scale = math.sqrt(max(squares[a, a][0], 0.0) * max(squares[b, b][0], 0.0))
+        if a < b and square > max(LEAST_RV * scale, _SMALL * deviation):
             old, new = max(leader[a], leader[b]), min(leader[a], leader[b])
-            leader = [new if one == old else one for one in leader]
-    return [[place for place in range(number) if leader[place] == first] for first in sorted(set(leader))]
+            leader = [new if head == old else head for head in leader]
+    return [
+        [attribute for attribute in range(number) if leader[attribute] == first]
+        for first in sorted(set(leader))
+    ]
 
 
 def _beyond_independence(table: NDArray[np.float64], sigma: float) -> tuple[float, float]:
@@ -181,22 +184,22 @@ def reason_of(name: str, table: FloatArray, sigma: float) -> Reason:
     """From the noisy table (codes, bins) of families, with noise of deviation ``sigma``: codes that the noise
     nearly hides have the law of all."""
     counts = np.maximum(table, 0.0)
-    whole = np.maximum(counts.sum(axis=0), _LEAST)
-    whole = whole / whole.sum()
+    overall = np.maximum(counts.sum(axis=0), _LEAST)
+    overall = overall / overall.sum()
     prior = sigma * table.shape[1]
-    laws = (counts + prior * whole) / (counts.sum(axis=1, keepdims=True) + prior)
+    laws = (counts + prior * overall) / (counts.sum(axis=1, keepdims=True) + prior)
     sums = np.maximum(counts.sum(axis=1), _LEAST)
     return Reason(name, sums / sums.sum(), laws / laws.sum(axis=1, keepdims=True))
 
 
 def unexplained(table: FloatArray, first: str, second: str, reasons: Mapping[str, Reason]) -> FloatArray:
     """The noisy table of pairs over two attributes without what one attribute above explains of both."""
-    one, other = reasons.get(first), reasons.get(second)
-    if one is None or other is None or one.name != other.name:
+    left, right = reasons.get(first), reasons.get(second)
+    if left is None or right is None or left.name != right.name:
         return table
-    rows = one.laws - one.shares @ one.laws
-    columns = other.laws - other.shares @ other.laws
-    covariance = np.einsum("a,ax,ay->xy", (one.shares + other.shares) / 2, rows, columns)
+    rows = left.laws - left.shares @ left.laws
+    columns = right.laws - right.shares @ right.laws
+    covariance = np.einsum("a,ax,ay->xy", (left.shares + right.shares) / 2, rows, columns)
     return np.asarray(table - max(float(table.sum()), 0.0) * covariance)
 
 
@@ -205,14 +208,14 @@ def given_reasons(
 ) -> list[tuple[str, FloatArray]]:
     """For each attribute above that explains some of ``names``: 1 / Z_z(a) as float64[K, codes], above 0 and
     at most 1 (a factor that all classes have in common says nothing)."""
-    found = dict[str, FloatArray]()
+    inverses = dict[str, FloatArray]()
     for name, law in zip(names, classes.laws, strict=True):
         reason = reasons.get(name)
         if reason is not None:
             ratio = law / np.maximum(classes.shares @ law, _LEAST)
             inverse = 1 / np.maximum(ratio @ reason.laws.T, _LEAST)
-            found[reason.name] = found.get(reason.name, 1.0) * inverse
-    return [(name, inverse / inverse.max()) for name, inverse in found.items()]
+            inverses[reason.name] = inverses.get(reason.name, 1.0) * inverse
+    return [(name, inverse / inverse.max()) for name, inverse in inverses.items()]
 
 
 # -- classes -----------------------------------------------------------------------------------------
@@ -304,9 +307,9 @@ def _matrix(tables: Pairs, sizes: Sequence[int], sigma: float) -> _Matrix:
             shares = (shares + shares.T) / 2
             spread = np.where(np.eye(len(table)) > 0, spread, spread / 2)
         fitted = fit_joint(shares, sigma / families, margins[a], margins[b], 1.0)
-        for whole, part in ((noisy, shares), (variance, spread), (cells, fitted)):
-            whole[blocks[b], blocks[a]] = part.T
-            whole[blocks[a], blocks[b]] = part
+        for matrix, part in ((noisy, shares), (variance, spread), (cells, fitted)):
+            matrix[blocks[b], blocks[a]] = part.T
+            matrix[blocks[a], blocks[b]] = part
     return _Matrix(cells, noisy, variance, blocks, families)
 
 
@@ -316,7 +319,7 @@ def _margins(tables: Pairs, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
     for (a, b), table in tables.items():
         sums[a] += table.sum(axis=1)
         sums[b] += table.sum(axis=0)
-    return [simplex_projection(one / max(float(one.sum()), 1.0), 1.0) for one in sums]
+    return [simplex_projection(counts / max(float(counts.sum()), 1.0), 1.0) for counts in sums]
 
 
 _Fitted = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -349,10 +352,10 @@ def _climbed(matrix: _Matrix, classes: int, random: np.random.Generator) -> _Fit
 
 
 def _normalised(laws: NDArray[np.float64], blocks: Sequence[slice]) -> NDArray[np.float64]:
-    found = laws.copy()
+    normalised = laws.copy()
     for block in blocks:
-        found[block] /= found[block].sum(axis=0)
-    return found
+        normalised[block] /= normalised[block].sum(axis=0)
+    return normalised
 
 
 def _misfit(matrix: _Matrix, fitted: _Fitted) -> float:

@@ -39,11 +39,11 @@ def _steps(
     """
     blocks, steps = _blocks(shape, set(axes)), list[tuple[int, int, int]]()
     while any(dropped for dropped, _ in blocks):
-        place = _cheapest(blocks)
-        before = math.prod(size for _, size in blocks[:place])
-        after = math.prod(size for _, size in blocks[place + 1 :])
-        steps.append((before, blocks[place][1], after))
-        del blocks[place]
+        index = _cheapest(blocks)
+        before = math.prod(size for _, size in blocks[:index])
+        after = math.prod(size for _, size in blocks[index + 1 :])
+        steps.append((before, blocks[index][1], after))
+        del blocks[index]
     return tuple(steps), tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
@@ -51,10 +51,10 @@ def _cheapest(blocks: Sequence[tuple[bool, int]]) -> int:
     """The block to sum first: the longest of those with a run of cells behind each entry, which are added
     at a third of the price of neighbours; else the one with most behind it."""
     prices, after = dict[int, tuple[int, int]](), 1
-    for place in reversed(range(len(blocks))):
-        dropped, size = blocks[place]
+    for index in reversed(range(len(blocks))):
+        dropped, size = blocks[index]
         if dropped:
-            prices[place] = (min(after, _RUN), size)
+            prices[index] = (min(after, _RUN), size)
         after *= size
     return max(prices, key=prices.__getitem__)
 

@@ -95,49 +95,49 @@ def with_tails(attribute: Attribute, values: FloatArray, sigma: FloatArray) -> F
         values: noisy rows (float64[size]).
         sigma: their standard errors (float64[size]).
     """
-    found = values.astype(np.float64)
+    rows = values.astype(np.float64)
     if any(attribute.beyond):
         number = attribute.regular
-        places, sigma = places_of(attribute), np.maximum(sigma, 1e-3)  # exact answers (tests only)
+        edges, sigma = places_of(attribute), np.maximum(sigma, 1e-3)  # exact answers (tests only)
         below, above = attribute.beyond
-        own, errors = found[:number].copy(), sigma[:number]
+        counts, errors = rows[:number].copy(), sigma[:number]
         if above:
-            found[number - above : number] = _side(places, own, errors, above)
+            rows[number - above : number] = _side(edges, counts, errors, above)
         if below:
-            found[:below] = _side(-places[::-1], own[::-1], errors[::-1], below)[::-1]
-        seen = own > SEEN * errors
-        found[: attribute.regular] = _worth(places, found[: attribute.regular], attribute.beyond, seen)
-    return found
+            rows[:below] = _side(-edges[::-1], counts[::-1], errors[::-1], below)[::-1]
+        clear = counts > SEEN * errors
+        rows[: attribute.regular] = _worth(edges, rows[: attribute.regular], attribute.beyond, clear)
+    return rows
 
 
 def _worth(
-    edges: FloatArray, rows: FloatArray, beyond: tuple[int, int], seen: NDArray[np.bool_]
+    edges: FloatArray, rows: FloatArray, beyond: tuple[int, int], clear: NDArray[np.bool_]
 ) -> FloatArray:
     """Rows without the ends of tails that hardly move the standard deviation, or that would make most of it,
     unless their counts are seen: there may be no such values, and nobody misses them, or everybody sees
     them."""
     first, last = beyond[0], len(rows) - beyond[1]
-    kept, weights = rows.copy(), np.maximum(rows, 0.0)
+    pruned, weights = rows.copy(), np.maximum(rows, 0.0)
     middles = edges[:-1] / 2 + edges[1:] / 2
     middles[:first], middles[last:] = edges[1 : first + 1], edges[last:-1]  # rows lie near the body
-    whole = max(float(weights.sum()), 1.0)
+    total = max(float(weights.sum()), 1.0)
     scale = max(float(np.abs(middles).max()), _TINY)  # squares of doubles may overflow
-    away = middles / scale - float(weights @ (middles / scale)) / whole
+    away = middles / scale - float(weights @ (middles / scale)) / total
     squares = weights * away**2
     for side in (range(first), range(len(rows) - 1, last - 1, -1)):
         moved = 0.0
-        for place in side:
-            moved += float(squares[place])
-            if seen[place] or moved > MOVES * float(squares.sum()):
+        for cell in side:
+            moved += float(squares[cell])
+            if clear[cell] or moved > MOVES * float(squares.sum()):
                 break
-            kept[place] = 0.0
+            pruned[cell] = 0.0
         nearer = float(squares[first:last].sum())
-        for place in reversed(side if last - first > 1 else ()):  # zero alone has no variance
-            if not seen[place] and squares[place] > JUMPS * nearer:
-                kept[[other for other in side[: side.index(place) + 1] if not seen[other]]] = 0.0
+        for cell in reversed(side if last - first > 1 else ()):  # zero alone has no variance
+            if not clear[cell] and squares[cell] > JUMPS * nearer:
+                pruned[[outer for outer in side[: side.index(cell) + 1] if not clear[outer]]] = 0.0
                 break
-            nearer += 0.0 if seen[place] else float(squares[place])
-    return kept
+            nearer += 0.0 if clear[cell] else float(squares[cell])
+    return pruned
 
 
 def outside(attribute: Attribute) -> NDArray[np.bool_]:
@@ -159,20 +159,20 @@ def _side(edges: FloatArray, counts: FloatArray, sigma: FloatArray, number: int)
     """Rows of the last ``number`` bins, of which the cells of the body before them are told."""
     first, start = len(counts) - number, int(np.searchsorted(edges, 0.0, side="right"))
     if start >= first:
-        kept = slice(max(start, first), None)
-        found = np.zeros(number)
+        tail = slice(max(start, first), None)
+        rows = np.zeros(number)
         with np.errstate(divide="ignore"):
-            found[kept.start - first :] = alone(np.log2(edges[kept]), counts[kept], sigma[kept])
-        return found
+            rows[tail.start - first :] = alone(np.log2(edges[tail]), counts[tail], sigma[tail])
+        return rows
     octaves = np.log2(edges[start:]) - np.log2(edges[first])
     counts, sigma, first = counts[start:], sigma[start:], first - start
     octaves = octaves / _unit(octaves, counts, first)
     cells = [first]
-    for place in range(first - 1, -1, -1):
-        if octaves[place] < -BODY:
+    for cell in range(first - 1, -1, -1):
+        if octaves[cell] < -BODY:
             break
-        if octaves[cells[-1]] - octaves[place] >= PART:
-            cells.append(place)
+        if octaves[cells[-1]] - octaves[cell] >= PART:
+            cells.append(cell)
     cells = cells[::-1] if len(cells) > 1 else [0, first]
     mass = np.add.reduceat(counts[: cells[-1]], cells[:-1])
     noise = np.sqrt(np.add.reduceat(sigma[: cells[-1]] ** 2, cells[:-1]))
@@ -214,8 +214,8 @@ def beyond(cuts: FloatArray, counts: FloatArray, sigma: FloatArray, body: int) -
     most = max(float(logs.max()) for _, logs in fits)
     priors = [*ENDS[: len(ends) - 1], 1 - sum(ENDS[: len(ends) - 1])]
     weights = [prior * _PRIOR * np.exp(logs - most) for prior, (_, logs) in zip(priors, fits, strict=True)]
-    whole = sum(float(own.sum()) for own in weights)
-    tail = _typical(weights, [rows[:, body:] for rows, _ in fits], whole)
+    total_weight = sum(float(weight.sum()) for weight in weights)
+    tail = _typical(weights, [rows[:, body:] for rows, _ in fits], total_weight)
     return _shrunk(counts[body:], sigma[body:], np.where(np.cumsum(tail == 0) > 0, 0.0, tail), scatter)
 
 
@@ -235,30 +235,30 @@ def alone(cuts: FloatArray, counts: FloatArray, sigma: FloatArray) -> FloatArray
     return _shrunk(counts, sigma, hump, SCATTER_ALONE)
 
 
-def _typical(weights: Sequence[FloatArray], rows: Sequence[FloatArray], whole: float) -> FloatArray:
+def _typical(weights: Sequence[FloatArray], rows: Sequence[FloatArray], total_weight: float) -> FloatArray:
     """Of each cell the geometric mean of the rows (models, m) of the curves that reach it, by their weights
     (models,); 0 where they have too little of the whole weight."""
-    reaching = sum((own @ (held > 0) for own, held in zip(weights, rows, strict=True)), np.zeros(1))
+    reaching = sum((weight @ (curve > 0) for weight, curve in zip(weights, rows, strict=True)), np.zeros(1))
     logs = sum(
         (
-            own @ np.log(np.where(held > 0, np.maximum(held, _TINY), 1.0))
-            for own, held in zip(weights, rows, strict=True)
+            weight @ np.log(np.where(curve > 0, np.maximum(curve, _TINY), 1.0))
+            for weight, curve in zip(weights, rows, strict=True)
         ),
         np.zeros(1),
     )
-    return np.where(reaching >= REACHES * whole, np.exp(logs / np.maximum(reaching, _TINY)), 0.0)
+    return np.where(reaching >= REACHES * total_weight, np.exp(logs / np.maximum(reaching, _TINY)), 0.0)
 
 
 def _shrunk(counts: FloatArray, sigma: FloatArray, expected: FloatArray, scatter: float) -> FloatArray:
     """Between curve and count by their variances; spikes keep their count."""
     spread = (scatter * expected) ** 2
-    found = expected + spread / (spread + sigma**2) * (counts - expected)
-    found = np.where(expected > 0, np.maximum(found, 0.0), 0.0)
-    found = np.where(found[::-1].cumsum()[::-1] < LEAST_ROWS, 0.0, found)
+    estimate = expected + spread / (spread + sigma**2) * (counts - expected)
+    estimate = np.where(expected > 0, np.maximum(estimate, 0.0), 0.0)
+    estimate = np.where(estimate[::-1].cumsum()[::-1] < LEAST_ROWS, 0.0, estimate)
     excess = counts - expected
     needed = _rarity(len(counts))
     spikes = (excess > 0) & (_evidence(excess / np.sqrt(sigma**2 + spread), _LAPLACE) > needed)
-    return np.where(spikes, np.maximum(counts, 0.0), found)
+    return np.where(spikes, np.maximum(counts, 0.0), estimate)
 
 
 def _rarity(cells: int) -> FloatArray:
@@ -295,10 +295,10 @@ def _fitted(
 @lru_cache(maxsize=64)
 def _tails(cuts: tuple[float, ...]) -> FloatArray:
     """The curves of tails from 0 on, 1 there, summed over each cell (models, m)."""
-    places, halves = _nodes(cuts)
-    centres, widths = (one.ravel()[:, None, None] for one in np.meshgrid(_CENTRES, _WIDTHS))
-    normal = (centres**2 - (places - centres) ** 2) / (2 * widths**2)
-    exponents = np.concatenate([-_SLOPES[:, None, None] * places, normal])
+    nodes, halves = _nodes(cuts)
+    centres, widths = (grid.ravel()[:, None, None] for grid in np.meshgrid(_CENTRES, _WIDTHS))
+    normal = (centres**2 - (nodes - centres) ** 2) / (2 * widths**2)
+    exponents = np.concatenate([-_SLOPES[:, None, None] * nodes, normal])
     return np.asarray((np.exp(exponents) * _WEIGHTS).sum(axis=2) * halves)
 
 
@@ -306,16 +306,16 @@ def _tails(cuts: tuple[float, ...]) -> FloatArray:
 def _humps(cuts: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     """Humps of one row with a centre in each half octave (models, m), whole, and without what is beyond some
     cell if that is less than half; and their centres."""
-    places, halves = _nodes(cuts)
+    nodes, halves = _nodes(cuts)
     grid = np.meshgrid(np.arange(cuts[0], cuts[-1], 0.5), _HUMPS)
-    centres, widths = (one.ravel()[:, None, None] for one in grid)
-    density = np.exp(-((places - centres) ** 2) / (2 * widths**2))
-    whole = (density * _WEIGHTS).sum(axis=2) * halves
+    centres, widths = (values.ravel()[:, None, None] for values in grid)
+    density = np.exp(-((nodes - centres) ** 2) / (2 * widths**2))
+    uncut = (density * _WEIGHTS).sum(axis=2) * halves
     ends = np.arange(1, halves.size + 1)[:, None, None]
-    found = np.where(np.arange(halves.size) < ends, whole, 0.0).reshape(-1, halves.size)
+    cut = np.where(np.arange(halves.size) < ends, uncut, 0.0).reshape(-1, halves.size)
     far = np.tile(centres.ravel(), halves.size)
-    kept = found.sum(axis=1) > np.tile(whole.sum(axis=1), halves.size) / 2
-    return found[kept] / found[kept].sum(axis=1, keepdims=True), far[kept]
+    mostly_inside = cut.sum(axis=1) > np.tile(uncut.sum(axis=1), halves.size) / 2
+    return cut[mostly_inside] / cut[mostly_inside].sum(axis=1, keepdims=True), far[mostly_inside]
 
 
 def _nodes(cuts: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
@@ -328,8 +328,8 @@ def _nodes(cuts: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
 def with_estimates(domain: Domain, counts: Mapping[str, OneWayCounts]) -> dict[str, OneWayCounts]:
     """Counts of attributes, with those beyond found ranges estimated (``with_tails``)."""
     return {
-        name: replace(one, counts=with_tails(domain[name], one.counts, one.sigma))
+        name: replace(table, counts=with_tails(domain[name], table.counts, table.sigma))
         if any(domain[name].beyond)
-        else one
-        for name, one in counts.items()
+        else table
+        for name, table in counts.items()
     }

@@ -92,16 +92,16 @@ class Variances:
 
         Axes are in the order of ``positions``.
         """
-        known = self.components
-        own = known.get(tuple(sorted(positions)))
-        ones = [known.get((position,)) for position in positions]
-        if own is None or None in ones or len(positions) > 2:
+        by_scope = self.components
+        components = by_scope.get(tuple(sorted(positions)))
+        singles = [by_scope.get((position,)) for position in positions]
+        if components is None or None in singles or len(positions) > 2:
             return None
-        errors = [1 / math.sqrt(one.precision) for one in ones if one is not None]
+        errors = [1 / math.sqrt(single.precision) for single in singles if single is not None]
         if len(positions) == 1:
             return np.minimum(errors[0] ** 2, largest_variance(estimate, float(estimate.sum())))
         first, second = (self.within[position] for position in positions)
-        return pair_variance(own, estimate, np.multiply.outer(first, second), errors[0], errors[1])
+        return pair_variance(components, estimate, np.multiply.outer(first, second), errors[0], errors[1])
 
 
 NO_VARIANCES = Variances()
@@ -109,12 +109,12 @@ NO_VARIANCES = Variances()
 
 
 def pair_variance(
-    own: Components, estimate: FloatArray, within: FloatArray, first: float, second: float
+    components: Components, estimate: FloatArray, within: FloatArray, first: float, second: float
 ) -> FloatArray:
     """Variances (rows^2) of the cells of a pair.
 
     Args:
-        own: of the pair.
+        components: of the pair.
         estimate: rows (l1, l2), none below 0.
         within: the share of each code pair in its cell over bins, same shape.
         first: standard error (rows) of the codes of the first attribute.
@@ -128,12 +128,12 @@ def pair_variance(
     margins = (first * given_row) ** 2 + (second * given_column) ** 2
     expected = estimate + _hidden(rows, first) * given_row + _hidden(columns, second) * given_column
     free = (1 - rows / total) * (1 - columns / total)
-    unseen = (free + own.dispersion) * expected
-    seen = unseen * within**2 / (within + unseen * own.precision)
+    unseen = (free + components.dispersion) * expected
+    visible = unseen * within**2 / (within + unseen * components.precision)
     # Never below 0: rounding can make free so.
-    beyond = (free + own.dispersion * within) * expected * (1 - within)
+    beyond = (free + components.dispersion * within) * expected * (1 - within)
     most = np.minimum(np.minimum(rows + MARGIN * first, columns + MARGIN * second), total)
-    return np.asarray(np.clip(beyond + seen + margins, 0, largest_variance(estimate, most)))
+    return np.asarray(np.clip(beyond + visible + margins, 0, largest_variance(estimate, most)))
 
 
 def largest_variance(estimate: FloatArray, most: FloatArray | float) -> FloatArray:
@@ -151,9 +151,9 @@ def one_way_components(domain: Domain, answers: Sequence[NoisyMarginal]) -> dict
     """Of every attribute whose codes some noisy table tells apart."""
     counts = one_way_counts(domain, answers)
     return {
-        (domain.index(name),): Components(0.0, float(np.max(one.sigma)) ** -2)
-        for name, one in counts.items()
-        if float(np.max(one.sigma)) > 0
+        (domain.index(name),): Components(0.0, float(np.max(table.sigma)) ** -2)
+        for name, table in counts.items()
+        if float(np.max(table.sigma)) > 0
     }
 
 
@@ -181,10 +181,10 @@ def one_way_counts(domain: Domain, measurements: Sequence[NoisyMarginal]) -> dic
     alone, larger = (dict[str, list[NoisyMarginal]]() for _ in range(2))
     for table in measurements:
         if len(table.attrs) == 1 or not table.composed:
-            held = alone if len(table.attrs) == 1 else larger
+            group = alone if len(table.attrs) == 1 else larger
             for axis, name in enumerate(table.attrs):
                 if name in sizes and _by_codes(table, axis, sizes[name]):
-                    held.setdefault(name, []).append(table)
+                    group.setdefault(name, []).append(table)
     holding = larger | alone
     return {name: _averaged(holding[name], name, size) for name, size in sizes.items() if name in holding}
 
@@ -200,9 +200,9 @@ def _averaged(tables: Sequence[NoisyMarginal], name: str, size: int) -> OneWayCo
     weighted, weights = np.zeros(size), 0.0
     for table in tables:
         axis = table.attrs.index(name)
-        others = tuple(other for other in range(len(table.attrs)) if other != axis)
+        other_axes = tuple(other_axis for other_axis in range(len(table.attrs)) if other_axis != axis)
         weight = 1.0 / max(table.sigma**2 * table.values.size / size, _SMALLEST_VARIANCE)
-        weighted += weight * table.values.astype(np.float64).sum(axis=others)
+        weighted += weight * table.values.astype(np.float64).sum(axis=other_axes)
         weights += weight
     return OneWayCounts(weighted / weights, np.full(size, weights**-0.5))
 
@@ -222,14 +222,14 @@ def followed_pairs(domain: Domain, answers: Sequence[NoisyMarginal]) -> dict[Sco
     Its dispersion is that of its noisy counts around independence: what the model would not see without the
     table.
     """
-    found = dict[Scope, Components]()
+    components = dict[Scope, Components]()
     for pair, tables in _pair_tables(domain, answers).items():
         precision = sum(1 / table.variance for table in tables)
         best = min(tables, key=lambda table: table.variance * table.values.size)
         rows, columns = (np.maximum(best.values.sum(axis=axis), 0) for axis in (1, 0))
         expected = np.multiply.outer(rows, columns) / max(float(best.values.sum()), 1.0)
-        found[pair] = Components(max(0.0, _dispersion(best, expected)), precision)
-    return found
+        components[pair] = Components(max(0.0, _dispersion(best, expected)), precision)
+    return components
 
 
 def _dispersion(table: _Table, expected: FloatArray) -> float:
@@ -240,24 +240,27 @@ def _dispersion(table: _Table, expected: FloatArray) -> float:
 
 def _pair_tables(domain: Domain, answers: Sequence[NoisyMarginal]) -> Mapping[Scope, list[_Table]]:
     """The tables of every pair, alone or summed from larger ones; of several binnings that of the first."""
-    found = dict[Scope, list[_Table]]()
+    by_pair = dict[Scope, list[_Table]]()
     for answer in answers:
         for pair, table in _pairs_of(domain, answer):
-            own = found.setdefault(pair, [])
-            if not own or own[0].maps == table.maps:
-                own.append(table)
-    return found
+            of_pair = by_pair.setdefault(pair, [])
+            if not of_pair or of_pair[0].maps == table.maps:
+                of_pair.append(table)
+    return by_pair
 
 
 def _pairs_of(domain: Domain, answer: NoisyMarginal) -> Iterator[tuple[Scope, _Table]]:
-    maps, places = answer.maps or (None,) * len(answer.attrs), [domain.index(name) for name in answer.attrs]
-    for axes in combinations(range(len(places)), 2):
-        first, second = sorted(axes, key=places.__getitem__)
-        others = tuple(axis for axis in range(len(places)) if axis not in axes)
-        values = answer.values.sum(axis=others).astype(np.float64)
+    maps, positions = (
+        answer.maps or (None,) * len(answer.attrs),
+        [domain.index(name) for name in answer.attrs],
+    )
+    for axes in combinations(range(len(positions)), 2):
+        first, second = sorted(axes, key=positions.__getitem__)
+        other_axes = tuple(axis for axis in range(len(positions)) if axis not in axes)
+        values = answer.values.sum(axis=other_axes).astype(np.float64)
         values = values if first < second else values.T
         variance = max(answer.sigma, 1e-6) ** 2 * answer.values.size / values.size
-        yield (places[first], places[second]), _Table(values, variance, (maps[first], maps[second]))
+        yield (positions[first], positions[second]), _Table(values, variance, (maps[first], maps[second]))
 
 
 _LEAST_SAMPLING = 1e-6
@@ -276,13 +279,13 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class Dispersions:
-    """k of each pair, 0 or more; ``other``: of a pair without a distance, as a typical one has it.
+    """k of each pair, 0 or more; ``typical``: of a pair without a distance, as a typical one has it.
 
     ``within``: of pairs with a coarse twin what the twin does not tell (``within_twin``). ``clear``: of pairs
     whose distance is clear of noise the rows that their dependence moves."""
 
     pairs: Mapping[Scope, float]
-    other: float
+    typical: float
     within: Mapping[Scope, float] = field(default_factory=dict)
     clear: Mapping[Scope, float] = field(default_factory=dict)
 
@@ -301,20 +304,20 @@ def sampling_distances(expected: FloatArray) -> FloatArray:
     return np.asarray(distances.reshape(len(expected), -1).sum(axis=1))
 
 
-def dispersions(found: Mapping[Scope, Distance], deviation: float) -> Dispersions:
+def dispersions(distances: Mapping[Scope, Distance], deviation: float) -> Dispersions:
     """Of the pairs that noisy distances are about.
 
     Args:
-        found: by pair; one at least.
+        distances: by pair; one at least.
         deviation: of the noise of all distances (rows).
     """
-    sampling = np.maximum([one.sampling for one in found.values()], _LEAST_SAMPLING)
-    margins = np.array([one.margins for one in found.values()]) / sampling
-    ratios = np.array([one.rows for one in found.values()]) / sampling
+    sampling = np.maximum([distance.sampling for distance in distances.values()], _LEAST_SAMPLING)
+    margins = np.array([distance.margins for distance in distances.values()]) / sampling
+    ratios = np.array([distance.rows for distance in distances.values()]) / sampling
     mean, posterior, uncertain = shrunk(ratios, deviation / sampling)
-    own = np.maximum(posterior, 0) ** 2 + uncertain - margins**2 - 1
-    other = float(np.mean(mean**2 + np.var(posterior) - margins**2)) - 1
-    return Dispersions(dict(zip(found, np.maximum(own, 0).tolist(), strict=True)), max(0.0, other))
+    of_pairs = np.maximum(posterior, 0) ** 2 + uncertain - margins**2 - 1
+    typical = float(np.mean(mean**2 + np.var(posterior) - margins**2)) - 1
+    return Dispersions(dict(zip(distances, np.maximum(of_pairs, 0).tolist(), strict=True)), max(0.0, typical))
 
 
 def shrunk(values: FloatArray, deviations: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -333,5 +336,5 @@ def shrunk(values: FloatArray, deviations: FloatArray) -> tuple[float, FloatArra
     spread = max(0.0, surplus / spare) if spare > 0 else 0.0
     weights = 1 / (deviations**2 + spread)
     mean = float((weights * values).sum() / weights.sum())
-    kept = spread * weights
-    return mean, mean + kept * (values - mean), kept * deviations**2 + (1 - kept) ** 2 / weights.sum()
+    trust = spread * weights
+    return mean, mean + trust * (values - mean), trust * deviations**2 + (1 - trust) ** 2 / weights.sum()

@@ -78,8 +78,8 @@ class Measurements:
 
     def _add(self, values: FloatArray, sigmas: FloatArray, numbers: IntArray, axes: tuple[int, ...]) -> None:
         """Take in the sums of tables (tables, cells ...) to the attributes at ``axes``."""
-        others = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
-        sums = values.sum(axis=others)
+        other_axes = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
+        sums = values.sum(axis=other_axes)
         cells = values[0].size / max(sums[0].size, 1)
         weights = 1.0 / np.maximum(cells * sigmas**2, _SMALLEST_VARIANCE)
         if len(axes) < 2:
@@ -105,10 +105,10 @@ class Measurements:
         Raises:
             InternalError: no table contains them.
         """
-        place = self._place(attrs)
-        if place is None:
+        location = self._place(attrs)
+        if location is None:
             raise InternalError("an estimate of attributes that no table contains")
-        sums, row = place
+        sums, row = location
         return Estimate(sums.values[row] / sums.weights[row], float(1.0 / sums.weights[row]))
 
     def pairs(
@@ -117,20 +117,20 @@ class Measurements:
         """Of many pairs of ``shape``, given as places in ``names`` (pairs, 2): which some table contains, and
         of these the estimates (found, l1, l2) and the variances of a cell (found,)."""
         numbers = np.array([self._numbers.get(name, -1) for name in names])[attrs]
-        found = np.zeros(len(attrs), dtype=np.bool_)
+        measured = np.zeros(len(attrs), dtype=np.bool_)
         values, variances = np.zeros((len(attrs), *shape)), np.zeros(len(attrs))
         turned = numbers[:, 0] > numbers[:, 1]
-        for part, own in ((~turned, shape), (turned, shape[::-1])):
-            if own not in self._found:
+        for part, table_shape in ((~turned, shape), (turned, shape[::-1])):
+            if table_shape not in self._found:
                 continue
-            sums, low, high = self._found[own], numbers.min(axis=1), numbers.max(axis=1)
+            sums, low, high = self._found[table_shape], numbers.min(axis=1), numbers.max(axis=1)
             rows = sums.rows(np.where(low >= 0, low * _MOST_ATTRIBUTES + high, -1))
             at = np.flatnonzero(part & (rows >= 0))
             weights = sums.weights[rows[at]]
             means = sums.values[rows[at]] / weights[:, None, None]
-            found[at], variances[at] = True, 1.0 / weights
-            values[at] = means if own is shape else means.swapaxes(1, 2)
-        return found, values[found], variances[found]
+            measured[at], variances[at] = True, 1.0 / weights
+            values[at] = means if table_shape is shape else means.swapaxes(1, 2)
+        return measured, values[measured], variances[measured]
 
     def _place(self, attrs: Sequence[str]) -> tuple[_Sums, int] | None:
         key = np.array([self._numbers.get(attrs[0], -1) if attrs else 0])
@@ -155,12 +155,12 @@ class _Sums:
         """Take in tables (tables, cells ...)."""
         weighted = tables * weights.reshape(-1, *[1] * (tables.ndim - 1))
         keys, weighted = np.concatenate([self._keys, keys]), np.concatenate([self.values, weighted])
-        self._keys, places = np.unique(keys, return_inverse=True)
+        self._keys, row = np.unique(keys, return_inverse=True)
         all_weights = np.concatenate([self.weights, weights])
-        self.weights = np.asarray(np.bincount(places, all_weights, len(self._keys)), dtype=np.float64)
+        self.weights = np.asarray(np.bincount(row, all_weights, len(self._keys)), dtype=np.float64)
         shape = weighted.shape[1:]
         cells = math.prod(shape)
-        flat = (places[:, None] * cells + np.arange(cells)).ravel()
+        flat = (row[:, None] * cells + np.arange(cells)).ravel()
         sums = np.bincount(flat, weighted.ravel(), len(self._keys) * cells)
         self.values = np.asarray(sums, dtype=np.float64).reshape(len(self._keys), *shape)
 
@@ -168,8 +168,8 @@ class _Sums:
         """Where each key is; -1 where it is not."""
         if not len(self._keys):
             return np.full(len(keys), -1, dtype=np.int64)
-        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[places] == keys, places, -1)
+        row = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[row] == keys, row, -1)
 
 
 def fit_margins(
@@ -239,15 +239,15 @@ def layout_of(views: Mapping[Scope, FloatArray]) -> Layout:
     return Layout.of({scope: table.shape for scope, table in views.items()})
 
 
-def summed_to(table: FloatArray, scope: Scope, kept: Scope) -> FloatArray:
-    """The marginal over ``kept``, in ascending order like ``scope``."""
-    return np.asarray(table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in kept)))
+def summed_to(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
+    """The marginal over ``wanted``, in ascending order like ``scope``."""
+    return np.asarray(table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in wanted)))
 
 
-def spread(table: FloatArray, kept: Scope, scope: Scope) -> FloatArray:
-    """A table over ``kept`` as one that can be added to a table over ``scope``."""
+def spread(table: FloatArray, variables: Scope, scope: Scope) -> FloatArray:
+    """A table over ``variables`` as one that can be added to a table over ``scope``."""
     shape = iter(table.shape)
-    return table.reshape([next(shape) if v in kept else 1 for v in scope])
+    return table.reshape([next(shape) if v in variables else 1 for v in scope])
 
 
 def consistent(
@@ -262,8 +262,8 @@ def consistent(
     """
     layout = layout_of(views) if layout is None else layout
     precisions = _precisions(layout, layout.of_each(sigmas))
-    found = layout.tables(_agreed(layout, layout.stacked(views), precisions))
-    return {scope: found[scope] for scope in views}
+    tables = layout.tables(_agreed(layout, layout.stacked(views), precisions))
+    return {scope: tables[scope] for scope in views}
 
 
 def _agreed(layout: Layout, arrays: Sequence[FloatArray], precisions: FloatArray) -> list[FloatArray]:
@@ -292,37 +292,37 @@ def shrunk(
     coefficients, margins = layout.coefficients(layout.stacked(views)), margins_of(views)
     independent = layout.coefficients([_independent(stack, margins, total) for stack in layout.stacks])
     precisions = layout.summed(_precisions(layout, layout.of_each(sigmas)))
-    for stack, own, apart, sums in zip(
+    for stack, observed, apart, sums in zip(
         layout.stacks,
         layout.by_stack(coefficients),
         layout.by_stack(independent),
         precisions,
         strict=True,
     ):
-        for mask, places in stack.places.items():
+        for mask, cells in stack.cells_of_mask.items():
             axes = [axis for axis in range(len(stack.sizes)) if mask >> axis & 1]
             if len(axes) > 1:
                 shape = [stack.sizes[axis] for axis in axes]
                 sigma = (sums[mask] * np.prod(shape)) ** -0.5  # of a cell of the marginal
-                beyond = (own[places] - apart[places]).T
+                beyond = (observed[cells] - apart[cells]).T
                 if len(axes) == 2:
                     free = beyond.reshape(-1, *(size - 1 for size in shape))
                     change = shrink_contrasts(free, sigma).reshape(beyond.shape) - beyond
                 else:
                     energy = np.maximum((beyond**2).sum(axis=1), np.finfo(float).tiny)
-                    change = -beyond * np.minimum(1.0, sigma**2 * len(places) / energy)[:, None]
-                own[places] += change.T
-    found = layout.tables(layout.arrays(coefficients))
-    return {scope: found[scope] for scope in views}
+                    change = -beyond * np.minimum(1.0, sigma**2 * len(cells) / energy)[:, None]
+                observed[cells] += change.T
+    tables = layout.tables(layout.arrays(coefficients))
+    return {scope: tables[scope] for scope in views}
 
 
 def _independent(stack: Stack, margins: Mapping[int, FloatArray], total: float) -> FloatArray:
     """The tables of a stack if all attributes were independent."""
-    found = np.full(len(stack.scopes), total)
+    tables = np.full(len(stack.scopes), total)
     for column in stack.variables.T.tolist():
-        own = np.array([margins[variable] for variable in column])
-        found = found[..., None] * own.reshape(len(own), *[1] * (found.ndim - 1), -1)
-    return found
+        margin = np.array([margins[variable] for variable in column])
+        tables = tables[..., None] * margin.reshape(len(margin), *[1] * (tables.ndim - 1), -1)
+    return tables
 
 
 def settled(
@@ -346,24 +346,24 @@ def settled(
         layout: as for ``consistent``.
     """
     layout = layout_of(views) if layout is None else layout
-    own = layout.of_each(sigmas)
-    agreed = _agreed(layout, layout.stacked(views), _precisions(layout, own))
-    found, firm = _with_margins(layout, [_of_total(array, total) for array in agreed], own, total)
+    sigma_of_each = layout.of_each(sigmas)
+    agreed = _agreed(layout, layout.stacked(views), _precisions(layout, sigma_of_each))
+    arrays, firm = _with_margins(layout, [_of_total(array, total) for array in agreed], sigma_of_each, total)
     precisions, deviations = _precisions(layout, firm), layout.parts(firm)
-    found = _agreed(layout, found, precisions)
+    arrays = _agreed(layout, arrays, precisions)
     for number in range(ROUNDS):
-        if _needed(found, total) <= _SETTLED:
+        if _needed(arrays, total) <= _SETTLED:
             break
-        found = [
+        arrays = [
             simplex_projections(array, total)
             if theta is None or number >= RIPPLE_ROUNDS
             else without_negative_cells(array, theta * deviation)
-            for array, deviation in zip(found, deviations, strict=True)
+            for array, deviation in zip(arrays, deviations, strict=True)
         ]
-        found = _agreed(layout, found, precisions)
-    part = _needed(found, total)
+        arrays = _agreed(layout, arrays, precisions)
+    part = _needed(arrays, total)
     tables = layout.tables(
-        [np.maximum((1 - part) * a + part * total * len(a) / max(a.size, 1), 0.0) for a in found]
+        [np.maximum((1 - part) * a + part * total * len(a) / max(a.size, 1), 0.0) for a in arrays]
     )
     return {scope: tables[scope] for scope in views}
 
@@ -383,9 +383,9 @@ def _with_margins(
     Non-negativity lifts the many cells of a large view that are nothing but noise, and so flattens its
     margins: one-way views are settled first, and the others follow them.
     """
-    found = [simplex_projections(array, total) if array.ndim == 2 else array for array in arrays]
+    firm_arrays = [simplex_projections(array, total) if array.ndim == 2 else array for array in arrays]
     lengths = np.array([len(stack.sizes) for stack in layout.stacks for _ in stack.scopes])
-    return found, np.where(lengths == 1, sigmas * _FIRM, sigmas)
+    return firm_arrays, np.where(lengths == 1, sigmas * _FIRM, sigmas)
 
 
 def _needed(arrays: Sequence[FloatArray], total: float) -> float:
@@ -400,13 +400,13 @@ def margins_of(views: Mapping[Scope, FloatArray]) -> dict[int, FloatArray]:
     for scope, table in views.items():
         for variable in scope:
             if variable not in margins:
-                own = np.maximum(summed_to(table, scope, (variable,)), 0.0)
-                margins[variable] = own + 1e-6 * max(float(own.sum()), 1.0) / own.size
+                margin = np.maximum(summed_to(table, scope, (variable,)), 0.0)
+                margins[variable] = margin + 1e-6 * max(float(margin.sum()), 1.0) / margin.size
                 margins[variable] /= margins[variable].sum()
     return margins
 
 
 def product_of(scope: Scope, margins: Mapping[int, FloatArray], total: float) -> FloatArray:
     """The table over ``scope`` of independent attributes."""
-    own = (margins[variable] for variable in scope)
-    return np.asarray(total * reduce(np.multiply.outer, own, np.ones(())))
+    shares = (margins[variable] for variable in scope)
+    return np.asarray(total * reduce(np.multiply.outer, shares, np.ones(())))

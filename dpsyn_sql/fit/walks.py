@@ -55,7 +55,7 @@ class Seen:
     ``flows`` (strata, 4, places): rows by stratum of their unit, place in the family and place; ``steps``
     (places, places): by the place of the row before and their own; each with its ``sigma``.
     ``places`` (places,): rows of each, of the one-way table, with its ``sigma``.
-    ``known`` (places,): rows that discovery has estimated, if it has.
+    ``discovered`` (places,): rows that discovery has estimated, if it has.
     ``masses`` (strata, 4): rows by stratum and place in the family, of the numbers of rows of units.
     ``rings`` (places, places): the bin of the distance between places, 0 for a place and itself.
     ``classes`` (places,): of alike places.
@@ -64,7 +64,7 @@ class Seen:
     places: tuple[FloatArray, float]
     flows: tuple[FloatArray, float]
     steps: tuple[FloatArray, float]
-    known: FloatArray | None
+    discovered: FloatArray | None
     masses: FloatArray
     rings: IntArray
     classes: IntArray
@@ -77,10 +77,10 @@ def pulled(table: FloatArray, expected: FloatArray, sigma: float) -> FloatArray:
     posterior mean is m + v m^2 / (v m^2 + sigma^2) (cell - m). v is fitted to all cells by moments.
     """
     squares = expected**2
-    whole = float(squares.sum())
-    if whole <= 0:
+    energy = float(squares.sum())
+    if energy <= 0:
         return expected
-    spread = max(0.0, float(((table - expected) ** 2 - sigma**2).sum()) / whole)
+    spread = max(0.0, float(((table - expected) ** 2 - sigma**2).sum()) / energy)
     trust = spread * squares / np.maximum(spread * squares + sigma**2, _TRACE**2)
     return of_total(np.maximum(expected + trust * (table - expected), 0.0), float(expected.sum()))
 
@@ -92,19 +92,19 @@ def summed(cells: IntArray, values: FloatArray, number: int = 0) -> FloatArray:
 
 def of_total(table: FloatArray, total: float) -> FloatArray:
     """A table that is not negative, in proportion; even if it is empty."""
-    whole = float(table.sum())
-    return np.full_like(table, total / table.size) if whole <= 0 else table * (total / whole)
+    mass = float(table.sum())
+    return np.full_like(table, total / table.size) if mass <= 0 else table * (total / mass)
 
 
 def raked(table: FloatArray, rules: Sequence[Rule]) -> FloatArray:
     """The table nearest to ``table`` in relative entropy whose sums are those of the rules, as far as they
     agree with each other; the last rule holds."""
-    found = table + _TRACE
+    scaled = table + _TRACE
     for _ in range(ROUNDS):
         for cells, sums in rules:
-            now = summed(cells, found, sums.size)
-            found = found * (sums / np.maximum(now, _TRACE**2))[cells]
-    return np.asarray(found)
+            now = summed(cells, scaled, sums.size)
+            scaled = scaled * (sums / np.maximum(now, _TRACE**2))[cells]
+    return np.asarray(scaled)
 
 
 def masses(sizes: FloatArray, rows: FloatArray) -> FloatArray:
@@ -116,14 +116,14 @@ def masses(sizes: FloatArray, rows: FloatArray) -> FloatArray:
     return np.array([float(sizes[alone].sum()), ends, max(0.0, several - 2 * ends), ends])
 
 
-def fitted_walks(seen: Seen) -> Walks:
+def fitted_walks(tables: Seen) -> Walks:
     """Starts and steps that agree with the flows of every stratum."""
-    flows = _flows(seen)
-    strata, _, places = flows.shape
+    flows = _flows(tables)
+    strata, _, number = flows.shape
     leaving, reached = flows[:, FIRST] + flows[:, MIDDLE], flows[:, MIDDLE] + flows[:, LAST]
-    rules = _Rules(seen.rings, seen.classes, places)
+    rules = _Rules(tables.rings, tables.classes, number)
     out, into = leaving.sum(axis=0), reached.sum(axis=0)
-    every = rules.followed(*seen.steps, out, into)
+    every = rules.followed(*tables.steps, out, into)
     steps = np.array([rules.of_flows(every, leaving[s], reached[s]) for s in range(strata)])
     starts = flows[:, ONLY] + flows[:, FIRST] + _TRACE
     return Walks(
@@ -132,32 +132,34 @@ def fitted_walks(seen: Seen) -> Walks:
     )
 
 
-def _flows(seen: Seen) -> FloatArray:
+def _flows(tables: Seen) -> FloatArray:
     """Rows (strata, 4, places): those of a place in the family are like those of their stratum, and strata
     like all, as far as tables do not tell otherwise."""
-    values, sigma = seen.flows
+    values, sigma = tables.flows
     strata, kinds, _ = values.shape
-    table, own = values.sum(axis=(0, 1)), sigma * math.sqrt(strata * kinds)
-    total = float(seen.masses.sum())
-    both, noise = _pooled(table, own, *seen.places)
-    if seen.known is not None:  # its noise is what they differ by beyond that of the tables
-        known = of_total(seen.known, total)
-        beyond = max(0.0, float(((both - known) ** 2).mean()) - noise**2)
-        both = (beyond * both + noise**2 * known) / max(beyond + noise**2, _TRACE**2)
-    every = simplex_projection(both, total) + _TRACE
-    found = np.empty_like(values)
+    table, noise_of_sum = values.sum(axis=(0, 1)), sigma * math.sqrt(strata * kinds)
+    total = float(tables.masses.sum())
+    every_place, noise = _pooled(table, noise_of_sum, *tables.places)
+    if tables.discovered is not None:  # its noise is what they differ by beyond that of the tables
+        discovered = of_total(tables.discovered, total)
+        beyond = max(0.0, float(((every_place - discovered) ** 2).mean()) - noise**2)
+        every_place = (beyond * every_place + noise**2 * discovered) / max(beyond + noise**2, _TRACE**2)
+    every = simplex_projection(every_place, total) + _TRACE
+    flows = np.empty_like(values)
     for s in range(strata):
-        whole = float(seen.masses[s].sum())
-        stratum = pulled(values[s].sum(axis=0), of_total(every, whole), sigma * math.sqrt(kinds))
+        rows = float(tables.masses[s].sum())
+        stratum = pulled(values[s].sum(axis=0), of_total(every, rows), sigma * math.sqrt(kinds))
         for kind in range(kinds):
-            found[s, kind] = pulled(values[s, kind], of_total(stratum, float(seen.masses[s, kind])), sigma)
-    return found
+            flows[s, kind] = pulled(values[s, kind], of_total(stratum, float(tables.masses[s, kind])), sigma)
+    return flows
 
 
-def _pooled(first: FloatArray, one: float, second: FloatArray, other: float) -> tuple[FloatArray, float]:
+def _pooled(
+    first: FloatArray, first_sigma: float, second: FloatArray, second_sigma: float
+) -> tuple[FloatArray, float]:
     """The best mean of two noisy tables, and its noise."""
-    weight = other**2 / max(one**2 + other**2, _TRACE**2)
-    return weight * first + (1 - weight) * second, one * math.sqrt(weight)
+    weight = second_sigma**2 / max(first_sigma**2 + second_sigma**2, _TRACE**2)
+    return weight * first + (1 - weight) * second, first_sigma * math.sqrt(weight)
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class _Rules:
 
     rings: IntArray
     classes: IntArray
-    places: int
+    number: int
 
     def followed(
         self, table: FloatArray, sigma: float, leaving: FloatArray, reached: FloatArray
@@ -184,7 +186,7 @@ class _Rules:
         return raked(of_total(steps, float(leaving.sum())), self._ends(leaving, reached))
 
     def _ends(self, leaving: FloatArray, reached: FloatArray) -> list[Rule]:
-        rows = np.repeat(np.arange(self.places), self.places).reshape(self.places, self.places)
+        rows = np.repeat(np.arange(self.number), self.number).reshape(self.number, self.number)
         return [(rows, leaving), (np.ascontiguousarray(rows.T), of_total(reached, float(leaving.sum())))]
 
     def _sums(self, cells: IntArray, table: FloatArray, total: float) -> Rule:
@@ -192,13 +194,13 @@ class _Rules:
         return cells, simplex_projection(summed(cells, table, number), total)
 
 
-def rings(centres: FloatArray | None, places: int) -> IntArray:
+def rings(centres: FloatArray | None, number: int) -> IntArray:
     """The bin of the distance between any two places (places, places): 0 for a place and itself.
 
     ``centres`` (places, axes), in units that are the same for all axes; None: all others are equally far.
     """
-    same = np.eye(places, dtype=np.bool_)
-    if centres is None or places < 2:
+    same = np.eye(number, dtype=np.bool_)
+    if centres is None or number < 2:
         return np.where(same, 0, 1)
     apart = np.sqrt(((centres[:, None] - centres) ** 2).sum(axis=-1))
     edges = float(apart.max()) * RATIO ** -np.arange(RINGS - 1.0, 0, -1)
@@ -221,11 +223,11 @@ def alike(profiles: FloatArray, weights: FloatArray, number: int) -> IntArray:
         centres = profiles[chosen]
         for _ in range(_STEPS):
             apart = ((profiles[:, None] - centres) ** 2).sum(axis=-1)
-            own = apart.argmin(axis=1)
-            mass = np.bincount(own, weights, number)
-            sums = np.stack([np.bincount(own, weights * column, number) for column in profiles.T], axis=1)
+            nearest = apart.argmin(axis=1)
+            mass = np.bincount(nearest, weights, number)
+            sums = np.stack([np.bincount(nearest, weights * column, number) for column in profiles.T], axis=1)
             centres = np.where(mass[:, None] > 0, sums / np.maximum(mass, _TRACE)[:, None], centres)
         spent = float((apart.min(axis=1) * weights).sum())
         if spent < cost:
-            best, cost = np.unique(own, return_inverse=True)[1].astype(np.int64), spent
+            best, cost = np.unique(nearest, return_inverse=True)[1].astype(np.int64), spent
     return best

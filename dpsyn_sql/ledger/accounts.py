@@ -49,7 +49,7 @@ class Account:
 
     ``granted`` is the (epsilon, delta) of the last grant as text. ``delta`` is that of the first grant or
     release: what is spent is shown at it from then on. ``parts``: as ``Spending.parts`` of its releases.
-    ``rest``: the part of what is spent that releases which stopped have not asked for.
+    ``unasked``: the part of what is spent that releases which stopped have not asked for.
     """
 
     account_id: int
@@ -59,7 +59,7 @@ class Account:
     granted: tuple[str, str] | None
     balance: Balance
     parts: tuple[int, int]
-    rest: Budget
+    unasked: Budget
 
     @property
     def kind(self) -> Kind:
@@ -87,7 +87,7 @@ class Account:
     def fits(self) -> Budget | None:
         """The largest debit of its kind that still fits its limit; None without one."""
         left = self.balance.remaining
-        return None if left is None else stops.total(self.kind, (left, self.rest))
+        return None if left is None else stops.total(self.kind, (left, self.unasked))
 
 
 def account_of_row(store: Store, row: dict[str, Any]) -> Account:
@@ -102,8 +102,8 @@ def account_of_row(store: Store, row: dict[str, Any]) -> Account:
     spent = Budget(kind, row["spent_amount"], row["spent_delta"])
     parts = _spending(debits(store, row["account_id"]), "gdp").parts  # the same in either kind
     delta, number = Fraction(row["shown_delta"]), row["account_id"]
-    rest = stops.rest_of(store, number, kind)
-    return Account(number, row["name"], delta, row["unit"], granted, Balance(spent, limit), parts, rest)
+    unasked = stops.rest_of(store, number, kind)
+    return Account(number, row["name"], delta, row["unit"], granted, Balance(spent, limit), parts, unasked)
 
 
 def find(store: Store, name: str) -> Account | None:
@@ -124,15 +124,15 @@ def for_release(store: Store, key: ReleaseKey) -> str:
     """
     bound = _bindings(store, key)
     owners = set(bound.values())
-    named = {key.account} if key.account else set()
-    if len(named | owners) > 1:
-        known = "; ".join(f"{source} belongs to {name!r}" for source, name in bound.items())
+    requested = {key.account} if key.account else set()
+    if len(requested | owners) > 1:
+        bindings = "; ".join(f"{source} belongs to {name!r}" for source, name in bound.items())
         raise AccountError(
-            f"{known}. A release charged to another account would hide part of what is spent on the "
+            f"{bindings}. A release charged to another account would hide part of what is spent on the "
             "people in it. Leave account= out, or release tables of different accounts one by one. "
             "Nothing was read or charged."
         )
-    return next((name for name in named | owners if name), new_name(key))
+    return next((name for name in requested | owners if name), new_name(key))
 
 
 def new_name(key: ReleaseKey) -> str:
@@ -145,15 +145,17 @@ def account_state(store: Store, key: ReleaseKey, kind: Kind) -> AccountState:
     """The account that a release would be charged to, in its present state; a new one has spent nothing."""
     name = for_release(store, key)
     account = find(store, name)
-    known = new_account_state(name, kind) if account is None else state_of_account(account)
-    return known if known.granted else replace(known, idle=_idle_grants(store, name))
+    state = new_account_state(name, kind) if account is None else state_of_account(account)
+    return state if state.granted else replace(state, idle=_idle_grants(store, name))
 
 
 def state_of_account(account: Account) -> AccountState:
     """An account in the figures that people see."""
     spent = account.epsilon, float(account.told_delta)
-    rest = describe(account.rest, account.delta) if account.rest.amount else ""
-    return AccountState(account.name, *spent, account.granted, account.left, kind=account.kind, rest=rest)
+    unasked = describe(account.unasked, account.delta) if account.unasked.amount else ""
+    return AccountState(
+        account.name, *spent, account.granted, account.left, kind=account.kind, unasked=unasked
+    )
 
 
 def new_account_state(name: str, kind: Kind) -> AccountState:
@@ -239,22 +241,24 @@ def opened(store: Store, name: str, key: ReleaseKey, kind: Kind) -> Account:
 
 
 def _other_unit(account: Account, unit: str) -> str:
-    known = f"The account {account.name!r} protects the unit {account.unit!r}; this release protects {unit!r}"
+    mismatch = (
+        f"The account {account.name!r} protects the unit {account.unit!r}; this release protects {unit!r}"
+    )
     if unit == ROW_OF_RESULT and account.unit == "row":
         return (
-            f"{known}, because one row of a table can give several rows of the query's result (a join, a "
+            f"{mismatch}, because one row of a table can give several rows of the query's result (a join, a "
             "UNION ALL of a table with itself, or trust_query=True). Release the table itself, or name the "
             "column that identifies the unit with unit= and use a separate ledger=. "
             "Nothing was read or charged."
         )
     if account.unit == ROW_OF_RESULT:
         return (
-            f"{known}. A limit on rows of results does not hold for a row of the table. Release the same "
+            f"{mismatch}. A limit on rows of results does not hold for a row of the table. Release the same "
             "query again, or use a separate ledger= for the other unit; the privacy losses then add up. "
             "Nothing was read or charged."
         )
     return (
-        f"{known}. Use unit={account.unit!r}, or a separate ledger= for the other unit; the privacy "
+        f"{mismatch}. Use unit={account.unit!r}, or a separate ledger= for the other unit; the privacy "
         "losses then add up. Nothing was read or charged."
     )
 
@@ -272,28 +276,28 @@ def debited(
         LedgerDamaged: the recorded sum of the account differs from the cost of its releases.
     """
     _refuse_other_sum(store, account)
-    known = debits(store, account.account_id)
-    refuse_unfinished(known, charge.place)
+    debited_before = debits(store, account.account_id)
+    refuse_unfinished(debited_before, charge.place)
     if account.kind == "pure" and charge.budget.gaussian and account.granted is None:
         account = _approximate(store, account)
-    spending, taken = _spending(known, account.kind), list[stops.Taken]()
+    spending, takeovers = _spending(debited_before, account.kind), list[stops.Taken]()
     if charge.place is None and charge.budget.kind == account.kind:
-        taken = stops.taken_over(store, account.account_id, charge.budget)
-        over = stops.total(account.kind, (one.budget for one in taken))
-        charge = replace(charge, taken=over if taken else None)
+        takeovers = stops.taken_over(store, account.account_id, charge.budget)
+        over = stops.total(account.kind, (takeover.budget for takeover in takeovers))
+        charge = replace(charge, taken=over if takeovers else None)
     shared = charge.place is None or spending.continues(charge.place)
     cost = spending.add(charge)
     if not account.balance.admits(cost):
         raise PrivacyBudgetExceeded(_refusal(account, charge, cost))
     balance = Balance(account.balance.after(cost), account.balance.limit)
-    rest = Budget(
+    unasked = Budget(
         account.kind,
-        account.rest.amount - sum(one.budget.amount for one in taken),
-        account.rest.delta - sum(one.budget.delta for one in taken),
+        account.unasked.amount - sum(takeover.budget.amount for takeover in takeovers),
+        account.unasked.delta - sum(takeover.budget.delta for takeover in takeovers),
     )
-    account = replace(account, balance=balance, parts=spending.parts, rest=rest)
+    account = replace(account, balance=balance, parts=spending.parts, unasked=unasked)
     _update(store, account)
-    return account, cost, in_words(charge, cost, account.delta, shared=shared), taken
+    return account, cost, in_words(charge, cost, account.delta, shared=shared), takeovers
 
 
 def granted(store: Store, name: str, epsilon: Number, delta: Number | None) -> Account:
@@ -333,8 +337,8 @@ def _made(store: Store, name: str, kind: Kind, delta: str) -> Account:
     return account
 
 
-def _spending(known: Iterable[Debited], kind: Kind) -> Spending:
-    return spending_of((one.charge for one in known), kind)
+def _spending(releases: Iterable[Debited], kind: Kind) -> Spending:
+    return spending_of((release.charge for release in releases), kind)
 
 
 def _refuse_other_sum(store: Store, account: Account) -> None:
@@ -367,7 +371,7 @@ def _approximate(store: Store, account: Account) -> Account:
             f"The pure releases of the account {account.name!r} amount to more than an account can hold. Use "
             "another account for releases with a delta."
         )
-    account = replace(account, granted=None, balance=Balance(spent), rest=Budget("gdp", 0))
+    account = replace(account, granted=None, balance=Balance(spent), unasked=Budget("gdp", 0))
     # The old limit ends with the old kind; a grant sets the new limit in the same transaction.
     _write(store, account, "approximate", {"spent": [spent.amount, spent.delta]})
     return account
@@ -406,22 +410,22 @@ def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
     if takes:
         cost = charge.budget  # what it debits, beside what fits with the part that is paid
     if cost.amount <= left.amount:
-        way = (
+        advice = (
             "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not: "
             f"it is {cost.delta / DELTA_UNITS:.3g}, and {left.delta / DELTA_UNITS:.3g} is left. Declare the "
             "categories, release with a smaller delta, or grant a larger delta"
         )
     else:
-        way = "Use a smaller epsilon, or raise the limit"
-    told = "The release costs"
+        advice = "Use a smaller epsilon, or raise the limit"
+    cost_words = "The release costs"
     if charge.budget.kind != cost.kind:
-        told = f"The pure release of {describe(charge.budget, account.delta)} counts in this account as"
-        way = (
+        cost_words = f"The pure release of {describe(charge.budget, account.delta)} counts in this account as"
+        advice = (
             "The limit of a Gaussian account counts mu^2/2, which is large for the noise of a pure release. "
             "Release with a delta above 0; or keep pure releases in an account of their own, in another "
-            f"ledger= where it is granted with delta=0 (the privacy losses then add up). {way}"
+            f"ledger= where it is granted with delta=0 (the privacy losses then add up). {advice}"
         )
     return (
-        f"{told} {describe(cost, account.delta)}, which is more than the account {account.name!r} "
-        f"has left: {account.left}. Nothing was read or charged. {way} (`dpsyn ledger grant`)."
+        f"{cost_words} {describe(cost, account.delta)}, which is more than the account {account.name!r} "
+        f"has left: {account.left}. Nothing was read or charged. {advice} (`dpsyn ledger grant`)."
     )

@@ -109,13 +109,13 @@ def _waited(lock: Path, seconds: float, *, reading: bool) -> int | None:
     end = time.monotonic() + seconds
     while True:
         try:
-            held = _held(lock)
+            descriptor = _held(lock)
         except OSError as error:
             if reading and error.errno in _NO_PLACE:
                 return None
             raise
-        if held is not None:
-            return held
+        if descriptor is not None:
+            return descriptor
         if time.monotonic() >= end:
             raise BlockingIOError(errno.EAGAIN, "another process holds the lock of the ledger")
         time.sleep(_PAUSE_SECONDS)
@@ -123,17 +123,17 @@ def _waited(lock: Path, seconds: float, *, reading: bool) -> int | None:
 
 def _held(lock: Path) -> int | None:
     """The descriptor that holds the lock, or None while another one does."""
-    descriptor, held = _opened(lock), False
+    descriptor, locked = _opened(lock), False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A file that was removed meanwhile locks nobody out.
-        held = os.path.samestat(os.fstat(descriptor), lock.stat())
+        locked = os.path.samestat(os.fstat(descriptor), lock.stat())
     except (BlockingIOError, FileNotFoundError):
         pass
     finally:
-        if not held:
+        if not locked:
             os.close(descriptor)
-    if not held:
+    if not locked:
         return None
     _held_here.add(descriptor)
     return descriptor
@@ -184,65 +184,65 @@ _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 _ONLY_IF_NEW = "if no release was ever charged to it"
 
 
-def make_ledger(place: str, build: Callable[[str], None]) -> None:
-    """Make sure that there is a ledger at ``place``: the existing one, or a new one; call with its lock held.
+def make_ledger(path: str, build: Callable[[str], None]) -> None:
+    """Make sure that there is a ledger at ``path``: the existing one, or a new one; call with its lock held.
 
     Args:
-        place: its file; links are followed.
+        path: its file; links are followed.
         build: writes a whole ledger to a path and waits until it is on the disk.
 
     Raises:
-        LedgerError: a part of a lost ledger lies beside the place.
+        LedgerError: a part of a lost ledger lies beside it.
         OSError: the folder cannot be written.
     """
-    file = Path(os.path.realpath(place))
+    file = Path(os.path.realpath(path))
     if os.path.lexists(file):
         if file.stat().st_nlink > 1:  # a process was killed just after it had given the ledger its name
             with contextlib.suppress(OSError):
                 _remove_left_behind(file)
         return
     _remove_left_behind(file)
-    refuse_remains(place)
+    refuse_remains(path)
     make_new(file, build)
 
 
-def files_of(place: str) -> frozenset[str]:
+def files_of(path: str) -> frozenset[str]:
     """The files that a ledger may consist of or have beside it, links followed."""
-    file = os.path.realpath(place)
+    file = os.path.realpath(path)
     return frozenset({file, str(lock_of(Path(file))), *(f"{file}{suffix}" for suffix in _BESIDE)})
 
 
-def refuse_remains(place: str) -> None:
+def refuse_remains(path: str) -> None:
     """Refuse a place whose file is missing while its other half is there: SQLite would mix it into a new one.
 
     Raises:
         LedgerError: names it.
     """
-    file = Path(os.path.realpath(place))
-    for beside in (file.with_name(f"{file.name}{suffix}") for suffix in _BESIDE):
-        if not os.path.lexists(file) and beside.is_file() and beside.stat().st_size:
+    file = Path(os.path.realpath(path))
+    for remains in (file.with_name(f"{file.name}{suffix}") for suffix in _BESIDE):
+        if not os.path.lexists(file) and remains.is_file() and remains.stat().st_size:
             raise LedgerError(
-                f"The ledger {place} is missing, but {beside}, which belongs to it, exists: the ledger file "
-                f"was moved or deleted alone. Put it back. Only {_ONLY_IF_NEW}: delete {beside} too; then "
+                f"The ledger {path} is missing, but {remains}, which belongs to it, exists: the ledger file "
+                f"was moved or deleted alone. Put it back. Only {_ONLY_IF_NEW}: delete {remains} too; then "
                 "a new ledger is made. Nothing was read or charged."
             )
 
 
-def refuse_empty(place: str) -> None:
+def refuse_empty(path: str) -> None:
     """Refuse a file of 0 bytes, before SQLite takes it for a new database.
 
     Raises:
         LedgerError: says what it means.
     """
-    file = Path(place)
+    file = Path(path)
     if file.is_file() and file.stat().st_size == 0:
-        raise empty(place)
+        raise empty(path)
 
 
-def empty(place: str) -> LedgerError:
+def empty(path: str) -> LedgerError:
     """The file is there and holds no ledger."""
     return LedgerError(
-        f"The ledger {place} is empty. Its content is lost, and what was spent is not known. Restore it from "
+        f"The ledger {path} is empty. Its content is lost, and what was spent is not known. Restore it from "
         f"a backup. Only {_ONLY_IF_NEW}: delete it; then a new ledger is made. Nothing was read or charged."
     )
 
@@ -267,12 +267,12 @@ def make_new(file: Path, build: Callable[[str], None]) -> bool:
     temporary = file.with_name(f"{file.name}{_NEW}{secrets.token_hex(8)}")
     try:
         build(str(temporary))
-        named = _name(temporary, file)
+        created = _name(temporary, file)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(file.parent)
-    return named
+    return created
 
 
 def _name(temporary: Path, file: Path) -> bool:

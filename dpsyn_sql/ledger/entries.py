@@ -170,12 +170,12 @@ class SqliteEntry:
             row = self._debit.row()
             if place_of(json.loads(row["configuration"]), self.name) is not None:
                 raise InternalError("a release of a panel does not stop")
-            known = [one["sequence"] for one in self._store.all("find_events", entry_id=self._id)]
-            if row["state"] == "debited" and max(known, default=-1) < self._asked:
+            sequences = [event["sequence"] for event in self._store.all("find_events", entry_id=self._id)]
+            if row["state"] == "debited" and max(sequences, default=-1) < self._asked:
                 stops.mark(self._store, self._id, self.release_id, self._asked)
             every = stops.stopped(self._store, self.account.account_id, self.budget.kind)
-            own = (one.budget for one in every if one.entry_id == self._id)
-            return next(own, None)
+            left = (stopped.budget for stopped in every if stopped.entry_id == self._id)
+            return next(left, None)
 
     @translate_errors
     def close_questions(self) -> None:
@@ -198,14 +198,14 @@ class SqliteEntry:
             InternalError: questions may still be asked.
         """
         self._note_target("publishing", into)
-        taken = False
+        occupied = False
         try:
             yield
         except PublishError:
-            taken = True
+            occupied = True
             raise
         finally:
-            if taken:
+            if occupied:
                 self._note_target("withdrawn", into)
 
     @translate_errors
@@ -229,8 +229,8 @@ class SqliteEntry:
             if row["state"] == "measured":
                 on = row["measured_on"]
                 self._store.run("move_entry", entry_id=self._id, state="published", measured_on=on)
-            known = self._store.one("count_publications", entry_id=self._id) or {"publications": 0}
-            values = {"ordinal": known["publications"], "target": into, "synthetic_rows": rows}
+            count = self._store.one("count_publications", entry_id=self._id) or {"publications": 0}
+            values = {"ordinal": count["publications"], "target": into, "synthetic_rows": rows}
             self._store.run("add_publication", entry_id=self._id, **values)
             self._debit.record("published", values)
 
@@ -258,23 +258,23 @@ def opened(store: Store, key: ReleaseKey, budget: Budget, *, new_debit: bool) ->
         AccountError: another unit, kind or account than the source's own.
     """
     name = accounts.for_release(store, key)
-    known = _Known.of(store, accounts.find(store, name), key)
-    if known.account is not None and known.same is not None:
-        if known.same["state"] == "debited":  # questions may still be asked of what is read now
-            refuse_other_ties(store, known.account.account_id, name, key)
+    recorded = _Known.of(store, accounts.find(store, name), key)
+    if recorded.account is not None and recorded.same is not None:
+        if recorded.same["state"] == "debited":  # questions may still be asked of what is read now
+            refuse_other_ties(store, recorded.account.account_id, name, key)
             accounts.bind_sources(store, name, key)
-        return SqliteEntry(store, known.same, known.account, replayed=True)
+        return SqliteEntry(store, recorded.same, recorded.account, replayed=True)
     if not new_debit:
-        known.refuse(key, budget)
+        recorded.refuse(key, budget)
     account = accounts.opened(store, name, key, budget.kind)
-    place = place_of(key.configuration, key.name)
+    slot = place_of(key.configuration, key.name)
     try:
-        account, cost, told, taken = accounts.debited(store, account, Charge(budget, place))
+        account, cost, cost_words, takeovers = accounts.debited(store, account, Charge(budget, slot))
     except PrivacyBudgetExceeded as error:
         refusal = str(error)
     else:
-        return _made(store, key, budget, account, cost, told, taken)
-    raise PrivacyBudgetExceeded(refusal + known.free_way())
+        return _made(store, key, budget, account, cost, cost_words, takeovers)
+    raise PrivacyBudgetExceeded(refusal + recorded.free_way())
 
 
 def _made(
@@ -283,8 +283,8 @@ def _made(
     budget: Budget,
     account: Account,
     cost: Budget,
-    told: str,
-    taken: Sequence[stops.Taken],
+    cost_words: str,
+    takeovers: Sequence[stops.Taken],
 ) -> SqliteEntry:
     text = canonical_json(dict(key.configuration))
     row = {
@@ -297,10 +297,10 @@ def _made(
         "debited_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     release = secrets.token_hex(8)
-    stops.hand_on(store, taken, release)
+    stops.hand_on(store, takeovers, release)
     store.run("add_entry", release_id=release, account_id=account.account_id, configuration=text, **row)
-    made = store.all("find_entries", account_id=account.account_id, name=key.name, version=key.version)[0]
-    number, charged = made["entry_id"], [cost.amount, cost.delta]
+    entry = store.all("find_entries", account_id=account.account_id, name=key.name, version=key.version)[0]
+    number, charged = entry["entry_id"], [cost.amount, cost.delta]
     body: dict[str, Any] = {
         "release": release,
         "entry_id": number,
@@ -308,11 +308,11 @@ def _made(
         "cost": charged,
         **row,
     }
-    if taken:
-        body["taken"] = [one.fact for one in taken]
+    if takeovers:
+        body["taken"] = [takeover.fact for takeover in takeovers]
     append(store, "debit", body)
     record_ties(store, account.name, release, key)
-    return SqliteEntry(store, made, account, replayed=False, told=told, cost=cost)
+    return SqliteEntry(store, entry, account, replayed=False, told=cost_words, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +330,13 @@ class _Known:
         """Look a release up."""
         if account is None:
             return cls(None)
-        place = {"account_id": account.account_id, "version": key.version}
+        criteria = {"account_id": account.account_id, "version": key.version}
         settings = sha256(canonical_json(dict(key.configuration)))
         stopped = stops.stopped_ids(store, account.account_id)  # there is nothing of them to confuse with
-        named = store.all("find_entries", name=key.name, **place)
-        same = next((row for row in named if row["configuration_hash"] == settings), None)
-        changed = next((row for row in named if row["entry_id"] not in stopped), None)
-        equal = store.all("find_equal", configuration_hash=settings, **place)
+        same_name = store.all("find_entries", name=key.name, **criteria)
+        same = next((row for row in same_name if row["configuration_hash"] == settings), None)
+        changed = next((row for row in same_name if row["entry_id"] not in stopped), None)
+        equal = store.all("find_equal", configuration_hash=settings, **criteria)
         elsewhere = next((row for row in equal if row["entry_id"] not in stopped), None)
         return cls(account, same, changed, elsewhere)
 

@@ -57,22 +57,22 @@ def _guarded(method: Method[Self, Arguments, Result], meaning: str) -> Method[Se
     return wrapped
 
 
-def _damage_of(kept: Store) -> LedgerDamaged | None:
+def _damage_of(ledger: Store) -> LedgerDamaged | None:
     """What ``verify`` finds; None if the ledger is intact, or cannot be read now."""
-    found = None
+    damage = None
     try:
-        _verify(kept)
+        _verify(ledger)
     except LedgerDamaged as damaged:
-        found = damaged
+        damage = damaged
     except DpsynError:
         pass
-    return found
+    return damage
 
 
 @store.translate_errors
-def _verify(kept: Store) -> None:
-    with kept.reading():
-        verify(kept, None)
+def _verify(ledger: Store) -> None:
+    with ledger.reading():
+        verify(ledger, None)
 
 
 # -- copies ------------------------------------------------------------------------------------------
@@ -85,9 +85,9 @@ _NONE_MADE = "No backup was made, and the ledger itself is unchanged."
 class Backup:
     """A backup of ``store`` that is to be made at ``place``."""
 
-    def __init__(self, store: Store, place: str) -> None:
+    def __init__(self, store: Store, path: str) -> None:
         self._store = store
-        self.place = place
+        self.place = path
 
     def make(self) -> str:
         """Write it, whole or not at all; returns the head hash of the copy.
@@ -99,8 +99,8 @@ class Backup:
         """
         with self._store.reading():
             head = verify(self._store, None)
-            made = self._written()
-        if not made:
+            created = self._written()
+        if not created:
             raise InputError(
                 f"{self.place} exists, and a backup never overwrites: choose another name. {_NONE_MADE}"
             )

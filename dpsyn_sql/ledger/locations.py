@@ -80,51 +80,51 @@ def variable_place(environment: Mapping[str, str] = os.environ) -> Path | None:
     text = environment.get(VARIABLE)
     if not text:
         return None
-    if not (place := _kept(Path(text))).is_absolute():
+    if not (path := _kept(Path(text))).is_absolute():
         raise LedgerError(
             f"{VARIABLE}={text!r} is a relative path: in another folder it would mean another ledger, which "
             "does not know what was spent. Give the whole path. Nothing was read."
         )
-    return place
+    return path
 
 
-def _kept(place: Path) -> Path:
+def _kept(path: Path) -> Path:
     """A ledger has to outlive the release that is debited in it."""
-    if str(place) == ":memory:":
+    if str(path) == ":memory:":
         raise LedgerError(
             "A ledger ':memory:' would be forgotten with each call, and the next one would spend again. Give "
             "the path of a file. Nothing was read."
         )
-    return place
+    return path
 
 
-def find_ledger(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
+def find_ledger(text: str | None, environment: Mapping[str, str] = os.environ) -> Path:
     """The ledger file that a person means: its own path, or a source, by the same rules as for a release.
 
     Args:
-        given: a ledger, a DuckDB file, a CSV or Parquet file, a folder or a glob; a path where nothing is
+        text: a ledger, a DuckDB file, a CSV or Parquet file, a folder or a glob; a path where nothing is
             yet means a ledger; None means the variable, else the only ledger in the current folder.
         environment: where ``DPSYN_LEDGER`` is looked up.
 
     Raises:
         LedgerError: it is none of these.
     """
-    if given is None:
+    if text is None:
         return variable_place(environment) or _ledger_here()
-    kind = _kind_of(given)
+    kind = _kind_of(text)
     if kind == "ledger":
-        return _kept(Path(given))
+        return _kept(Path(text))
     if (chosen := variable_place(environment)) is not None:
         return chosen
     problem = ""
-    place = None
+    location = None
     try:
-        place = _place_of_source(given, kind)
+        location = _place_of_source(text, kind)
     except (LedgerError, SourceError) as error:
         problem = str(error).removesuffix(_ASK)
-    if place is None:
+    if location is None:
         raise LedgerError(f"{problem.strip()} Give the path of the ledger.")
-    return place
+    return location
 
 
 def _ledger_here() -> Path:
@@ -133,19 +133,19 @@ def _ledger_here() -> Path:
     Raises:
         LedgerError: there is none, or several.
     """
-    own = Path(SUFFIX)
-    if own.is_file():
-        return own
-    found = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_file())
-    if len(found) == 1:
-        return found[0]
-    there = f"This folder has {listed(map(str, found))}." if found else "This folder has none."
+    of_files = Path(SUFFIX)
+    if of_files.is_file():
+        return of_files
+    ledgers = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_file())
+    if len(ledgers) == 1:
+        return ledgers[0]
+    there = f"This folder has {listed(map(str, ledgers))}." if ledgers else "This folder has none."
     raise LedgerError(f"Which ledger? {there} Name it, or its source, or set the variable {VARIABLE}.")
 
 
-def _kind_of(given: str) -> str:
+def _kind_of(text: str) -> str:
     """What is at the path: ``"ledger"`` also if only opening it can tell, and if nothing is there."""
-    path = Path(given)
+    path = Path(text)
     if path.is_dir():
         return "folder"
     start = b""
@@ -156,19 +156,19 @@ def _kind_of(given: str) -> str:
         return "database"
     if start.startswith(b"SQLite format 3"):
         return "ledger"
-    known_ending = not path.is_dir() and ending_of(given) is not None
-    return "files" if known_ending or (not path.exists() and _WILDCARD.search(given)) else "ledger"
+    known_ending = not path.is_dir() and ending_of(text) is not None
+    return "files" if known_ending or (not path.exists() and _WILDCARD.search(text)) else "ledger"
 
 
-def _place_of_source(given: str, kind: str) -> Path | None:
+def _place_of_source(text: str, kind: str) -> Path | None:
     if kind == "database":
-        return default_place(databases=[given])
+        return default_place(databases=[text])
     if kind == "folder":
-        return default_place(pattern=str(Path(given) / "*"))
-    files = find_files(given)
+        return default_place(pattern=str(Path(text) / "*"))
+    files = find_files(text)
     if files is None:
-        raise LedgerError(f"There is no file {given}.")
-    return default_place(pattern=None if files.single else os.path.abspath(given), files=files.paths)  # noqa: PTH100
+        raise LedgerError(f"There is no file {text}.")
+    return default_place(pattern=None if files.single else os.path.abspath(text), files=files.paths)  # noqa: PTH100
 
 
 def memory_ledger(instance: str | None) -> MemoryLedger:
@@ -177,15 +177,15 @@ def memory_ledger(instance: str | None) -> MemoryLedger:
     It is kept as long as the process runs: a database may be in use by connections that never came here.
     """
     with _making:
-        known = _IN_MEMORY.get(instance)
-        if known is not None:
-            return known
-        known = _IN_MEMORY[instance] = MemoryLedger()
+        ledger = _IN_MEMORY.get(instance)
+        if ledger is not None:
+            return ledger
+        ledger = _IN_MEMORY[instance] = MemoryLedger()
     warn(
         "The source is a database in memory, so its ledger is in memory too and ends with the "
         f"database. To keep it, pass ledger='path/to/file' or set {VARIABLE}."
     )
-    return known
+    return ledger
 
 
 def existing_memory_ledger(instance: str | None) -> MemoryLedger | None:
@@ -205,13 +205,13 @@ def default_place(
         LedgerError: a URL, several databases or folders, several ledgers, or a folder that cannot be written.
     """
     owners = {database or None for database in databases}
-    own = {_folder_of(os.fspath(file)) for file in files}
-    folders = own if pattern is None else {_folder_before_wildcard(pattern)}
+    folders_of_files = {_folder_of(os.fspath(file)) for file in files}
+    folders = folders_of_files if pattern is None else {_folder_before_wildcard(pattern)}
     if len(owners) + len(folders) != 1:
-        what = "several databases or folders" if owners or folders else "no table or file"
-        raise LedgerError(f"The source reads {what}, so its ledger has no default place. {_ASK}")
+        owner_words = "several databases or folders" if owners or folders else "no table or file"
+        raise LedgerError(f"The source reads {owner_words}, so its ledger has no default place. {_ASK}")
     if folders:
-        return _writable(_ledger_near(folders.pop(), own))
+        return _writable(_ledger_near(folders.pop(), folders_of_files))
     owner = owners.pop()
     if owner is None or owner == ":memory:":
         return None
@@ -232,14 +232,14 @@ def _ledger_near(folder: Path, members: set[Path]) -> Path:
         )
     searched = {above for start in (folder, *members) for above in (start, *start.parents)}
     # A link that cannot be followed now counts as a ledger too: opening it says what is wrong.
-    found = sorted(above / SUFFIX for above in searched if os.path.lexists(above / SUFFIX))
-    if not found:
+    ledgers = sorted(above / SUFFIX for above in searched if os.path.lexists(above / SUFFIX))
+    if not ledgers:
         return folder / SUFFIX
-    above = [place for place in found if folder.is_relative_to(place.parent)]
-    if above and len({os.path.realpath(place) for place in found}) == 1:
+    above = [ledger for ledger in ledgers if folder.is_relative_to(ledger.parent)]
+    if above and len({os.path.realpath(ledger) for ledger in ledgers}) == 1:
         return above[-1]
-    places = ", ".join(str(place) for place in dict.fromkeys((*found, folder / SUFFIX)))
-    raise LedgerError(f"Several ledgers may record what was spent on the source: {places}. {_ASK}")
+    names = ", ".join(str(ledger) for ledger in dict.fromkeys((*ledgers, folder / SUFFIX)))
+    raise LedgerError(f"Several ledgers may record what was spent on the source: {names}. {_ASK}")
 
 
 def _folder_of(file: str) -> Path:
@@ -254,17 +254,17 @@ def _folder_before_wildcard(pattern: str) -> Path:
     return Path(pattern[: pattern.rfind("/", 0, end) + 1]).resolve()
 
 
-def _refuse_url(place: str) -> None:
-    if _URL.match(place):
-        scheme = place.split(":", 1)[0]
+def _refuse_url(location: str) -> None:
+    if _URL.match(location):
+        scheme = location.split(":", 1)[0]
         raise LedgerError(f"The source is at a URL ({scheme}:), where no ledger can be kept. {_ASK}")
 
 
-def _writable(place: Path) -> Path:
+def _writable(ledger: Path) -> Path:
     """Refuse early; SQLite writes helper files beside the ledger, so the folder counts too."""
-    folder = place.parent
+    folder = ledger.parent
     if not folder.is_dir():
         raise LedgerError(f"The ledger would be in {folder}, which is not a folder. {_ASK}")
-    if not os.access(folder, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
-        raise LedgerError(f"The ledger would be at {place}, which cannot be written. {_ASK}")
-    return place
+    if not os.access(folder, os.W_OK) or (ledger.exists() and not os.access(ledger, os.W_OK)):
+        raise LedgerError(f"The ledger would be at {ledger}, which cannot be written. {_ASK}")
+    return ledger

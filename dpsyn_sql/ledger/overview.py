@@ -112,16 +112,16 @@ def _releases(store: Store, accounts: dict[int, Account]) -> tuple[ReleaseOvervi
     for row in store.all("all_publications"):
         written.setdefault(row["entry_id"], []).append((row["target"], row["synthetic_rows"]))
     spending = {number: Spending(account.kind) for number, account in accounts.items()}
-    taken = {
+    taken_over = {
         release: over for number in accounts for release, over in taken_by_release(store, number).items()
     }
     stopped = {entry for number in accounts for entry in stopped_ids(store, number)}
-    found = []
+    releases = []
     for row in store.all("all_entries"):
         account = accounts[row["account_id"]]
         cost = Budget(row["kind"], row["amount"], row["delta"])
-        charge = charge_of(cost, row["configuration"], row["name"], taken.get(row["release_id"]))
-        one = ReleaseOverview(
+        charge = charge_of(cost, row["configuration"], row["name"], taken_over.get(row["release_id"]))
+        shown = ReleaseOverview(
             release_id=row["release_id"],
             account=account.name,
             name=row["name"],
@@ -134,5 +134,5 @@ def _releases(store: Store, accounts: dict[int, Account]) -> tuple[ReleaseOvervi
             measured_on=row["measured_on"],
             published=tuple(written.get(row["entry_id"], ())),
         )
-        found.append(one)
-    return tuple(found)
+        releases.append(shown)
+    return tuple(releases)

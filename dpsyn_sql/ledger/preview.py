@@ -13,8 +13,8 @@ class AccountState:
     """The state of an account: epsilon spent so far at its delta, its grant, and in words what is left.
 
     ``idle``: other accounts with a limit and no source, where this one has no limit. ``kind``: of the
-    account, or of the release that would make it. ``rest``: what releases that stopped have not asked for,
-    in words.
+    account, or of the release that would make it. ``unasked``: what releases that stopped have not asked
+    for, in words.
     """
 
     account: str
@@ -24,19 +24,19 @@ class AccountState:
     left: str = ""
     idle: tuple[str, ...] = ()
     kind: Kind = "gdp"
-    rest: str = ""
+    unasked: str = ""
 
     def __str__(self) -> str:
         spent = "nothing is spent so far"
         if self.spent_epsilon:
             spent = f"epsilon={shown(self.spent_epsilon)} at delta={shown(self.delta)} is spent so far"
-        if self.rest:
-            spent += f", of which {self.rest} was not asked for and pays for the next release"
-        named = f"{self.account!r} ({KINDS[self.kind]})"
+        if self.unasked:
+            spent += f", of which {self.unasked} was not asked for and pays for the next release"
+        account = f"{self.account!r} ({KINDS[self.kind]})"
         if self.granted is None:
-            return f"{named} has no limit; {spent}"
+            return f"{account} has no limit; {spent}"
         epsilon, delta = self.granted
-        return f"{named} was granted epsilon={epsilon}, delta={delta}; {spent}; {self.left}"
+        return f"{account} was granted epsilon={epsilon}, delta={delta}; {spent}; {self.left}"
 
     @property
     def warning(self) -> str:

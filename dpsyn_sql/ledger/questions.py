@@ -121,13 +121,13 @@ class StoredQuestion:
             InternalError: no more may be asked.
         """
         text = canonical_json(event_to_dict(event))
-        place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": self._reserved}
+        row_key = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": self._reserved}
         with self._store.writing():
-            known = self._store.one("find_event", **place)
-            if known is None:
+            reserved = self._store.one("find_event", **row_key)
+            if reserved is None:
                 self._debit.refuse_after_measuring()
                 self._reserve(event, text)
-            elif known["event"] != text:
+            elif reserved["event"] != text:
                 raise self._changed()
         self._reserved += 1
 
@@ -145,20 +145,20 @@ class StoredQuestion:
             "shapes": canonical_json([list(table.shape) for table in answer]),
             "digest": sha256(content),
         }
-        place = {"entry_id": self._debit.entry_id, "sequence": self.number}
+        row_key = {"entry_id": self._debit.entry_id, "sequence": self.number}
         with self._store.writing():
-            known = self._store.one("find_answer", **place)
-            if known is None:
+            stored = self._store.one("find_answer", **row_key)
+            if stored is None:
                 self._debit.refuse_after_measuring()
                 self._refuse_without_event()
-                self._store.run("add_answer", content=content, **place, **row)
+                self._store.run("add_answer", content=content, **row_key, **row)
                 body = {"sequence": self.number, **row, "question": sha256(self._text)}
                 self._debit.record("answer", body)
-        return self._read(known or {**row, "content": content})
+        return self._read(stored or {**row, "content": content})
 
     def _refuse_without_event(self) -> None:
-        place = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": 0}
-        if self._store.one("find_event", **place) is None:
+        row_key = {"entry_id": self._debit.entry_id, "sequence": self.number, "ordinal": 0}
+        if self._store.one("find_event", **row_key) is None:
             raise InternalError("nothing was charged for an answer that is stored")
 
     def _reserve(self, event: PrivacyEvent, text: str) -> None:
@@ -167,10 +167,10 @@ class StoredQuestion:
         spent = self._store.one("sum_events", entry_id=debit.entry_id) or {"amount": 0, "delta": 0}
         left = debit.budget.amount - spent["amount"], debit.budget.delta - spent["delta"]
         if cost.amount > left[0] or cost.delta > left[1]:
-            has, asks = (describe(one, USUAL_DELTA) for one in (Budget(debit.budget.kind, *left), cost))
-            what = "threshold delta" if cost.amount <= left[0] else "budget"
+            has, asks = (describe(amount, USUAL_DELTA) for amount in (Budget(debit.budget.kind, *left), cost))
+            resource = "threshold delta" if cost.amount <= left[0] else "budget"
             raise PrivacyBudgetExceeded(
-                f"The release has too little {what} of its debit left, which is {has}, and the question "
+                f"The release has too little {resource} of its debit left, which is {has}, and the question "
                 f"costs {asks}. It was not asked."
             )
         values = {"sequence": self.number, "ordinal": self._reserved}

@@ -114,8 +114,8 @@ class SqliteLedger:
         with self._store.writing():
             ties.settle(self._store)
             ties.refuse_own_file(self._store, account)
-            made = accounts.granted(self._store, account, epsilon, delta)
-            return account_overview(made, accounts.sources_of(self._store, made))
+            granted = accounts.granted(self._store, account, epsilon, delta)
+            return account_overview(granted, accounts.sources_of(self._store, granted))
 
     @translate_errors
     def overview(self) -> Overview:
@@ -138,17 +138,17 @@ class SqliteLedger:
             return verify(self._store, head)
 
     @translate_errors
-    def backup(self, place: str | os.PathLike[str]) -> str:
+    def backup(self, path: str | os.PathLike[str]) -> str:
         """Copy the ledger, as it is at one moment, to a new file; returns the head hash of the copy.
 
         Whoever restores a copy can spend again what was spent after it was made: keep the head elsewhere.
 
         Raises:
-            InputError: something is at ``place``.
+            InputError: something is at ``path``.
             LedgerDamaged: the ledger is not sound.
             LedgerError: the copy cannot be written; there is none then.
         """
-        return Backup(self._store, os.fspath(place)).make()
+        return Backup(self._store, os.fspath(path)).make()
 
     def close(self) -> None:
         """Close the file; entries of this ledger can no longer be used."""
@@ -164,21 +164,21 @@ class SqliteLedger:
 
     @translate_errors
     def _open(self, key: ReleaseKey, budget: Budget, new_debit: bool) -> SqliteEntry:
-        for what, text in (("account", key.account), ("name", key.name), ("version", key.version)):
+        for argument, text in (("account", key.account), ("name", key.name), ("version", key.version)):
             if text is not None:
-                _check_label(what, text)
+                _check_label(argument, text)
         with self._store.writing():
             ties.settle(self._store)
             return entries.opened(self._store, key, budget, new_debit=new_debit)
 
 
-def _check_label(what: str, text: str) -> None:
+def _check_label(argument: str, text: str) -> None:
     try:
         if text and text.encode("utf-8"):
             return
     except UnicodeEncodeError:
         pass
-    raise InputError(f"{what}={text!r} is not a usable label: give some text (valid Unicode)")
+    raise InputError(f"{argument}={text!r} is not a usable label: give some text (valid Unicode)")
 
 
 # -- in memory ---------------------------------------------------------------------------------------

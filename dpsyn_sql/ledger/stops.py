@@ -49,9 +49,9 @@ def handed_text(release_id: str) -> str:
 
 def mark(store: Store, entry_id: int, release_id: str, after: int) -> None:
     """Mark a release as stopped, once; it has asked ``after`` questions."""
-    place = {"entry_id": entry_id, "sequence": BESIDE, "ordinal": 0}
-    if store.one("find_event", **place) is None:
-        store.run("add_event", **place, event=mark_text(after), amount=0, delta=0)
+    row_key = {"entry_id": entry_id, "sequence": BESIDE, "ordinal": 0}
+    if store.one("find_event", **row_key) is None:
+        store.run("add_event", **row_key, event=mark_text(after), amount=0, delta=0)
         append(store, "stopped", {"release": release_id, "after": after})
 
 
@@ -69,49 +69,49 @@ def stopped(store: Store, account_id: int, kind: Kind) -> Iterator[Taken]:
 
 def rest_of(store: Store, account_id: int, kind: Kind) -> Budget:
     """What is debited in an account, was not asked for, and pays for its next release."""
-    return total(kind, (one.budget for one in stopped(store, account_id, kind)))
+    return total(kind, (stop.budget for stop in stopped(store, account_id, kind)))
 
 
 def taken_over(store: Store, account_id: int, wanted: Budget) -> list[Taken]:
     """What a debit of ``wanted`` takes over, of the oldest first; writes nothing."""
-    found, amount, delta = list[Taken](), wanted.amount, wanted.delta
-    for one in stopped(store, account_id, wanted.kind):
-        part = Budget(wanted.kind, min(amount, one.budget.amount), min(delta, one.budget.delta))
+    takeovers, amount, delta = list[Taken](), wanted.amount, wanted.delta
+    for stop in stopped(store, account_id, wanted.kind):
+        part = Budget(wanted.kind, min(amount, stop.budget.amount), min(delta, stop.budget.delta))
         if part.amount or part.delta:
-            found.append(Taken(one.entry_id, one.release_id, one.state, one.ordinal, part))
+            takeovers.append(Taken(stop.entry_id, stop.release_id, stop.state, stop.ordinal, part))
             amount, delta = amount - part.amount, delta - part.delta
-    return found
+    return takeovers
 
 
-def hand_on(store: Store, taken: Iterable[Taken], to: str) -> None:
+def hand_on(store: Store, takeovers: Iterable[Taken], to: str) -> None:
     """Close each release that something was taken from, for good, and reserve it there.
 
     The record of the debit that takes it names it; it follows in the same transaction.
     """
-    for one in taken:
-        if one.state == "debited":
+    for takeover in takeovers:
+        if takeover.state == "debited":
             today = datetime.now(UTC).date().isoformat()
-            store.run("move_entry", entry_id=one.entry_id, state="measured", measured_on=today)
-            append(store, "measured", {"release": one.release_id, "on": today})
-        place = {"entry_id": one.entry_id, "sequence": BESIDE, "ordinal": one.ordinal}
-        costs = {"amount": one.budget.amount, "delta": one.budget.delta}
-        store.run("add_event", **place, event=handed_text(to), **costs)
+            store.run("move_entry", entry_id=takeover.entry_id, state="measured", measured_on=today)
+            append(store, "measured", {"release": takeover.release_id, "on": today})
+        row_key = {"entry_id": takeover.entry_id, "sequence": BESIDE, "ordinal": takeover.ordinal}
+        costs = {"amount": takeover.budget.amount, "delta": takeover.budget.delta}
+        store.run("add_event", **row_key, event=handed_text(to), **costs)
 
 
 def taken_by_release(store: Store, account_id: int) -> dict[str, tuple[int, int]]:
     """The amount and the threshold delta that each release of an account took over, by its id."""
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     for row in store.all("find_handed", account_id=account_id):
         to = json.loads(row["event"])["to"]
-        amount, delta = found.get(to, (0, 0))
-        found[to] = (amount + row["amount"], delta + row["delta"])
-    return found
+        amount, delta = totals.get(to, (0, 0))
+        totals[to] = (amount + row["amount"], delta + row["delta"])
+    return totals
 
 
-def total(kind: Kind, parts: Iterable[Budget]) -> Budget:
+def total(kind: Kind, budgets: Iterable[Budget]) -> Budget:
     """The sum of budgets of one kind."""
-    found = list(parts)
-    return Budget(kind, sum(one.amount for one in found), sum(one.delta for one in found))
+    amounts = list(budgets)
+    return Budget(kind, sum(budget.amount for budget in amounts), sum(budget.delta for budget in amounts))
 
 
 def stopped_ids(store: Store, account_id: int) -> set[int]:

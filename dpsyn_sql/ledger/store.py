@@ -109,39 +109,39 @@ def translate_errors(
     return wrapped
 
 
-def translated_error(place: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
+def translated_error(path: str, code: str, meaning: str = NOTHING_LEFT) -> LedgerError | InternalError:
     """The error for a code of SQLite or of the system; InternalError if the code should not occur."""
     family = "_".join(code.split("_")[:2])
     reason = _REASONS.get(code) or _REASONS.get(family)
     if reason is None:
-        return InternalError(f"the ledger {place} refused a statement ({code})")
-    text = f"The ledger {place} cannot be used: {reason} ({code}). {meaning}"
+        return InternalError(f"the ledger {path} refused a statement ({code})")
+    text = f"The ledger {path} cannot be used: {reason} ({code}). {meaning}"
     return LedgerDamaged(text, None) if family in _DAMAGES else LedgerError(text)
 
 
 class Store:
     """One connection to a ledger file."""
 
-    def __init__(self, place: str, *, create: bool = True, read_only: bool = False) -> None:
+    def __init__(self, path: str, *, create: bool = True, read_only: bool = False) -> None:
         """Open, and create the file as needed; ``read_only``: nothing in it changes.
 
         Raises:
             LedgerError: missing (without ``create``), not a ledger of this version, read-only, locked or
                 broken.
         """
-        self.place = place
+        self.place = path
         self._read_only = read_only
-        self._file = None if place == IN_MEMORY else Path(os.path.realpath(place))
+        self._file = None if path == IN_MEMORY else Path(os.path.realpath(path))
         self._one_at_a_time = threading.RLock()
         self._is_alone = False
-        if place != IN_MEMORY and not create and not Path(place).is_file():
-            creation.refuse_remains(place)
-            raise LedgerError(f"There is no ledger at {place}.")
+        if path != IN_MEMORY and not create and not Path(path).is_file():
+            creation.refuse_remains(path)
+            raise LedgerError(f"There is no ledger at {path}.")
         self._open()
 
     @translate_errors
     def _open(self) -> None:
-        with self._alone() as held:
+        with self._alone() as locked:
             if self.place != IN_MEMORY:
                 if not self._read_only:
                     creation.make_ledger(self.place, _build)
@@ -149,7 +149,7 @@ class Store:
             self._connection = self._connected(read_only=self._read_only)
             try:
                 if self._read_only:
-                    self._undo_half_written(held=held)
+                    self._undo_half_written(locked=locked)
                     self._check_kind()
                 else:
                     self._prepare()
@@ -158,25 +158,25 @@ class Store:
                 raise
 
     def _connected(self, *, read_only: bool) -> sqlite3.Connection:
-        place = f"file:{quote(str(self._file))}?mode=ro" if read_only else self.place
+        database = f"file:{quote(str(self._file))}?mode=ro" if read_only else self.place
         # isolation_level=None: transactions are exactly where this module begins them.
         # A ledger in memory is used by the threads of the database too (``attach``); its transactions queue.
         return sqlite3.connect(
-            place,
+            database,
             uri=read_only,
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=self.place != IN_MEMORY,
         )
 
-    def _undo_half_written(self, *, held: bool) -> None:
+    def _undo_half_written(self, *, locked: bool) -> None:
         """What a killed process left behind is undone by the first who may write; this one only reads.
-        Without the lock (``held``) it may be what another process writes at this moment."""
+        Without the lock (``locked``) it may be what another process writes at this moment."""
         try:
             self._number("schema_version")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK" or not held:
+            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK" or not locked:
                 raise
         with closing(self._connected(read_only=False)) as writer:
             writer.execute("PRAGMA schema_version").fetchall()
@@ -189,10 +189,10 @@ class Store:
             if self._is_alone or self._file is None:
                 yield True
                 return
-            with alone(self._file, BUSY_SECONDS, reading=self._read_only) as held:
+            with alone(self._file, BUSY_SECONDS, reading=self._read_only) as locked:
                 self._is_alone = True
                 try:
-                    yield held
+                    yield locked
                 finally:
                     self._is_alone = False
 

@@ -35,20 +35,20 @@ def refuse_other_ties(store: Store, account_id: int, name: str, key: ReleaseKey)
     if not key.ties:
         return
     for source, tie in _before(store, account_id, name):
-        own = key.ties.get(source, tie)
-        if own != tie:
+        requested = key.ties.get(source, tie)
+        if requested != tie:
             raise AccountError(
                 f"The account {name!r} has a release of {source!r} whose rows belong to the unit by "
-                f"{_in_words(tie)}; in this release they belong to it by {_in_words(own)}. What "
+                f"{_in_words(tie)}; in this release they belong to it by {_in_words(requested)}. What "
                 "one unit loses would not add up. Tie the table as before, or use a separate ledger=. "
                 "Nothing was read or charged."
             )
 
 
-def two_owners(source: str, tie: Tie, other: Tie) -> str:
+def two_owners(source: str, tie: Tie, second: Tie) -> str:
     """The message that refuses a table that is read twice in one release."""
     return (
-        f"The rows of {source!r} belong to the unit by {_in_words(tie)}, and by {_in_words(other)} in "
+        f"The rows of {source!r} belong to the unit by {_in_words(tie)}, and by {_in_words(second)} in "
         "another table of this release: one row would count for two units, and removing one of them changes "
         "what the other one has. Take one of the two out of the release. Nothing was read or charged."
     )
@@ -78,8 +78,8 @@ def _told(configuration: Mapping[str, Any]) -> dict[str, Tie]:
     """The ties of a release whose debit has no record of them: what its settings say of its tables."""
     tables: Mapping[str, Any] = configuration.get("tables", {})
     if tables:
-        root = next(name for name, one in tables.items() if one["parent"] is None)
-        return {one["source"]: _tie(one, tables, root) for one in tables.values()}
+        root = next(name for name, table in tables.items() if table["parent"] is None)
+        return {table["source"]: _tie(table, tables, root) for table in tables.values()}
     source, unit = configuration.get("source"), configuration.get("unit")
     if configuration.get("kind") != "table" or not isinstance(source, str) or unit is None:
         return {}
@@ -111,8 +111,8 @@ def _in_words(tie: Tie) -> str:
 
 def here(store: Store) -> dict[str, str]:
     """Facts for a record: the ledger lies here, and its names begin here."""
-    place = _place(store)
-    return {} if place is None else {"place": place, "home": place}
+    path = _place(store)
+    return {} if path is None else {"place": path, "home": path}
 
 
 def home(store: Store) -> LedgerNames:
@@ -126,13 +126,13 @@ def settle(store: Store) -> None:
     Raises:
         LedgerError: it is not where its record says.
     """
-    place, found = _recorded(store)[0], _place(store)
-    if found is None or found == place:
+    recorded, actual = _recorded(store)[0], _place(store)
+    if actual is None or actual == recorded:
         return
     raise LedgerError(
-        f"This ledger was at {place} and is now at {found}. If the data were moved or renamed together "
-        f"with it, run `dpsyn ledger moved {found} --with-data`. If the data stayed where they were, run "
-        f"`dpsyn ledger moved {found} --alone`. Nothing was read or charged."
+        f"This ledger was at {recorded} and is now at {actual}. If the data were moved or renamed together "
+        f"with it, run `dpsyn ledger moved {actual} --with-data`. If the data stayed where they were, run "
+        f"`dpsyn ledger moved {actual} --alone`. Nothing was read or charged."
     )
 
 
@@ -142,10 +142,10 @@ def moved(store: Store, *, with_data: bool) -> None:
     Raises:
         InputError: it is where its record says, or in memory.
     """
-    (place, start), found = _recorded(store), _place(store)
-    if found is None or found == place:
+    (recorded, start), actual = _recorded(store), _place(store)
+    if actual is None or actual == recorded:
         raise InputError(f"The ledger {store.place} was not moved: it is where its record says.")
-    append(store, "moved", {"place": found, "home": found if with_data else start})
+    append(store, "moved", {"place": actual, "home": actual if with_data else start})
 
 
 def refuse_own_file(store: Store, account: str) -> None:
@@ -196,15 +196,15 @@ class Debited:
 
 
 def charge_of(
-    budget: Budget, configuration: str | None, name: str, taken: tuple[int, int] | None = None
+    budget: Budget, configuration: str | None, name: str, taken_over: tuple[int, int] | None = None
 ) -> Charge:
-    """What a release debits, and where; without a configuration outside of panels. ``taken``: the amount and
-    the threshold delta that it took over from releases that stopped.
+    """What a release debits, and where; without a configuration outside of panels. ``taken_over``: the
+    amount and the threshold delta that it took over from releases that stopped.
 
     Raises:
         InternalError: the configuration is not one that was written here.
     """
-    over = None if taken is None else Budget(budget.kind, *taken)
+    over = None if taken_over is None else Budget(budget.kind, *taken_over)
     if configuration is None or '"slice":' not in configuration:
         return Charge(budget, None, over)
     try:
@@ -220,15 +220,15 @@ def place_of(configuration: Mapping[str, Any], name: str) -> Place | None:
     A panel is all that decides the slices. A bound on the windows of a unit holds within the releases of one
     name; that a row is in one slice only holds for all of them.
     """
-    told = configuration.get("slice")
-    if told is None or told["most"] is None:
+    slice_facts = configuration.get("slice")
+    if slice_facts is None or slice_facts["most"] is None:
         return None
     unit = configuration.get("unit")
     ordered = unit not in (None, ROW_OF_RESULT)
     source = [configuration.get("source"), configuration.get("kind"), unit, name if ordered else None]
-    panel = {fact: value for fact, value in told.items() if fact not in _OF_ONE_SLICE}
-    number, most = told["value" if "value" in told else "index"], told["most"]
-    edges = tuple(told.get("edges", ()))
+    panel = {fact: value for fact, value in slice_facts.items() if fact not in _OF_ONE_SLICE}
+    number, most = slice_facts["value" if "value" in slice_facts else "index"], slice_facts["most"]
+    edges = tuple(slice_facts.get("edges", ()))
     if type(most) is not int or most < 1 or type(number) not in (int, str):
         raise ValueError("no slice")
     return Place(canonical_json([*source, panel]), number, most, edges, ordered)
@@ -236,44 +236,48 @@ def place_of(configuration: Mapping[str, Any], name: str) -> Place | None:
 
 def debits(store: Store, account_id: int) -> list[Debited]:
     """All releases of an account, in the order of their debits."""
-    rows, taken = store.all("account_budgets", account_id=account_id), taken_by_release(store, account_id)
-    found = []
+    rows, taken_over = (
+        store.all("account_budgets", account_id=account_id),
+        taken_by_release(store, account_id),
+    )
+    releases = []
     for row in rows:
         budget = Budget(row["kind"], row["amount"], row["delta"])
-        charge = charge_of(budget, row["sliced"], row["name"], taken.get(row["release_id"]))
-        found.append(Debited(charge, row["name"], row["version"], row["state"] != "debited"))
-    return found
+        charge = charge_of(budget, row["sliced"], row["name"], taken_over.get(row["release_id"]))
+        releases.append(Debited(charge, row["name"], row["version"], row["state"] != "debited"))
+    return releases
 
 
-def refuse_unfinished(known: Sequence[Debited], place: Place | None) -> None:
+def refuse_unfinished(releases: Sequence[Debited], slot: Place | None) -> None:
     """A series is read in the order of its windows: an earlier one must not be read after this one.
 
     Raises:
         SeriesUnfinished: a release of an earlier window was begun and is not measured.
     """
-    for one in known:
-        other = one.charge.place
-        if one.measured or other is None or place is None or not must_precede(other, place):
+    for release in releases:
+        earlier = release.charge.place
+        if release.measured or earlier is None or slot is None or not must_precede(earlier, slot):
             continue
         raise SeriesUnfinished(
-            f"The release {one.name!r} version {one.version!r} of another window was begun and is not "
-            "measured. Units are counted in at most so many windows only if the windows are read one after "
-            "the other: finish it first (the same call costs nothing more), or leave most= out. Nothing was "
-            "read or charged."
+            f"The release {release.name!r} version {release.version!r} of another window was begun and is "
+            "not measured. Units are counted in at most so many windows only if the windows are read one "
+            "after the other: finish it first (the same call costs nothing more), or leave most= out. "
+            "Nothing was read or charged."
         )
 
 
-def must_precede(one: Place, other: Place) -> bool:
-    """Whether ``one`` must be measured before ``other`` is debited: it is an earlier window of the series."""
-    if not other.ordered or one.panel != other.panel:
+def must_precede(earlier: Place, later: Place) -> bool:
+    """Whether ``earlier`` must be measured before ``later`` is debited: it is a window of the series before
+    that one."""
+    if not later.ordered or earlier.panel != later.panel:
         return False
-    return isinstance(one.number, int) and isinstance(other.number, int) and one.number < other.number
+    return isinstance(earlier.number, int) and isinstance(later.number, int) and earlier.number < later.number
 
 
 def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> str:
     """What a new debit costs; empty where that is all of it. ``shared``: it has the bound of its panel."""
-    place = charge.place
-    if place is None and charge.taken is not None:
+    slot = charge.place
+    if slot is None and charge.taken is not None:
         more = f"{describe(cost, delta)} more" if cost.amount else "nothing more"
         if cost.delta and not cost.amount:
             more = f"a threshold delta of {cost.delta / DELTA_UNITS:.3g} more"
@@ -281,14 +285,14 @@ def in_words(charge: Charge, cost: Budget, delta: Fraction, *, shared: bool) -> 
             f"a new debit of {describe(charge.budget, delta)}, of which a release that stopped has paid "
             f"{describe(charge.taken, delta)}: costs {more}, which fits the account"
         )
-    if place is None:
+    if slot is None:
         return ""
-    slices = "windows" if place.edges else "partitions"
-    which = f"one of the {slices}" if place.most == 1 else f"{place.most} of the {slices}"
-    told = f"a new debit of {describe(charge.budget, delta)}; a unit can be in {which}: costs "
+    slices = "windows" if slot.edges else "partitions"
+    bound = f"one of the {slices}" if slot.most == 1 else f"{slot.most} of the {slices}"
+    debit_words = f"a new debit of {describe(charge.budget, delta)}; a unit can be in {bound}: costs "
     if cost.amount == cost.delta == 0:
-        return f"{told}nothing more"
+        return f"{debit_words}nothing more"
     if shared:
-        return f"{told}{describe(cost, delta)} more, which fits the account"
+        return f"{debit_words}{describe(cost, delta)} more, which fits the account"
     why = f"a later window was released, or the calendar has other edges than the {slices} before"
     return f"a new debit of {describe(cost, delta)}, charged in full ({why}), which fits the account"

@@ -152,13 +152,13 @@ class _Check:
         self._rows[table] = {key(row): row for row in rows}
         return rows
 
-    def fail(self, what: str, position: int | None = None) -> NoReturn:
+    def fail(self, fault: str, position: int | None = None) -> NoReturn:
         where = self._position if position is None else position
-        raise LedgerDamaged(f"Record {where} of the ledger {self._store.place} is broken: {what}.", where)
+        raise LedgerDamaged(f"Record {where} of the ledger {self._store.place} is broken: {fault}.", where)
 
-    def expect(self, truth: bool, what: str) -> None:
+    def expect(self, truth: bool, fault: str) -> None:
         if not truth:
-            self.fail(what)
+            self.fail(fault)
 
     def chain(self) -> None:
         """Every record, in order."""
@@ -166,8 +166,8 @@ class _Check:
             self._position += 1
             self.expect(record["position"] == self._position, "its position does not continue the chain")
             self.expect(record["previous"] == self.previous, "it does not hold the hash before it")
-            parts = [record[part] for part in ("position", "kind", "body", "previous")]
-            self.expect(record["hash"] == record_hash(*parts), "its hash differs from its content")
+            fields = [record[part] for part in ("position", "kind", "body", "previous")]
+            self.expect(record["hash"] == record_hash(*fields), "its hash differs from its content")
             self.previous = record["hash"]
             self.hashes.add(self.previous)
             self._record(record["kind"], record["body"])
@@ -241,10 +241,16 @@ class _Check:
         facts = {fact: body[fact] for fact in _ENTRY_FACTS}
         self._same(row, {**facts, "entry_id": body["entry_id"], "account": name}, "entry")
         self.expect(sha256(row["configuration"]) == body["configuration_hash"], "the configuration differs")
-        taken = [self._taken(name, body["release"], *one) for one in body.get("taken", [])]
-        over = (sum(one.amount for one in taken), sum(one.delta for one in taken)) if taken else None
+        takeovers = [self._taken(name, body["release"], *fact) for fact in body.get("taken", [])]
+        over = (
+            (sum(takeover.amount for takeover in takeovers), sum(takeover.delta for takeover in takeovers))
+            if takeovers
+            else None
+        )
         balance, charge = self._balance(name), charge_of(budget, row["configuration"], row["name"], over)
-        self.expect(not taken or budget.kind == self._accounts[name]["kind"], "it takes over another kind")
+        self.expect(
+            not takeovers or budget.kind == self._accounts[name]["kind"], "it takes over another kind"
+        )
         self._check_place(name, charge)
         cost = self._spending[name].add(charge)
         self.expect(body["cost"] == [cost.amount, cost.delta], "the cost is not what the budget means")
@@ -289,14 +295,14 @@ class _Check:
 
     def _check_place(self, account: str, charge: Charge) -> None:
         """What the price of a panel rests on: the order of the windows, and the unit of the account."""
-        place = charge.place
-        if place is None:
+        slot = charge.place
+        if slot is None:
             return
-        open_ones = (one.charge.place for one in self._open.values() if one.account == account)
-        before = any(other is not None and must_precede(other, place) for other in open_ones)
+        open_ones = (release.charge.place for release in self._open.values() if release.account == account)
+        before = any(earlier is not None and must_precede(earlier, slot) for earlier in open_ones)
         self.expect(not before, "an earlier window of its series was not measured")
         ordered = self._accounts[account]["unit"] not in ("row", ROW_OF_RESULT)
-        self.expect(place.ordered == ordered, "its panel has another unit than the account")
+        self.expect(slot.ordered == ordered, "its panel has another unit than the account")
 
     def _on_tied(self, body: Row) -> None:
         release = self._release(body, "debited")
@@ -386,9 +392,9 @@ def _schema() -> list[Row]:
     return schema
 
 
-def _equal(found: Any, wanted: Any) -> bool:
+def _equal(stored: Any, wanted: Any) -> bool:
     """Equal in type too: SQLite would keep 1.0 or a text in place of an integer."""
-    return type(found) is type(wanted) and canonical_json(found) == canonical_json(wanted)
+    return type(stored) is type(wanted) and canonical_json(stored) == canonical_json(wanted)
 
 
 def _hash_of(content: Any) -> str:

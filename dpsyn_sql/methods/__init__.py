@@ -46,12 +46,12 @@ class Auto(Recipe):
         """The method for a domain."""
         workload = terms.workload
         able = [
-            one
-            for one in METHODS.values()
-            if (one.takes_workload or not workload.sets) and (one.takes_target or not workload.target)
+            method
+            for method in METHODS.values()
+            if (method.takes_workload or not workload.sets) and (method.takes_target or not workload.target)
         ]
         number = len(domain.attributes)
-        quick = (one for one in able if one.attributes is None or number <= one.attributes)
+        quick = (method for method in able if method.attributes is None or number <= method.attributes)
         return next(quick, able[0])
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
@@ -76,43 +76,43 @@ for _method in (  # the most accurate first
 
 _AUTO = Auto()
 
-_OF_SOME = {one.name: one for one in (Hierarchical(), Traces())}
+_OF_SOME = {method.name: method for method in (Hierarchical(), Traces())}
 # Not among METHODS, which take any table: all columns a key, and rows of persons in order.
 
 DEFAULT = _AUTO.name
 """The default method of a release."""
 
 
-def method_of(given: object) -> Recipe:
+def method_of(method: object) -> Recipe:
     """The method of a name, of a mapping ``{"name": "adaptive", ...settings}``, or a value that is one.
 
     Raises:
         InputError: there is no such method (the message lists all methods), it has no such setting, or a
             setting is of another type.
     """
-    if isinstance(given, Recipe):
-        return given.with_values(asdict(given))
-    if isinstance(given, Mapping):
-        return _named(given.get("name")).with_values({k: v for k, v in given.items() if k != "name"})
-    return _named(given)
+    if isinstance(method, Recipe):
+        return method.with_values(asdict(method))
+    if isinstance(method, Mapping):
+        return _named(method.get("name")).with_values({k: v for k, v in method.items() if k != "name"})
+    return _named(method)
 
 
-def with_settings(method: object, given: Mapping[str, str]) -> Recipe:
+def with_settings(method: object, settings: Mapping[str, str]) -> Recipe:
     """A method, as in ``method_of``, with settings from a command line.
 
     Raises:
         InputError: as in ``method_of``.
     """
-    return method_of(method).with_texts(given)
+    return method_of(method).with_texts(settings)
 
 
 def _named(name: object) -> Recipe:
-    known = {_AUTO.name: _AUTO, **METHODS, **_OF_SOME}
-    found = known.get(name) if isinstance(name, str) else None
-    if found is None:
+    methods = {_AUTO.name: _AUTO, **METHODS, **_OF_SOME}
+    method = methods.get(name) if isinstance(name, str) else None
+    if method is None:
         listed = ", ".join([_AUTO.name, *sorted([*METHODS, *_OF_SOME])])
         raise InputError(f"method={said(name)} is not known; use one of {listed}")
-    return found
+    return method
 
 
 def names() -> tuple[str, ...]:
@@ -122,35 +122,36 @@ def names() -> tuple[str, ...]:
 
 def method_help() -> str:
     """``auto, adaptive, privbayes, copula or independent``."""
-    *others, last = names()
-    return f"{', '.join(others)} or {last}"
+    *first_names, last = names()
+    return f"{', '.join(first_names)} or {last}"
 
 
 def described() -> list[str]:
     """One line per method: what it does, and its settings."""
-    return [
-        f"{one.name}: {(type(one).__doc__ or '').splitlines()[0].rstrip('.')}; {one.settings_in_words()}"
-        for one in (_AUTO, *METHODS.values(), *_OF_SOME.values())
-    ]
+    summaries = (
+        (method, (type(method).__doc__ or "").splitlines()[0].rstrip("."))
+        for method in (_AUTO, *METHODS.values(), *_OF_SOME.values())
+    )
+    return [f"{method.name}: {summary}; {method.settings_in_words()}" for method, summary in summaries]
 
 
 def static_default() -> Static:
     """The most accurate method whose questions are all known beforehand."""
-    return next(one for one in METHODS.values() if isinstance(one, Static))
+    return next(method for method in METHODS.values() if isinstance(method, Static))
 
 
-def static_of(given: object) -> Static:
+def static_of(chosen: object) -> Static:
     """A method whose questions are all known beforehand: the tables of its releases can be added up.
 
     Raises:
         InputError: as ``method_of``, or another method; ``auto`` is ``static_default``.
     """
-    method = method_of(given)
+    method = method_of(chosen)
     if isinstance(method, Auto):
         return static_default()
     if isinstance(method, Static):
         return method
-    able = " or ".join(repr(name) for name, one in METHODS.items() if isinstance(one, Static))
+    able = " or ".join(repr(name) for name, recipe in METHODS.items() if isinstance(recipe, Static))
     raise InputError(
         f"method={method.name!r} cannot make a running total: what it asks for depends on its answers, so "
         f"tables of different windows do not add up. Use method={able}."
@@ -160,9 +161,9 @@ def static_of(given: object) -> Static:
 def method_of_fewest_cells(source: Source, domain: Domain, budget: Budget) -> Recipe:
     """Of the methods whose questions are all known beforehand the one that asks for the fewest cells."""
     cells: dict[str, int] = {}
-    for name, one in METHODS.items():
-        if isinstance(one, Static):
+    for name, method in METHODS.items():
+        if isinstance(method, Static):
             with suppress(PlanTooLarge):
-                plan = one.plan(source, domain, budget)
+                plan = method.plan(source, domain, budget)
                 cells[name] = sum(domain.cells(query.attrs) for query in plan.queries)
     return METHODS[min(cells, key=cells.__getitem__)]

@@ -89,7 +89,7 @@ class Copula(Static):
         """A correlation of latent normals for each pair, and the one-way marginals."""
         if self.correlation != "fitted":
             margins = fit_margins(domain, Measurements(answers))
-            return CopulaModel(domain, FixedCopula(margins, one=self.correlation == "ones"))
+            return CopulaModel(domain, FixedCopula(margins, all_ones=self.correlation == "ones"))
         return CopulaModel(domain, fit_copula(domain, answers))
 
 
@@ -167,11 +167,11 @@ class DPCopula(Recipe):
             )
         further = self._further(domain, cells)
         terms.limits.check_measured(further.together)
-        first, rest = budget.split((self.ratio, 1))
+        first, for_bins = budget.split((self.ratio, 1))
         pairs = math.comb(len(sizes), 2)
         steps: list[MeasureStep | ReservedStep] = [
             *one_way_steps(domain, first),
-            ReservedStep(self._named(), (), rest, further, pairs),
+            ReservedStep(self._named(), (), for_bins, further, pairs),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
@@ -181,9 +181,9 @@ class DPCopula(Recipe):
         answers = answers_to(curator, plan.known)
         margins = fit_margins(domain, Measurements(answers))
         ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
-        seen = [place for place, share in enumerate(ordered.shares) if share.size > 1]
+        informative = [attribute for attribute, share in enumerate(ordered.shares) if share.size > 1]
         left = plan.reserved[0].budget.amount if plan.reserved else 0
-        if left < LEAST_UNITS or margins.total <= 0 or len(seen) < 2:
+        if left < LEAST_UNITS or margins.total <= 0 or len(informative) < 2:
             if left >= LEAST_UNITS:
                 # No two columns have bins that stand out: one-way tables get everything.
                 answers += answers_to(curator, one_way_steps(domain, plan.reserved[0].budget))
@@ -192,7 +192,7 @@ class DPCopula(Recipe):
             return LatentModel(domain, _independent(domain, margins, ordered))
         split = self._split(plan, margins.total, ordered) if self.hybrid else ()
         ordered = latent.whole(
-            ordered, split, [margins.probabilities[domain.names[place]] for place in split]
+            ordered, split, [margins.probabilities[domain.names[attribute]] for attribute in split]
         )
         return LatentModel(domain, _fitted(plan, curator, margins, ordered, split))
 
@@ -209,19 +209,21 @@ class DPCopula(Recipe):
         """The attributes that split the table: those of the fewest values, as long as the noisy total gives
         every part enough rows, and the tables have few enough cells."""
         chosen: tuple[int, ...] = ()
-        for place in _small(plan.domain):
-            if ordered.shares[place].size == 1:
+        for attribute in _small(plan.domain):
+            if ordered.shares[attribute].size == 1:
                 continue  # all but one value are noise
-            trial = (*chosen, place)
-            parts = math.prod(plan.domain.attributes[one].size for one in trial)
+            trial = (*chosen, attribute)
+            part_count = math.prod(plan.domain.attributes[splitting].size for splitting in trial)
             sizes = [s.size for i, s in enumerate(ordered.shares) if i not in trial and s.size > 1]
-            cells = parts * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + parts * (sum(sizes) + 1)
+            cells = part_count * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + part_count * (
+                sum(sizes) + 1
+            )
             tables = max(1, math.comb(len(sizes), 2))
             for_pairs = _pair_budget(plan.reserved[0].budget, True)[1]
             sigma = cell_deviation(for_pairs, tables, plan.source.unit.sensitivity)
             # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
-            held = math.prod(ordered.shares[one].size for one in trial)
-            if total / held < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:
+            occupied = math.prod(ordered.shares[splitting].size for splitting in trial)
+            if total / occupied < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:
                 break
             chosen = trial
         return tuple(sorted(chosen))
@@ -229,8 +231,8 @@ class DPCopula(Recipe):
 
 def _small(domain: Domain) -> list[int]:
     """Attributes of 2 to 9 values, those of fewer values first."""
-    found = [place for place, size in enumerate(domain.shape()) if 1 < size < SMALL]
-    return sorted(found, key=lambda place: domain.attributes[place].size)
+    small = [attribute for attribute, size in enumerate(domain.shape()) if 1 < size < SMALL]
+    return sorted(small, key=lambda attribute: domain.attributes[attribute].size)
 
 
 def _least(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[float]:
@@ -239,9 +241,9 @@ def _least(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[float]:
     return [LEAST_SIGMAS * sigmas[name,] for name in domain.names]
 
 
-def _pair_budget(budget: Budget, parts: bool) -> tuple[Budget | None, Budget]:
+def _pair_budget(budget: Budget, with_parts: bool) -> tuple[Budget | None, Budget]:
     """For the margins of parts, and for the pairs."""
-    if not parts:
+    if not with_parts:
         return None, budget
     first, second = budget.split((PART_SHARE, 1 - PART_SHARE))
     return first, second
@@ -252,43 +254,50 @@ def _fitted(
 ) -> FittedLatent:
     """Ask for the tables over bins, and fit margins and correlations of every part."""
     domain, total = plan.domain, margins.total
-    places = tuple(place for place in range(len(domain.names)) if place not in split)
-    seen = [i for i, place in enumerate(places) if ordered.shares[place].size > 1]
-    pairs = list(combinations(seen, 2))
+    latent_attributes = tuple(attribute for attribute in range(len(domain.names)) if attribute not in split)
+    informative = [i for i, attribute in enumerate(latent_attributes) if ordered.shares[attribute].size > 1]
+    pairs = list(combinations(informative, 2))
     for_parts, for_pairs = _pair_budget(plan.reserved[0].budget, bool(split) and bool(pairs))
     if split and for_parts is None:
         for_parts = plan.reserved[0].budget
-    sizes, own = None, dict[int, PartTable]()
+    sizes, part_tables = None, dict[int, PartTable]()
     if for_parts is not None:
-        asked = [_query(domain, ordered, split, scope) for scope in ((), *((places[i],) for i in seen))]
-        counts, *tables = curator.ask(Marginals(asked), for_parts)
+        queries = [
+            _query(domain, ordered, split, scope)
+            for scope in ((), *((latent_attributes[i],) for i in informative))
+        ]
+        counts, *tables = curator.ask(Marginals(queries), for_parts)
         sizes = _part_table(counts, 0)
-        own = {i: _part_table(table, 1) for i, table in zip(seen, tables, strict=True)}
-    found = dict[tuple[int, int], PartTable]()
+        part_tables = {i: _part_table(table, 1) for i, table in zip(informative, tables, strict=True)}
+    pair_tables = dict[tuple[int, int], PartTable]()
     if pairs:
-        asked = [_query(domain, ordered, split, (places[i], places[j])) for i, j in pairs]
-        tables = curator.ask(Marginals(asked), for_pairs)
-        found = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
-    parts = latent.fit_parts([ordered.shares[place] for place in split], sizes, list(own.values()), total)
-    of_bins = tuple(
-        latent.fit_part_margins(parts, own.get(i), ordered.shares[place], total)
-        for i, place in enumerate(places)
+        queries = [
+            _query(domain, ordered, split, (latent_attributes[i], latent_attributes[j])) for i, j in pairs
+        ]
+        tables = curator.ask(Marginals(queries), for_pairs)
+        pair_tables = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
+    part_shares = latent.fit_parts(
+        [ordered.shares[attribute] for attribute in split], sizes, list(part_tables.values()), total
     )
-    correlations = latent.fit_correlations(parts, of_bins, found, total)
-    return FittedLatent(total, ordered, split, parts, places, of_bins, correlations)
+    of_bins = tuple(
+        latent.fit_part_margins(part_shares, part_tables.get(i), ordered.shares[attribute], total)
+        for i, attribute in enumerate(latent_attributes)
+    )
+    correlations = latent.fit_correlations(part_shares, of_bins, pair_tables, total)
+    return FittedLatent(total, ordered, split, part_shares, latent_attributes, of_bins, correlations)
 
 
 def _query(domain: Domain, ordered: Ordered, split: tuple[int, ...], scope: tuple[int, ...]) -> MarginalQuery:
     """The table over the codes of ``split`` and the bins of ``scope``, in this order."""
-    return over_bins(domain, ((place, ordered.bins[place]) for place in (*split, *scope)))
+    return over_bins(domain, ((attribute, ordered.bins[attribute]) for attribute in (*split, *scope)))
 
 
 def _part_table(table: NoisyMarginal, axes: int) -> PartTable:
     """A table with the attributes that split as one axis."""
     shape = table.values.shape
-    kept = shape[len(shape) - axes :]
-    parts = math.prod(shape[: len(shape) - axes])
-    return PartTable(table.values.astype(np.float64).reshape(parts, *kept), table.sigma)
+    bins = shape[len(shape) - axes :]
+    part_count = math.prod(shape[: len(shape) - axes])
+    return PartTable(table.values.astype(np.float64).reshape(part_count, *bins), table.sigma)
 
 
 def _independent(domain: Domain, margins: Margins, ordered: Ordered) -> FittedLatent:

@@ -123,10 +123,10 @@ class DPSyn(Recipe):
         room = self.caps(terms.limits)["cells of views"]
         self._check_size(len(used), room)
         share = _one_way_share(equivalent_rho(source, domain, budget))
-        first, rest = budget.split((share, 100 - share))
+        first, for_views = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
         step = ReservedStep(
-            "views over bins", (), rest, LaterMarginals(min(MOST_TOGETHER, len(used)), cells, room)
+            "views over bins", (), for_views, LaterMarginals(min(MOST_TOGETHER, len(used)), cells, room)
         )
         return self.planned(
             source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step]
@@ -136,26 +136,26 @@ class DPSyn(Recipe):
         """Measure the one-way tables, choose and measure the views, and make them agree."""
         observed = one_way_tables(plan.domain, curator, plan.known)
         total, measured = total_of(observed), dict[Scope, Observation]()
-        found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        working = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
         if plan.reserved and total > 0 and plan.reserved[0].budget.amount >= LEAST_UNITS:
-            own, design = self._designed(plan, observed, total, terms)
-            measured = _measured(plan, own, design, curator)
+            designed, design = self._designed(plan, observed, total, terms)
+            measured = _measured(plan, designed, design, curator)
             if measured:
-                found = own
+                working = designed
             else:  # no two attributes have bins that stand out: one-way tables get everything
                 steps = one_way_steps(plan.domain, plan.reserved[0].budget, terms.workload)
                 observed = asked_again(observed, plan.domain, curator, steps)
-                found = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
+                working = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
         with terms.deadline.running(), phase("fit"):
-            return self._fitted(found, measured, observed, terms)
+            return self._fitted(working, measured, observed, terms)
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of the one-way tables, and of all pairs within a view."""
-        own = Recipe.variances(self, model, answers)
+        one_way = Recipe.variances(self, model, answers)
         if not isinstance(model, ViewsModel):
-            return own
+            return one_way
         pairs = followed_pairs(model.domain, answers)
-        return Variances(model.within, {**own.components, **pairs})
+        return Variances(model.within, {**one_way.components, **pairs})
 
     def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all views and of the junction tree."""
@@ -200,14 +200,14 @@ class DPSyn(Recipe):
             most, times = next(steps)
             pairs = zip(plan.domain.attributes, observed, strict=True)
             needed = [_least(a, table, times * least, most) for a, table in pairs]
-            found = binned(plan.domain, observed, needed, most)
-            design = best_views(found.sizes, total, noise, self.cover, room, seed, weights)
+            working = binned(plan.domain, observed, needed, most)
+            design = best_views(working.sizes, total, noise, self.cover, room, seed, weights)
             if design is not None and not design.apart:
-                return found, design
+                return working, design
 
     def _fitted(
         self,
-        found: Binned,
+        working: Binned,
         measured: Mapping[Scope, Observation],
         observed: Sequence[Observation],
         terms: Terms,
@@ -215,10 +215,10 @@ class DPSyn(Recipe):
         total = total_of([*observed, *measured.values()])
         sigmas = {scope: max(float(table.sigma), _SMALLEST_SIGMA) for scope, table in measured.items()}
         views: Views = {scope: table.values for scope, table in measured.items()}
-        for index, table in enumerate(found.observed):
+        for index, table in enumerate(working.observed):
             views[index,] = table.values
-            own = math.sqrt(table.variance_of_total / table.values.size)
-            sigmas[index,] = max(own, _SMALLEST_SIGMA)
+            sigma = math.sqrt(table.variance_of_total / table.values.size)
+            sigmas[index,] = max(sigma, _SMALLEST_SIGMA)
         if total > 0:
             theta = self.theta if self.nonnegativity == "ripple" else None
             layout = layout_of(views)
@@ -227,15 +227,15 @@ class DPSyn(Recipe):
         else:
             views = {scope: np.ones(table.shape) for scope, table in views.items()}
         cap = self.caps(terms.limits)["model cells"]
-        beliefs = graphical_views(found.sizes, views, sigmas, total, cap, terms.deadline)
+        beliefs = graphical_views(working.sizes, views, sigmas, total, cap, terms.deadline)
         return ViewsModel(
-            found.domain,
+            working.domain,
             total,
             {scope: table / table.sum() for scope, table in views.items()},
             beliefs,
-            found.bins,
-            found.within,
-            next(one for one in SYNTHESES if one == self.synthesis),
+            working.bins,
+            working.within,
+            next(synthesis for synthesis in SYNTHESES if synthesis == self.synthesis),
             self.reconstruction,
         )
 
@@ -248,8 +248,10 @@ def _one_way_share(rho: float) -> int:
 
 def _pair_weights(domain: Domain, terms: Terms) -> dict[tuple[int, int], float]:
     """Of pairs of attributes (by position) whose weight is not 1."""
-    found = terms.workload.pairs(domain.names).items()
-    return {(domain.index(one), domain.index(other)): float(weight) for (one, other), weight in found}
+    weights_of_pairs = terms.workload.pairs(domain.names).items()
+    return {
+        (domain.index(left), domain.index(right)): float(weight) for (left, right), weight in weights_of_pairs
+    }
 
 
 def noise_of(plan: Plan) -> Noise:
@@ -273,21 +275,25 @@ def _least(attribute: Attribute, table: Observation, least: float, most: int) ->
     return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
 
 
-def _measured(plan: Plan, found: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:
+def _measured(plan: Plan, working: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:
     """The views' noisy tables. Those of about the same share are asked for together, at the same noise."""
     shares = {
         view: max(1, round(SHARE_UNITS * share))
         for view, share in zip(design.views, design.shares, strict=True)
     }
     bands = [
-        list(own) for _, own in groupby(sorted(shares, key=shares.__getitem__), lambda v: _band(shares[v]))
+        list(views)
+        for _, views in groupby(sorted(shares, key=shares.__getitem__), lambda v: _band(shares[v]))
     ]
     measured = dict[Scope, Observation]()
     if not bands:
         return measured
     budgets = plan.reserved[0].budget.split([sum(shares[view] for view in band) for band in bands])
     for band, budget in zip(bands, budgets, strict=True):
-        queries = [over_bins(found.domain, ((place, found.bins[place]) for place in view)) for view in band]
+        queries = [
+            over_bins(working.domain, ((attribute, working.bins[attribute]) for attribute in view))
+            for view in band
+        ]
         tables = curator.ask(Marginals(queries), budget)
         for view, table in zip(band, tables, strict=True):
             measured[view] = Observation(table.values.astype(np.float64), np.asarray(table.sigma))

@@ -61,7 +61,7 @@ def one_way_steps(
     weights, _ = size_weights(sizes, means)
     of = {name: _BAND ** max(1, math.ceil(math.log(size, _BAND))) for name, size in sizes.items()}
     bands = groups_of_equal_size(of, means)
-    shares = budget.split([sum(weights[query.attrs[0]] for query in own) for own in bands.values()])
+    shares = budget.split([sum(weights[query.attrs[0]] for query in band) for band in bands.values()])
     return [
         MeasureStep(f"one-way, up to {codes} codes{in_words(mean)}", queries, share)
         for ((codes, mean), queries), share in zip(bands.items(), shares, strict=True)
@@ -111,20 +111,22 @@ MAX_CANDIDATE_CELLS = 2**25
 
 
 def candidate_queries(
-    domain: Domain, most: int, given: Collection[str] = frozenset()
+    domain: Domain, most: int, above: Collection[str] = frozenset()
 ) -> tuple[MarginalQuery, ...]:
     """Pairs of attributes within the limits, at most ``most`` cells in total, in domain order; public. Those
     of which no value was found, or all rows are written alike, are in none: noise in their NULL would look
-    like dependence on every other. No pair is of two that are ``given``."""
-    told = [one.name for one in domain.attributes if one.regular and one.written > 1]
+    like dependence on every other. No pair is of two of ``above``: attributes of rows above."""
+    informative = [
+        attribute.name for attribute in domain.attributes if attribute.regular and attribute.written > 1
+    ]
     sizes = dict(zip(domain.names, domain.shape(), strict=True))
-    pairs = list(combinations(told, 2))
-    if given:
-        pairs = [pair for pair in pairs if not set(pair) <= set(given)]
+    pairs = list(combinations(informative, 2))
+    if above:
+        pairs = [pair for pair in pairs if not set(pair) <= set(above)]
     cells = np.array([sizes[first] * sizes[second] for first, second in pairs], dtype=np.int64)
     order = np.argsort(cells, kind="stable")
     fit = (cells[order] <= MAX_PAIR_CELLS) & (np.cumsum(cells[order]) <= most)
-    return tuple(MarginalQuery(pairs[place]) for place in np.sort(order[fit]).tolist())
+    return tuple(MarginalQuery(pairs[index]) for index in np.sort(order[fit]).tolist())
 
 
 def asked_again(
@@ -142,9 +144,11 @@ def map_of(bins: IntArray) -> Map | None:
 
 def over_bins(domain: Domain, members: Iterable[tuple[int, IntArray]]) -> MarginalQuery:
     """The question for a table over attributes (by position), each over the bin of each of its codes."""
-    places, bins = zip(*members, strict=True)
+    attributes, bins = zip(*members, strict=True)
     maps = tuple(map(map_of, bins))
-    return MarginalQuery(tuple(domain.names[place] for place in places), maps if any(maps) else ())
+    return MarginalQuery(
+        tuple(domain.names[attribute] for attribute in attributes), maps if any(maps) else ()
+    )
 
 
 def cell_deviation(budget: Budget, tables: int, rows: int) -> float:
@@ -184,7 +188,9 @@ class Independent(Static):
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
         """One-way tables of what discovery does not know."""
-        unknown = Domain(tuple(one for one in domain.attributes if one.name not in terms.known))
+        unknown = Domain(
+            tuple(attribute for attribute in domain.attributes if attribute.name not in terms.known)
+        )
         steps = self.steps(unknown, budget) if unknown.attributes else []
         return self.planned(source, domain, budget, terms, steps)
 
@@ -255,11 +261,11 @@ class Hierarchical(Recipe):
         if faults:
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
         return Growth(
-            next((one for one in SPLITTERS if one == self.splitter), None),
+            next((splitter for splitter in SPLITTERS if splitter == self.splitter), None),
             Fraction(self.structure) or None,
             self.depth or None,
             None if self.threshold == -1 else self.threshold,
-            next(one for one in DISCOUNTS if one == self.discount),
+            next(discount for discount in DISCOUNTS if discount == self.discount),
         )
 
     def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:

@@ -75,38 +75,38 @@ class Recipe(ABC):
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
         return self
 
-    def with_values(self, given: Mapping[str, Any]) -> Self:
+    def with_values(self, values: Mapping[str, Any]) -> Self:
         """The same kind of method with these settings.
 
         Raises:
             InputError: it has no such setting, a value is of another type, or not one of few.
         """
-        known = self.settings()
-        for name in given:
-            if name not in known:
+        types = self.settings()
+        for name in values:
+            if name not in types:
                 raise InputError(
                     f"method={self.name!r} has no setting {said(name)}; it has {self.settings_in_words()}"
                 )
-        read = {name: self._value(name, value, known[name]) for name, value in given.items()}
+        read = {name: self._value(name, value, types[name]) for name, value in values.items()}
         changed = {name: value for name, value in read.items() if getattr(self, name) is not value}
         return (replace(self, **changed) if changed else self).checked()
 
-    def with_texts(self, given: Mapping[str, str]) -> Self:
+    def with_texts(self, texts: Mapping[str, str]) -> Self:
         """The same, from the texts of a command line.
 
         Raises:
             InputError: it has no such setting, or a text is not a value of its type.
         """
-        known = self.settings()
-        return self.with_values({name: _read(text, known.get(name, str)) for name, text in given.items()})
+        types = self.settings()
+        return self.with_values({name: _read(text, types.get(name, str)) for name, text in texts.items()})
 
     def settings_in_words(self) -> str:
         """``settings: degree (a whole number; default 2)``, or ``no settings``."""
-        told = list[str]()
+        settings = list[str]()
         for name, kind in self.settings().items():
             values = _listed(map(str, self.choices[name])) if name in self.choices else _IN_WORDS[kind]
-            told.append(f"{name} ({values}; default {_as_text(getattr(self, name))})")
-        return f"settings: {', '.join(told)}" if told else "no settings"
+            settings.append(f"{name} ({values}; default {_as_text(getattr(self, name))})")
+        return f"settings: {', '.join(settings)}" if settings else "no settings"
 
     def _value(self, name: str, value: Any, kind: type) -> Setting:
         """A value of the type. A whole number is a number; a truth value is not."""
@@ -117,8 +117,8 @@ class Recipe(ABC):
             raise InputError(
                 f"method={self.name!r} has the setting {name}, which is {_IN_WORDS[kind]}, not {said(value)}"
             )
-        found: Setting = value
-        return found
+        setting: Setting = value
+        return setting
 
     @property
     def growth(self) -> Growth | None:
@@ -186,12 +186,12 @@ class Recipe(ABC):
             self._check_uses("workload", self.takes_workload, [m.takes_workload for m in METHODS.values()])
         if terms.workload.target:
             self._check_uses("target", self.takes_target, [m.takes_target for m in METHODS.values()])
-        said = self.details(terms)
-        return Plan(source, domain, self.name, tuple(steps), budget, details=said)
+        details = self.details(terms)
+        return Plan(source, domain, self.name, tuple(steps), budget, details=details)
 
-    def _check_uses(self, option: str, able: bool, others: Sequence[bool]) -> None:
+    def _check_uses(self, option: str, able: bool, usable: Sequence[bool]) -> None:
         if not able:
-            names = [repr(name) for name, other in zip(METHODS, others, strict=True) if other]
+            names = [repr(name) for name, uses in zip(METHODS, usable, strict=True) if uses]
             raise InputError(
                 f"method={self.name!r} does not use {option}=: use method='auto' or {' or '.join(names)}"
             )
@@ -212,8 +212,8 @@ class Recipe(ABC):
         lines = tuple(workload.lines())
         if caps != self.caps(NO_LIMITS):
             identity["caps"] = list(caps.values())
-            told = ", ".join(f"{most} {cells}" for cells, most in caps.items())
-            lines = (f"            within the memory limit: {told}", *lines)
+            lowered = ", ".join(f"{most} {cells}" for cells, most in caps.items())
+            lines = (f"            within the memory limit: {lowered}", *lines)
         public = {"workload": workload.facts(), "target": workload.target or None}
         changed = {
             field.name: getattr(self, field.name)
@@ -261,8 +261,8 @@ def _as_text(value: Setting) -> str:
 
 def _listed(words: Iterable[str]) -> str:
     """``a, b or c``."""
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    *first_words, last = words
+    return f"{', '.join(first_words)} or {last}" if first_words else last
 
 
 def _read(text: str, kind: type) -> Setting:

@@ -69,8 +69,8 @@ class _Form:
         return [link for link in self.facts[name].links if link.table in self.facts]
 
     def _named_by_others(self, name: str) -> bool:
-        others = (one for one in self.facts if one != name)
-        return any(link.table == name for other in others for link in self._links(other))
+        other_tables = (table for table in self.facts if table != name)
+        return any(link.table == name for table in other_tables for link in self._links(table))
 
     def _roots(self) -> list[str]:
         """The private tables that name no other and are named by others."""
@@ -85,30 +85,30 @@ class _Form:
     def _units(self) -> list[str]:
         """The private tables that can be the unit: others name their rows. Persons by their names come
         first."""
-        found = [name for name in self.facts if name not in self.public and self._named_by_others(name)]
-        return sorted(found, key=lambda name: not names_persons(name))
+        units = [name for name in self.facts if name not in self.public and self._named_by_others(name)]
+        return sorted(units, key=lambda name: not names_persons(name))
 
     def _root(self) -> str | None:
         """The only table of ``_roots`` to which foreign keys of all other tables lead, if it is the only one
         that can be the unit, or one of persons by its name; else None. The top of a tree may be a list of
         regions, or of physicians whose patients are to be protected."""
         roots = self._roots()
-        rest = {name for name in self.facts if name not in (*roots, *self.public) and self._links(name)}
-        found = [name for name in roots if rest <= set(self._tied(name))]
-        guessed = len(found) == 1 and (names_persons(found[0]) or self._units() == found)
-        return found[0] if guessed else None
+        linked = {name for name in self.facts if name not in (*roots, *self.public) and self._links(name)}
+        reached = [name for name in roots if linked <= set(self._tied(name))]
+        guessed = len(reached) == 1 and (names_persons(reached[0]) or self._units() == reached)
+        return reached[0] if guessed else None
 
     def _tied(self, root: str | None) -> list[str]:
         """The tables from which foreign keys lead to the root, the root first."""
-        found = [] if root is None else [root]
-        for name in found:  # grows
-            found += [
-                other
-                for other in self.facts
-                if other not in (*found, *self.public)
-                and any(link.table == name for link in self._links(other))
+        tied = [] if root is None else [root]
+        for name in tied:  # grows
+            tied += [
+                table
+                for table in self.facts
+                if table not in (*tied, *self.public)
+                and any(link.table == name for link in self._links(table))
             ]
-        return found
+        return tied
 
     def _unit(self, root: str | None) -> Iterator[str]:
         if root is not None and self.facts[root].primary:
@@ -156,9 +156,9 @@ class _Form:
         about = ""
         if owner is not None and name in owner.columns:
             about = f"names the row of {quoted(owner.table)} that it belongs to; nothing to write."
-        others = [link for link in facts.links if link != owner and name in link.columns]
-        if not about and others:
-            yield from _reference(name, others[0], self)
+        further_links = [link for link in facts.links if link != owner and name in link.columns]
+        if not about and further_links:
+            yield from _reference(name, further_links[0], self)
             return
         if not about and name in facts.primary:
             about = "of the key: fresh values are written; nothing to write"

@@ -144,9 +144,9 @@ def planned_discovery(
         InputError: units of more rows than can be counted.
     """
     trees = [column for column in shape.undiscovered if column.hierarchy is not None]
-    others = [column for column in shape.undiscovered if column.hierarchy is None]
-    keys = [column for column in others if column.kind == "categorical"]
-    found = [*others, *(column for column in trees if texts_of(column) is not None)]
+    flat = [column for column in shape.undiscovered if column.hierarchy is None]
+    keys = [column for column in flat if column.kind == "categorical"]
+    thresholded = [*flat, *(column for column in trees if texts_of(column) is not None)]
     if keys and not budget.delta:
         names = ", ".join(repr(column.name) for column in keys)
         raise BudgetError(
@@ -154,23 +154,26 @@ def planned_discovery(
             "categories in the domain file (or sql_type, for numbers of a CSV file), leave them out "
             "with exclude=, or give a delta such as 1e-9"
         )
-    discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(others))
+    discovery = min(DISCOVERY_SHARE, COLUMN_SHARE * len(flat))
     hierarchies = min(HIERARCHIES_SHARE, HIERARCHY_SHARE * len(trees))
-    contributions, twice = contributions_share(shape, unit), [one for one in others if _looks_again(one)]
-    again = min(AGAIN_SHARE, Fraction(len(twice), len(shape.measured))) if twice else Fraction(0)
-    counted = ROWS_SHARE if others else Fraction(0)
-    kept = 1 - counted - discovery - hierarchies - contributions - again
-    total, columns, grown, rows, second, rest = budget.without_thresholds().split(
-        (counted, discovery, hierarchies, contributions, again, kept)
+    contributions, twice = (
+        contributions_share(shape, unit),
+        [column for column in flat if _looks_again(column)],
     )
-    shares = {**_evenly(columns, others), **_evenly(grown, trees)}
+    again = min(AGAIN_SHARE, Fraction(len(twice), len(shape.measured))) if twice else Fraction(0)
+    counted = ROWS_SHARE if flat else Fraction(0)
+    method_part = 1 - counted - discovery - hierarchies - contributions - again
+    total, columns, grown, rows, second, for_method = budget.without_thresholds().split(
+        (counted, discovery, hierarchies, contributions, again, method_part)
+    )
+    shares = {**_evenly(columns, flat), **_evenly(grown, trees)}
     looks = _evenly(second, twice)
-    thresholds = Budget(columns.kind, columns.amount, budget.delta) if found else columns
-    for name, own in _evenly(thresholds, found).items():
-        first, later = own.split((1, 1 if name in looks else 0))
-        shares[name] = Budget(own.kind, shares[name].amount, first.delta)
+    thresholds = Budget(columns.kind, columns.amount, budget.delta) if thresholded else columns
+    for name, share in _evenly(thresholds, thresholded).items():
+        first, later = share.split((1, 1 if name in looks else 0))
+        shares[name] = Budget(share.kind, shares[name].amount, first.delta)
         if name in looks:
-            looks[name] = Budget(own.kind, looks[name].amount, later.delta)
+            looks[name] = Budget(share.kind, looks[name].amount, later.delta)
     steps = [DiscoveryStep("rows", None, total)] if counted else []
     for column in shape.undiscovered:
         steps += column_steps(column, shares[column.name])
@@ -178,7 +181,7 @@ def planned_discovery(
             steps.append(DiscoveryStep("again", column.name, looks[column.name]))
     if contributions:
         steps.append(DiscoveryStep("contributions", None, rows))
-    return tuple(steps), rest
+    return tuple(steps), for_method
 
 
 def one_look(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float) -> bool:
@@ -205,14 +208,14 @@ def learning_share(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float)
     Raises:
         BudgetError, InputError: as ``planned_discovery``.
     """
-    steps, rest = planned_discovery(shape, unit, budget)
+    steps, for_method = planned_discovery(shape, unit, budget)
     if not any(step.ask == "rows" for step in steps) or not one_look(shape, unit, budget, rows):
-        return 1 - Fraction(rest.amount, budget.amount)
+        return 1 - Fraction(for_method.amount, budget.amount)
     total = next(step.budget.amount for step in steps if step.ask == "rows")
     _, left = type_steps(shape, Budget(budget.kind, budget.amount - total))
     names = {column.name for column in shape.undiscovered if column.hierarchy is None}
-    kept = sum(step.budget.amount for step in steps if step.attr not in names and step.ask != "rows")
-    return 1 - Fraction(max(0, left.amount - kept), budget.amount)
+    unchanged = sum(step.budget.amount for step in steps if step.attr not in names and step.ask != "rows")
+    return 1 - Fraction(max(0, left.amount - unchanged), budget.amount)
 
 
 def steps_of_text(
@@ -230,7 +233,8 @@ def steps_of_text(
         total = next(step.budget.amount for step in steps if step.ask == "rows")
         _, left = type_steps(shape, Budget(budget.kind, budget.amount - total))
         measured = tuple(
-            replace(one, typed=True) if isinstance(one, Undiscovered) else one for one in shape.measured
+            replace(column, typed=True) if isinstance(column, Undiscovered) else column
+            for column in shape.measured
         )
         steps, _ = one_look_discovery(replace(shape, measured=measured), steps, left, wanted)
     return tuple(step for step in steps if step.ask in ("keys", "again"))
@@ -243,9 +247,9 @@ def type_steps(shape: Shape, left: Budget) -> tuple[tuple[DiscoveryStep, ...], B
     if not columns:
         return (), left
     part = TYPES_PART_ONCE * Fraction(len(columns), len(shape.measured))
-    share, rest = left.without_thresholds().split((part, 1 - part))
-    steps = [DiscoveryStep("types", name, own) for name, own in _evenly(share, columns).items()]
-    return tuple(steps), rest
+    share, remaining = left.without_thresholds().split((part, 1 - part))
+    steps = [DiscoveryStep("types", name, budget) for name, budget in _evenly(share, columns).items()]
+    return tuple(steps), remaining
 
 
 def one_look_discovery(
@@ -266,20 +270,20 @@ def one_look_discovery(
     """
     columns = [column for column in shape.undiscovered if column.hierarchy is None]
     names = {column.name for column in columns}
-    kept = [step for step in planned if step.attr not in names and step.ask != "rows"]
-    free = Budget(left.kind, max(0, left.amount - sum(step.budget.amount for step in kept)))
+    unchanged = [step for step in planned if step.attr not in names and step.ask != "rows"]
+    free = Budget(left.kind, max(0, left.amount - sum(step.budget.amount for step in unchanged)))
     shares = {
         column.name: wanted * (VALUES_PART if column.kind == "categorical" else 1) / len(shape.measured)
         for column in columns
     }
-    rest = 1 - sum(shares.values())
-    *own, remaining = free.split([*shares.values(), rest])
+    method_part = 1 - sum(shares.values())
+    *column_shares, remaining = free.split([*shares.values(), method_part])
     deltas = dict.fromkeys(names, 0)
     for step in planned:
         if step.attr in names:
             deltas[str(step.attr)] += step.budget.delta
-    steps = list(kept)
-    for column, share in zip(columns, own, strict=True):
+    steps = list(unchanged)
+    for column, share in zip(columns, column_shares, strict=True):
         share = replace(share, delta=deltas[column.name])
         if _looks_again(column):
             first, again = share.split((FIRST_LOOK_PART, 1 - FIRST_LOOK_PART))
@@ -313,33 +317,36 @@ def column_steps(column: Undiscovered, share: Budget, *, once: bool = False) -> 
             DiscoveryStep("leaves", column.name, leaves, tree=query),
         )
     if not column.typed:
-        types, rest = share.without_thresholds().split((TYPES_PART, 1 - TYPES_PART))
-        keys = Budget(rest.kind, rest.amount, share.delta)
+        types, for_keys = share.without_thresholds().split((TYPES_PART, 1 - TYPES_PART))
+        keys = Budget(for_keys.kind, for_keys.amount, share.delta)
         if keys.amount < sum(_PARTS.values()):  # before the debit, whatever type is found after it
             raise BudgetError("discovery has no budget: raise epsilon, or declare the domain")
         return DiscoveryStep("types", column.name, types), DiscoveryStep("keys", column.name, keys)
     if column.kind == "categorical":
         beginnings = beginnings_of(column)
-        whole, *lengths = share.split([WHOLE_PARTS] + [1] * len(beginnings))
+        for_values, *lengths = share.split([WHOLE_PARTS] + [1] * len(beginnings))
         of_lengths = zip(beginnings, lengths, strict=True)
-        prefixes = [DiscoveryStep("prefixes", column.name, own, length) for length, own in of_lengths]
-        return DiscoveryStep("keys", column.name, whole), *prefixes
+        prefixes = [
+            DiscoveryStep("prefixes", column.name, length_share, length)
+            for length, length_share in of_lengths
+        ]
+        return DiscoveryStep("keys", column.name, for_values), *prefixes
     if once:
         amount = share.without_thresholds()
         if column.granularity is not None:
             return (DiscoveryStep("mixed", column.name, amount),)
-        whole, steps = amount.split((1 - STEPS_PART, STEPS_PART))
-        return DiscoveryStep("mixed", column.name, whole), DiscoveryStep("steps", column.name, steps)
-    parts = dict(_PARTS)
+        for_mixed, steps = amount.split((1 - STEPS_PART, STEPS_PART))
+        return DiscoveryStep("mixed", column.name, for_mixed), DiscoveryStep("steps", column.name, steps)
+    weights = dict(_PARTS)
     if not share.delta:
-        del parts["values"]
+        del weights["values"]
     if column.granularity is not None:
-        del parts["steps"]
-    amounts = share.without_thresholds().split(list(parts.values()))
+        del weights["steps"]
+    amounts = share.without_thresholds().split(list(weights.values()))
     thresholds = {"values": share.delta}
     return tuple(
-        DiscoveryStep(ask, column.name, Budget(share.kind, own.amount, thresholds.get(ask, 0)))
-        for ask, own in zip(parts, amounts, strict=True)
+        DiscoveryStep(ask, column.name, Budget(share.kind, ask_share.amount, thresholds.get(ask, 0)))
+        for ask, ask_share in zip(weights, amounts, strict=True)
     )
 
 
@@ -353,8 +360,10 @@ def beginnings_of(column: Undiscovered) -> tuple[int, ...]:
     texts = texts_of(column)
     if texts is None:
         return column.prefixes
-    own = [length for length in texts.lengths if length < texts.longest]
-    return tuple(sorted(own if len(own) <= len(_BEGINNINGS) else set(own) & _BEGINNINGS, reverse=True))
+    shorter = [length for length in texts.lengths if length < texts.longest]
+    return tuple(
+        sorted(shorter if len(shorter) <= len(_BEGINNINGS) else set(shorter) & _BEGINNINGS, reverse=True)
+    )
 
 
 def texts_of(column: Undiscovered) -> Texts | None:
@@ -374,10 +383,10 @@ def usual_splitter(kind: Kind) -> Splitter:
 
 def usual_depth(hierarchies: Sequence[Hierarchy], splitter: Splitter) -> int:
     """Levels that are split at most: all of them where a level costs nothing, and where they are few."""
-    deepest = sum(one.depth for one in hierarchies)
-    if splitter in ("privtree", "improved") or any(one.text for one in hierarchies):
+    deepest = sum(hierarchy.depth for hierarchy in hierarchies)
+    if splitter in ("privtree", "improved") or any(hierarchy.text for hierarchy in hierarchies):
         return deepest
-    columns = sum(len(one.columns) for one in hierarchies)
+    columns = sum(len(hierarchy.columns) for hierarchy in hierarchies)
     return min(deepest, next((levels for most, levels in _DEPTHS if columns <= most), _DEPTHS[-1][1]))
 
 
@@ -432,13 +441,13 @@ class FirstLook:
     Attributes:
         amount: its cost, in units of a budget.
         threshold: the noisy rows from which values were shown.
-        found: the noisy rows of all values that were shown.
-        error: the standard deviation of ``found``.
+        shown: the noisy rows of all values that were shown.
+        error: the standard deviation of ``shown``.
     """
 
     amount: int
     threshold: int
-    found: int
+    shown: int
     error: float
 
 
@@ -451,16 +460,18 @@ def second_looks(pool: int, looks: Mapping[str, FirstLook], rows: float | None) 
         rows: the noisy number of rows, or None: then the most that was found in one of the columns, which is
             less. NULL counts as hidden.
     """
-    total = max((look.found for look in looks.values()), default=0) if rows is None else rows
-    hidden = {name: total - look.found for name, look in looks.items()}
+    total = max((look.shown for look in looks.values()), default=0) if rows is None else rows
+    hidden = {name: total - look.shown for name, look in looks.items()}
     left = {
-        name: rest for name, rest in hidden.items() if rest > max(HIDDEN * total, 2 * looks[name].error, 1)
+        name: hidden_rows
+        for name, hidden_rows in hidden.items()
+        if hidden_rows > max(HIDDEN * total, 2 * looks[name].error, 1)
     }
     while left:
         every = sum(map(Fraction, left.values()))  # exact: together no more than the pool
         shares = {
-            name: min(math.floor(pool * Fraction(rest) / every), _enough(looks[name], total))
-            for name, rest in left.items()
+            name: min(math.floor(pool * Fraction(hidden_rows) / every), _enough(looks[name], total))
+            for name, hidden_rows in left.items()
         }
         lost = [name for name, share in shares.items() if not _pays(looks[name], share, left[name])]
         if not lost:
@@ -518,16 +529,16 @@ def planned_growth(
     Raises:
         InputError: a column is no hierarchy, or the depth is more than the hierarchies have.
     """
-    others = [item.name for item in shape.measured if isinstance(item, Attribute) or item.hierarchy is None]
-    if others or not shape.measured:
-        named = f"these are none: {', '.join(map(repr, others))}" if others else "there is no column at all"
+    flat = [item.name for item in shape.measured if isinstance(item, Attribute) or item.hierarchy is None]
+    if flat or not shape.measured:
+        complaint = f"these are none: {', '.join(map(repr, flat))}" if flat else "there is no column at all"
         raise InputError(
-            f"method='hierarchical' takes tables whose columns are all hierarchies; {named}. "
+            f"method='hierarchical' takes tables whose columns are all hierarchies; {complaint}. "
             "Declare them as point, string, dyadic or taxonomy in the domain file, leave them out "
             "with exclude=, or use method='auto', which takes hierarchies beside other columns."
         )
     hierarchies = tuple(item.hierarchy for item in shape.undiscovered if item.hierarchy is not None)
-    name, deepest = shape.measured[0].name, sum(one.depth for one in hierarchies)
+    name, deepest = shape.measured[0].name, sum(hierarchy.depth for hierarchy in hierarchies)
     if growth.depth is not None and growth.depth > deepest:
         raise InputError(
             f"method='hierarchical' has the setting depth={growth.depth}, and the columns have {deepest} "
@@ -539,8 +550,8 @@ def planned_growth(
     rows = contributions_share(shape, unit)
     usual = STRUCTURE_PARTS[splitter]
     structure = usual if usual == 1 or growth.structure is None else growth.structure
-    rest = 1 - rows - TOTAL_SHARE
-    weights = (rows, TOTAL_SHARE, structure * rest, (1 - structure) * rest)
+    for_tree = 1 - rows - TOTAL_SHARE
+    weights = (rows, TOTAL_SHARE, structure * for_tree, (1 - structure) * for_tree)
     contributions, total, tree, leaves = budget.without_thresholds().split(weights)
     steps = [DiscoveryStep("total", name, total, tree=query), DiscoveryStep("tree", name, tree, tree=query)]
     if structure < 1:

@@ -27,12 +27,12 @@ from dpsyn_sql.source.names import listed
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise in a cell: its standard deviation and its mean absolute value, in ``thing`` (plural): rows, or
+    """Noise in a cell: its standard deviation and its mean absolute value, in ``noun`` (plural): rows, or
     units whose rows stay together."""
 
     deviation: float
     mean: float
-    thing: str = "rows"
+    noun: str = "rows"
 
 
 def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> Iterator[str]:
@@ -67,9 +67,9 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
     if plan.budget.kind == "pure":
         yield f"Budget      epsilon = {shown(plan.budget.fraction)}, delta = 0 (Laplace noise)"
     else:
-        kept = plan.budget.delta / DELTA_UNITS
-        told = describe(plan.budget, exact_number("delta", delta))
-        yield f"Budget      {told}, {KINDS['gdp']}, Gaussian noise, threshold delta = {kept:.3g}"
+        threshold = plan.budget.delta / DELTA_UNITS
+        privacy = describe(plan.budget, exact_number("delta", delta))
+        yield f"Budget      {privacy}, {KINDS['gdp']}, Gaussian noise, threshold delta = {threshold:.3g}"
     if plan.discovery:
         share = sum(step.budget.amount for step in plan.discovery) / plan.budget.amount
         columns = _counted(len(shape.undiscovered), "column")
@@ -78,26 +78,26 @@ def explain(plan: Plan, shape: Shape, delta: Number, noise: Sequence[Noise]) -> 
 
 def labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
     """Lines below each other, the first one with a label."""
-    for place, line in enumerate(lines):
-        yield f"{'' if place else label:<12}{line}"
+    for index, line in enumerate(lines):
+        yield f"{'' if index else label:<12}{line}"
 
 
 def errors_in_words(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     """How far off a count is, by its number of columns: twice the deviation in the noisiest table."""
     least: dict[tuple[str, ...], tuple[float, str]] = {}
-    thing = noise[0].thing if noise else ""
-    for step, own in zip(plan.steps, noise, strict=True):
+    noun = noise[0].noun if noise else ""
+    for step, step_noise in zip(plan.steps, noise, strict=True):
         assumed = ""
         if isinstance(step, ReservedStep):
             number = step.pairs_assumed(plan.domain)
             assumed = f", if {_counted(number, 'such table')} {'is' if number == 1 else 'are'} measured"
         for query in step.queries:
-            found = own.deviation, assumed
-            least[query.attrs] = min(found, least.get(query.attrs, found))
+            error = step_noise.deviation, assumed
+            least[query.attrs] = min(error, least.get(query.attrs, error))
     for columns in sorted({len(attrs) for attrs in least} - {0}):
-        deviation, assumed = max(found for attrs, found in least.items() if len(attrs) == columns)
+        deviation, assumed = max(error for attrs, error in least.items() if len(attrs) == columns)
         of = _COLUMNS.get(columns, f"{columns} columns")
-        yield f"a count of {of} is within about ±{_number(2 * deviation, thing)} in 95 % of releases{assumed}"
+        yield f"a count of {of} is within about ±{_number(2 * deviation, noun)} in 95 % of releases{assumed}"
 
 
 def explain_details(
@@ -130,33 +130,33 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
     yield f"Columns     {len(shape.order)}, {codes}"
     measured = {column.name: item for item in shape.measured for column in item.columns}
     roles = {role.name: role for role in shape.roles}
-    found: dict[str | None, list[str]] = {}
+    words_of: dict[str | None, list[str]] = {}
     rows = ""
     for step, words in zip(plan.discovery, discovery, strict=True):
-        own = f"{words}, at {step.budget.amount / plan.budget.amount:.2%} of the budget"
+        line = f"{words}, at {step.budget.amount / plan.budget.amount:.2%} of the budget"
         if step.ask == "rows":
-            rows = own
+            rows = line
         else:
-            found.setdefault(step.attr, []).append(own)
-    told = set[str]()
+            words_of.setdefault(step.attr, []).append(line)
+    explained = set[str]()
     for name in shape.order:
         if name in roles:
-            yield f"  {_shortened(name)}: {_role_in_words(roles[name], found)}"
+            yield f"  {_shortened(name)}: {_role_in_words(roles[name], words_of)}"
             continue
         item = measured[name]
-        if item.name in told:
+        if item.name in explained:
             continue
-        told.add(item.name)
+        explained.add(item.name)
         columns = [column.name for column in item.columns]
         name = f"{item.name} ({', '.join(columns)})" if columns != [item.name] else item.name
         if isinstance(item, Undiscovered):
-            what = "to be discovered" if item.typed else "type and values to be discovered"
-            what = what if item.hierarchy is None else "nodes of a hierarchy, to be discovered"
+            description = "to be discovered" if item.typed else "type and values to be discovered"
+            description = description if item.hierarchy is None else "nodes of a hierarchy, to be discovered"
             most = "" if one_key else f", at most {item.max_codes} codes"
-            yield f"  {_shortened(name)}: {what}{most}"
+            yield f"  {_shortened(name)}: {description}{most}"
             if _has_infinity(item):
                 yield f"    {_INFINITY}"
-            yield from (f"    {words}" for words in found.get(item.name, ()))
+            yield from (f"    {words}" for words in words_of.get(item.name, ()))
             if item.type.family == "text" and item.typed and not item.prefixes and item.hierarchy is None:
                 yield "    values of few rows become __other__; type: string keeps how they begin"
         else:
@@ -173,11 +173,11 @@ def _has_infinity(item: Attribute | Undiscovered) -> bool:
     return item.kind == "numeric" and item.type.family == "float"
 
 
-def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str:
+def _role_in_words(role: Role, words_of: Mapping[str | None, Sequence[str]]) -> str:
     if isinstance(role, Key):
         return f"key ({role.origin}): not read, fresh values are written"
     if isinstance(role, UnitId):
-        return "; ".join(["fresh units are written", *found.get(None, ())])
+        return "; ".join(["fresh units are written", *words_of.get(None, ())])
     if isinstance(role, Constant):
         return "constant, as the owner states"
     if isinstance(role, ForeignKey):
@@ -185,19 +185,19 @@ def _role_in_words(role: Role, found: Mapping[str | None, Sequence[str]]) -> str
     if isinstance(role, PartOfKey):
         return "part of a key: not read, rows are numbered within their parent"
     if isinstance(role, RandomKey):
-        which = "an earlier row" if role.earlier else "a random row"
-        return f"key of {which} of {_shortened(role.table)}; that there is one is measured"
+        row = "an earlier row" if role.earlier else "a random row"
+        return f"key of {row} of {_shortened(role.table)}; that there is one is measured"
     if isinstance(role, PublicKey):
         return "key of a random row of the public group that is measured"
     return f"computed, as the owner states: {_shortened(role.expression)}"
 
 
 def _codes_in_words(attribute: Attribute) -> str:
-    what = "categories" if attribute.kind == "categorical" else "bins"
+    noun = "categories" if attribute.kind == "categorical" else "bins"
     extras = [text for text, there in (("__other__", attribute.other), ("NULL", attribute.nullable)) if there]
     if attribute.prefixes:
         extras.insert(0, f"prefixes of {', '.join(map(str, attribute.prefixes))} characters")
-    return f"{attribute.regular} {what}{''.join(' + ' + text for text in extras)}, {attribute.origin}"
+    return f"{attribute.regular} {noun}{''.join(' + ' + text for text in extras)}, {attribute.origin}"
 
 
 def _shortened(name: str, width: int = 60) -> str:
@@ -212,17 +212,17 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
             f"  pairs of rows of a unit: {share:.1%} of the budget, a third of it for whether they agree "
             "more than strangers; what is left of it goes to the questions below"
         )
-    for step, own in zip(plan.steps, noise, strict=True):
+    for step, step_noise in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
         if isinstance(step, ReservedStep):
-            yield from _reserved(plan, step, own, f"  {step.name}: {share:.1%} of the budget")
+            yield from _reserved(plan, step, step_noise, f"  {step.name}: {share:.1%} of the budget")
             continue
         cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
         yield (
             f"  {step.name}: {_counted(len(step.queries), 'marginal')}, {_counted(cells, 'cell')}, "
-            f"{share:.1%} of the budget, {_deviation(own)}"
+            f"{share:.1%} of the budget, {_deviation(step_noise)}"
         )
-        yield from _expected(plan, step, own)
+        yield from _expected(plan, step, step_noise)
 
 
 def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iterator[str]:
@@ -235,8 +235,8 @@ def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iter
         yield f"    {_deviation(noise)}"
         return
     number = len(step.queries)
-    which = f" about {_counted(number, 'candidate marginal')}" if number else ""
-    yield f"{begins}, for questions{which} that depend on earlier noisy answers"
+    candidates = f" about {_counted(number, 'candidate marginal')}" if number else ""
+    yield f"{begins}, for questions{candidates} that depend on earlier noisy answers"
     if further is not None:
         also = "and about other " if number else ""
         yield (
@@ -255,11 +255,11 @@ def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iter
 
 
 def _deviation(noise: Noise) -> str:
-    return f"noise of standard deviation {noise.deviation:,.4g} {noise.thing} a cell"
+    return f"noise of standard deviation {noise.deviation:,.4g} {noise.noun} a cell"
 
 
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Ite
         most = "up to " if plan.discovery else ""
         yield (
             f"    a table of {_COLUMNS.get(columns, f'{columns} columns')} with {most}{typical:,} cells is "
-            f"off by about {_number(off, noise.thing)} in all: {_number(off / 2, noise.thing)} in the wrong "
+            f"off by about {_number(off, noise.noun)} in all: {_number(off / 2, noise.noun)} in the wrong "
             "cell"
         )
 
@@ -283,9 +283,9 @@ _NO_STEPS = "Questions   those above; the method asks no others"
 _COLUMNS = {1: "one column", 2: "two columns"}
 
 
-def _number(number: float, thing: str) -> str:
+def _number(number: float, noun: str) -> str:
     shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-    return f"{shown} {thing.removesuffix('s')}" if shown == "1" else f"{shown} {thing}"
+    return f"{shown} {noun.removesuffix('s')}" if shown == "1" else f"{shown} {noun}"
 
 
 # -- columns of text without a stated type --------------------------------------------------------------
@@ -295,10 +295,10 @@ _MOST_NAMED = 8  # names in a message
 
 def stay_text(names: Sequence[str]) -> str:
     """What columns lose that are read as text for the sake of a statement of the owner's."""
-    one = len(names) == 1
+    single = len(names) == 1
     return (
-        f"{listed(names, _MOST_NAMED)} {'has' if one else 'have'} no stated type and "
-        f"{'is' if one else 'are'} read as text: an expression (derived:, never:), the slice, or "
+        f"{listed(names, _MOST_NAMED)} {'has' if single else 'have'} no stated type and "
+        f"{'is' if single else 'are'} read as text: an expression (derived:, never:), the slice, or "
         "on_error='fail' needs the type before rows are read. Numbers and dates that are text come back as "
         "frequent values or __other__. State sql_type in a domain file; dpsyn init writes one."
     )
@@ -307,12 +307,12 @@ def stay_text(names: Sequence[str]) -> str:
 def learnt_types(plan: Plan, names: Sequence[str]) -> str:
     """What it costs to learn the types of these columns."""
     spent = sum(step.budget.amount for step in plan.discovery if step.ask == "types") / plan.budget.amount
-    one = len(names) == 1
+    lone = len(names) == 1
     return (
-        f"{len(names)} column{'' if one else 's'} of the CSV file {'has' if one else 'have'} no stated type "
-        f"({listed(names, _MOST_NAMED)}): {'it is' if one else 'they are'} learnt from the rows with noise, "
-        f"at {spent:.2%} of the budget, and values that do not fit the found type become NULL. To spare "
-        "that, state sql_type in a domain file; dpsyn init writes one."
+        f"{len(names)} column{'' if lone else 's'} of the CSV file {'has' if lone else 'have'} no stated "
+        f"type ({listed(names, _MOST_NAMED)}): {'it is' if lone else 'they are'} learnt from the rows with "
+        f"noise, at {spent:.2%} of the budget, and values that do not fit the found type become NULL. To "
+        "spare that, state sql_type in a domain file; dpsyn init writes one."
     )
 
 
@@ -331,16 +331,16 @@ def explain_tree(tree: Tree, shapes: Mapping[str, Shape]) -> Iterator[str]:
     yield from labelled("Tables", _tables(tree, shapes, tree.root, 0))
     if tree.public:
         names = ", ".join(table.name for table in tree.public)
-        one = len(tree.public) == 1
-        kept = f"kept as {'it is' if one else 'they are'}"
+        single = len(tree.public) == 1
+        copied = f"kept as {'it is' if single else 'they are'}"
         yield from labelled(
-            "Public", [f"{names}: the owner states that {_holds(one)} no private data; {kept}"]
+            "Public", [f"{names}: the owner states that {_holds(single)} no private data; {copied}"]
         )
     yield from labelled("Protects", _protects(tree))
 
 
-def _holds(one: bool) -> str:
-    return "it holds" if one else "they hold"
+def _holds(single: bool) -> str:
+    return "it holds" if single else "they hold"
 
 
 def _tables(tree: Tree, shapes: Mapping[str, Shape], table: Table, depth: int) -> Iterator[str]:
@@ -351,8 +351,8 @@ def _tables(tree: Tree, shapes: Mapping[str, Shape], table: Table, depth: int) -
     else:
         bound = "at most one row" if table.most == 1 else f"at most {table.most:,} rows"
         order = f", ordered by {table.order}" if table.order else ""
-        way = f"({', '.join(table.foreign_key)})"
-        yield f"{begin}{table.name}: {bound} of each row of {table.parent} by {way}{order}; {columns}"
+        foreign_key = f"({', '.join(table.foreign_key)})"
+        yield f"{begin}{table.name}: {bound} of each row of {table.parent} by {foreign_key}{order}; {columns}"
     yield from (f"{begin}  {line}" for line in _measured_key(tree, table, shapes[table.name]))
     for reference in table.references:
         yield f"{begin}  {', '.join(reference.columns)} -> {_named(reference)}"
@@ -365,9 +365,9 @@ def _measured_key(tree: Tree, table: Table, shape: Shape) -> Iterator[str]:
     if not table.measured_key:
         return
     measured = [column for column in table.key if column in table.measured_key]
-    told = f"key ({', '.join(table.key)}): {', '.join(measured)} measured"
-    kept = tree.stated_key(table.name, shape)
-    yield told if kept else f"{told}; no key of the copy, where measured values repeat, or are missing"
+    words = f"key ({', '.join(table.key)}): {', '.join(measured)} measured"
+    stated = tree.stated_key(table.name, shape)
+    yield words if stated else f"{words}; no key of the copy, where measured values repeat, or are missing"
 
 
 def _named(reference: Reference) -> str:
@@ -394,9 +394,9 @@ def _protects(tree: Tree) -> Iterator[str]:
                 lost = f"a row of {table.name} without {', '.join(table.foreign_key)} is left out"
                 yield f"{lost}, even if its {names}"
             if reference.kind != "public":
-                own = f"{table.name}.{', '.join(reference.columns)}"
+                naming = f"{table.name}.{', '.join(reference.columns)}"
                 whose = _owner(table)
-                yield f"whom {own} names is not protected by that: such a row belongs to {whose} alone"
+                yield f"whom {naming} names is not protected by that: such a row belongs to {whose} alone"
 
 
 def _may_lack_owner(table: Table) -> bool:
@@ -418,5 +418,5 @@ def _bounds(tree: Tree, table: Table) -> str:
     return f"{text}, each with {' and '.join(_bounds(tree, child) for child in below)}"
 
 
-def _plural(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -74,21 +74,21 @@ class Foresight:
 def foreseen(rows: int, columns: int, budget: Budget, spends: Spends, unit_rows: int = 1) -> Foresight:
     """What a budget can tell of a table, of whose rows a unit may have ``unit_rows``: noise is so many times
     larger."""
-    seen = rows / unit_rows
-    spent, part = float(budget.fraction) * float(1 - spends.learning(seen, budget)), spends.part
+    units = rows / unit_rows
+    spent, part = float(budget.fraction) * float(1 - spends.learning(units, budget)), spends.part
 
     def told(number: int) -> bool:
-        own = spent * float(part(seen, number, budget))
-        return _tables(seen / COLUMN_STRENGTH, own, gaussian=budget.gaussian) >= number
+        for_pairs = spent * float(part(units, number, budget))
+        return _tables(units / COLUMN_STRENGTH, for_pairs, gaussian=budget.gaussian) >= number
 
     def few(number: int) -> bool:
-        return spends.tied(seen, number, budget) <= TIED_PART * number
+        return spends.tied(units, number, budget) <= TIED_PART * number
 
-    most = min(columns, _tables(seen / COLUMN_STRENGTH, spent, gaussian=budget.gaussian))
+    most = min(columns, _tables(units / COLUMN_STRENGTH, spent, gaussian=budget.gaussian))
     fewer = next((number for number in range(most, 0, -1) if told(number)), 0)
-    left = spent * (1 - float(part(seen, columns, budget)))
-    pairs = _tables(seen / PAIR_STRENGTH, left, gaussian=budget.gaussian)
-    pairs, tied = min(pairs, columns * (columns - 1) // 2), spends.tied(seen, columns, budget)
+    left = spent * (1 - float(part(units, columns, budget)))
+    pairs = _tables(units / PAIR_STRENGTH, left, gaussian=budget.gaussian)
+    pairs, tied = min(pairs, columns * (columns - 1) // 2), spends.tied(units, columns, budget)
     return Foresight(
         rows,
         fewer == columns,
@@ -97,7 +97,7 @@ def foreseen(rows: int, columns: int, budget: Budget, spends: Spends, unit_rows:
         math.ceil(tied) if tied <= pairs else 0,
         few(columns),
         next((number for number in range(columns, 1, -1) if few(number)), 0),
-        spends.text(seen, budget),
+        spends.text(units, budget),
     )
 
 
@@ -119,17 +119,19 @@ def foresight_lines(
         fast = replace(spends, text=_no_text)  # what is asked of larger budgets needs no threshold
         better = [(at, foreseen(rows, columns, bought(at), fast, unit_rows)) for at in larger]
         if not now.columns:
-            cures += [f"epsilon {at:.3g}" for at, one in better if one.columns][:1]
+            cures += [f"epsilon {at:.3g}" for at, foresight in better if foresight.columns][:1]
             cures += [f"{now.fewer} column{'s' if now.fewer > 1 else ''}"] if now.fewer else []
         elif not now.pairs or not now.likely:
-            cures += [f"epsilon {at:.3g}" for at, one in better if one.pairs and one.likely][:1]
+            cures += [
+                f"epsilon {at:.3g}" for at, foresight in better if foresight.pairs and foresight.likely
+            ][:1]
             cures += [f"{now.paired} columns"] if 1 < now.paired < columns else []
         possible = columns * (columns - 1) // 2
-        told = "all columns" if now.columns else "no column"
+        summary = "all columns" if now.columns else "no column"
         if now.text:
-            told += f" (of text, values of fewer than {now.text:,} {spends.counted} may be lost)"
+            summary += f" (of text, values of fewer than {now.text:,} {spends.counted} may be lost)"
         if possible:
             least = f", if {now.tied:,} or more go together" if now.tied > 1 and now.pairs else ""
-            told += f", {'up to ' if now.pairs else ''}{now.pairs:,} of {possible:,} pairs{least}"
+            summary += f", {'up to ' if now.pairs else ''}{now.pairs:,} of {possible:,} pairs{least}"
         would = f" ({' or '.join(cures)} would do)" if cures else ""
-        yield f"of {rows:,} rows: {told}{would}"
+        yield f"of {rows:,} rows: {summary}{would}"

@@ -102,13 +102,13 @@ class Panel:
         )
 
 
-def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
+def panel_of(sliced: Slice | None, version: str | None, budget: Budget) -> Panel:
     """The panel of a request.
 
     Args:
         sliced: the window of the period, in the calendar of all of them.
         version: the label of the period, or None.
-        whole: the budget of all periods.
+        budget: the budget of all periods.
 
     Raises:
         InputError: all that is wrong with them; the budget is too small for so many periods.
@@ -126,7 +126,7 @@ def panel_of(sliced: Slice | None, version: str | None, whole: Budget) -> Panel:
             faults.append(f"version={said(version)} must be the label of the window, {said(label)}")
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The panel cannot be made: {'; '.join(faults)}.")
-    panel = Panel(sliced, whole)
+    panel = Panel(sliced, budget)
     if panel.budget.amount == 0:
         raise InputError(f"The panel cannot be made: a part of the budget in {panel.periods} buys no answer.")
     return panel
@@ -138,17 +138,17 @@ def families_of_period(domain: Domain, shared: Collection[str] = ()) -> Families
 
     ``persons`` are those of the period before; ``size`` has one code.
     """
-    taken, hidden, above = set(domain.names), list[Attribute](), list[Above]()
+    names, hidden, above = set(domain.names), list[Attribute](), list[Above]()
     for attribute in domain.attributes:
-        name = _free(f"{attribute.name} before", taken)
+        name = _free(f"{attribute.name} before", names)
         hidden.append(before(name, attribute))
         above.append(Above(name, _BEFORE, attribute.name))
-    size = numbers_of_rows(_free("rows in the period", taken), 1)
+    size = numbers_of_rows(_free("rows in the period", names), 1)
     above.append(Above(size.name, _BEFORE, size.name))
     return Families(
         Domain((*domain.attributes, *hidden, size)),
         len(domain.attributes),
-        frozenset(one.name for one in above),
+        frozenset(entry.name for entry in above),
         size.name,
         table=_TABLE,
         above=tuple(above),
@@ -156,10 +156,10 @@ def families_of_period(domain: Domain, shared: Collection[str] = ()) -> Families
     )
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _free(name: str, names: set[str]) -> str:
+    while name in names:
         name += "_"
-    taken.add(name)
+    names.add(name)
     return name
 
 
@@ -180,5 +180,5 @@ def presence_step(families: Families, budget: Budget) -> MeasureStep:
 
 def divided(budget: Budget) -> tuple[Budget, Budget]:
     """What pays for presence, and what is left to the method."""
-    own = int(budget.amount * PRESENCE_SHARE)
-    return Budget(budget.kind, own), replace(budget, amount=budget.amount - own)
+    for_presence = int(budget.amount * PRESENCE_SHARE)
+    return Budget(budget.kind, for_presence), replace(budget, amount=budget.amount - for_presence)

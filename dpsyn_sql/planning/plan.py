@@ -169,10 +169,10 @@ class Plan:
         Raises:
             InternalError: two steps announce some, but one limit holds for all of them.
         """
-        found = [step.further for step in self.reserved if step.further is not None]
-        if len(found) > 1:
+        announced = [step.further for step in self.reserved if step.further is not None]
+        if len(announced) > 1:
             raise InternalError("a plan has two steps with further marginals")
-        return found[0] if found else None
+        return announced[0] if announced else None
 
 
 def equivalent_rho(source: Source, domain: Domain, budget: Budget, *, of_units: bool = False) -> float:

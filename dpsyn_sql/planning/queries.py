@@ -400,6 +400,6 @@ class Curator(Protocol):
             PrivacyBudgetExceeded: the ledger does not hold the cost; nothing was counted.
         """
 
-    def ask_all(self, asked: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+    def ask_all(self, questions: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
         """The noisy answers to questions that do not depend on each other's, in order: as ``ask``, but all
         are charged before the first is counted, which waits for the disk once."""

@@ -64,8 +64,8 @@ class NearestLabel:
         scores = []
         for name, table in self.scores:
             least = min(map(min, table))
-            own = (tuple((score - least) * self.size for score in row) for row in table)
-            scores.append((name, tuple(own)))
+            scaled = (tuple((score - least) * self.size for score in row) for row in table)
+            scores.append((name, tuple(scaled)))
         return offsets, tuple(scores)
 
     def codes(self, columns: Columns) -> NDArray[np.int64]:
@@ -83,8 +83,8 @@ class NearestLabel:
         if not _holds(self.offsets, int) or not 1 <= self.size <= MOST_CLASSES:
             raise InternalError(f"a label has 1 to {MOST_CLASSES} classes, each with a whole number")
         for name, table in self.scores:
-            whole = _holds(table, tuple) and all(_holds(row, int) for row in table)
-            if not whole or [len(row) for row in table] != [domain[name].size] * self.size:
+            integral = _holds(table, tuple) and all(_holds(row, int) for row in table)
+            if not integral or [len(row) for row in table] != [domain[name].size] * self.size:
                 raise InternalError("a label needs a whole number for every class and code")
         tables = ((self.offsets,), *(table for _, table in self.scores))
         spans = sum(max(map(max, table)) - min(map(min, table)) for table in tables)
@@ -127,8 +127,8 @@ class TreeLabel:
         """The leaf of public rows: int64[rows]."""
         rows = len(next(iter(columns.values())))
         at = np.zeros(rows, dtype=np.int64)
-        for place, node in enumerate(self.nodes):
-            here = np.flatnonzero(at == place)
+        for number, node in enumerate(self.nodes):
+            here = np.flatnonzero(at == number)
             right = np.array(node.right)[columns[node.attribute][here]]
             at[here] = np.where(right, node.above, node.below)
         return -1 - at
@@ -140,15 +140,15 @@ class TreeLabel:
         if not 2 <= self.size <= MOST_LEAVES:
             raise InternalError(f"a tree of a label has 2 to {MOST_LEAVES} leaves")
         depth, leaves = {0: 1}, list[int]()
-        for place, node in enumerate(self.nodes):
+        for number, node in enumerate(self.nodes):
             sides = _holds(node.right, bool) and len(node.right) == domain[node.attribute].size
-            if not sides or place not in depth or not _holds((node.below, node.above), int):
+            if not sides or number not in depth or not _holds((node.below, node.above), int):
                 raise InternalError("a split of a label needs a side for every code, and a parent")
             for child in (node.below, node.above):
                 if child < 0:
                     leaves.append(-1 - child)
-                elif place < child < len(self.nodes) and child not in depth:
-                    depth[child] = depth[place] + 1
+                elif number < child < len(self.nodes) and child not in depth:
+                    depth[child] = depth[number] + 1
                 else:
                     raise InternalError("a child of a split follows it, and has one parent")
         if sorted(leaves) != list(range(self.size)) or max(depth.values()) > _DEEPEST:
@@ -195,7 +195,7 @@ def labelled(domain: Domain, labels: Sequence[RowLabel]) -> Domain:
 
 def free_names(domain: Domain, number: int) -> list[str]:
     """Names for labels: no attribute has them."""
-    names = (f"label {place}" for place in range(1, number + len(domain.names) + 1))
+    names = (f"label {index}" for index in range(1, number + len(domain.names) + 1))
     return [name for name in names if name not in domain][:number]
 
 
@@ -218,9 +218,9 @@ DRAW_BITS = 12
 def gumbel_costs() -> tuple[int, ...]:
     """What a draw adds to a cost: for each of its 2^DRAW_BITS values the largest Gumbel number less its own,
     the quantile at the middle of its share; 0 or more, in 1/SCALE."""
-    places = 2**DRAW_BITS
-    quantiles = [-math.log(-math.log((place + 0.5) / places)) for place in range(places)]
-    return tuple(round((quantiles[-1] - one) * SCALE) for one in quantiles)
+    values = 2**DRAW_BITS
+    quantiles = [-math.log(-math.log((index + 0.5) / values)) for index in range(values)]
+    return tuple(round((quantiles[-1] - quantile) * SCALE) for quantile in quantiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,4 +286,4 @@ def class_costs(
 
 
 def _costs(probabilities: NDArray[np.float64]) -> list[int]:
-    return [round(-math.log(one) * SCALE) for one in probabilities.tolist()]
+    return [round(-math.log(probability) * SCALE) for probability in probabilities.tolist()]

@@ -122,12 +122,12 @@ class Running:
         """The level of the node that ends with a period."""
         return _by_span(self)[self.span(period)]
 
-    def node_budget(self, whole: Budget, period: int) -> Budget:
-        """What the node of a period may spend, if all nodes of the calendar may spend ``whole``.
+    def node_budget(self, calendar_budget: Budget, period: int) -> Budget:
+        """What the node of a period may spend, if all nodes of the calendar may spend ``calendar_budget``.
 
         For each level, ``charged`` times the budget of one node is at most the level's share.
         """
-        return _node_budgets(self, whole)[self.span(period)]
+        return _node_budgets(self, calendar_budget)[self.span(period)]
 
     def variance(self, period: int) -> float:
         """Of a cell of the total of a period, as a multiple of that of one release of units of one row that
@@ -154,8 +154,10 @@ class Running:
     def _noise(self) -> dict[int, Fraction]:
         """Variance of a cell of a node by its span."""
         levels = self.levels
-        whole = sum(level.weight(self.kind) for level in levels)
-        return {level.span: level.noise(level.weight(self.kind) / whole, self.kind) for level in levels}
+        weight_of_all = sum(level.weight(self.kind) for level in levels)
+        return {
+            level.span: level.noise(level.weight(self.kind) / weight_of_all, self.kind) for level in levels
+        }
 
 
 @lru_cache(maxsize=16)
@@ -164,20 +166,20 @@ def _by_span(running: Running) -> Mapping[int, Level]:
 
 
 @lru_cache(maxsize=16)
-def _node_budgets(running: Running, whole: Budget) -> Mapping[int, Budget]:
+def _node_budgets(running: Running, calendar_budget: Budget) -> Mapping[int, Budget]:
     """Of a node by its span."""
     levels = running.levels
-    shares = whole.split([level.weight(running.kind) for level in levels])
+    shares = calendar_budget.split([level.weight(running.kind) for level in levels])
     return {
-        level.span: Budget(whole.kind, share.amount // level.charged)
+        level.span: Budget(calendar_budget.kind, share.amount // level.charged)
         for level, share in zip(levels, shares, strict=True)
     }
 
 
 def _ones(periods: int, span: int) -> int:
     """How many of the numbers 1 to ``periods`` have the binary digit of value ``span``."""
-    whole, rest = divmod(periods + 1, 2 * span)
-    return whole * span + max(0, rest - span)
+    full_runs, remainder = divmod(periods + 1, 2 * span)
+    return full_runs * span + max(0, remainder - span)
 
 
 def both_ways(
@@ -188,8 +190,8 @@ def both_ways(
     With equal noise the sum is chosen: its nodes are the periods' own tables.
     """
     bound = min(windows, periods)
-    ways = [Running(way, periods, bound, rows, kind, of_rows) for way in WAYS]
-    first, second = sorted(ways, key=lambda running: running.mean_variance)
+    candidates = [Running(scheme, periods, bound, rows, kind, of_rows) for scheme in WAYS]
+    first, second = sorted(candidates, key=lambda running: running.mean_variance)
     return first, second
 
 
@@ -267,15 +269,15 @@ class Total:
         """For the explained plan."""
         running, span = self.running, self.level.span
         nodes = len(running.nodes(self.period))
-        said = (
+        facts = (
             f"period {self.period} of {running.periods}; a unit counts in at most "
             f"{_counted(running.windows, 'window')}, with at most {_counted(running.rows, 'row')} in each",
             "epsilon and delta are for the totals of all periods together",
             *self.ways,
             f"it measures {_counted(span, 'window')}; its total adds up {_counted(nodes, 'node')}",
         )
-        labels = ("Total", *("" for _ in said[1:]))
-        return tuple(f"{label:<12}{line}" for label, line in zip(labels, said, strict=True))
+        labels = ("Total", *("" for _ in facts[1:]))
+        return tuple(f"{label:<12}{line}" for label, line in zip(labels, facts, strict=True))
 
 
 def total_of(
@@ -315,8 +317,8 @@ def total_of(
     if faults or not isinstance(sliced, Window):
         raise InputError(f"The running total cannot be made: {'; '.join(faults)}.")
     most = len(labels) if sliced.most is None else sliced.most
-    running, other = both_ways(len(labels), most, rows, whole.kind, of_rows)
-    return Total(running, other, labels, sliced.index + 1, whole.without_thresholds())
+    running, alternative = both_ways(len(labels), most, rows, whole.kind, of_rows)
+    return Total(running, alternative, labels, sliced.index + 1, whole.without_thresholds())
 
 
 @lru_cache(maxsize=16)
@@ -325,5 +327,5 @@ def _noise_of(running: Running) -> str:
     return f"{running.way}: {average:.3g} times the noise of one release on average, at most {most:.3g}"
 
 
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -72,10 +72,10 @@ def _of_plane(costs: Sequence[int], lines: Sequence[Scope]) -> tuple[Scope, ...]
 
 
 def _outermost(views: set[Scope]) -> Iterator[Scope]:
-    kept = list[set[int]]()
+    outer = list[set[int]]()
     for view in sorted(views, key=lambda view: (-len(view), view)):
-        if len(view) > 1 and not any(set(view) <= other for other in kept):
-            kept.append(set(view))
+        if len(view) > 1 and not any(set(view) <= larger for larger in outer):
+            outer.append(set(view))
             yield view
 
 
@@ -86,7 +86,7 @@ def _lines(order: int, *, affine: bool) -> tuple[Scope, ...]:
     lines = [[(point + shift) % number for point in first] for shift in range(number)]
     if not affine:
         return tuple(map(tuple, lines))
-    left = {point: place for place, point in enumerate(set(range(number)) - set(first))}
+    left = {point: index for index, point in enumerate(set(range(number)) - set(first))}
     return tuple(tuple(left[point] for point in line if point in left) for line in lines[1:])
 
 
@@ -198,18 +198,18 @@ def covering_views(sizes: Sequence[int], cover: int, most_cells: int) -> Coverin
     """
     used = [index for index, size in enumerate(sizes) if size > 1]
     cover = min(cover, len(used))
-    own = np.array([sizes[index] for index in used], np.float64)
+    used_sizes = np.array([sizes[index] for index in used], np.float64)
     if cover < 2:
         return Covering(())
     numbers = np.array(list(combinations(range(len(used)), cover)), np.int64)
-    fits = own[numbers].prod(axis=1) <= most_cells
-    apart = tuple(tuple(used[place] for place in one) for one in numbers[~fits].tolist())
-    smallest = np.sort(own)[: cover + 1].prod()
+    fits = used_sizes[numbers].prod(axis=1) <= most_cells
+    apart = tuple(tuple(used[position] for position in row) for row in numbers[~fits].tolist())
+    smallest = np.sort(used_sizes)[: cover + 1].prod()
     if len(used) == cover or smallest > most_cells:  # nothing larger fits
-        found = [tuple(one) for one in numbers[fits].tolist()]
+        views = [tuple(row) for row in numbers[fits].tolist()]
     else:
-        found = list(_covered(own, numbers[fits], most_cells))
-    return Covering(tuple(sorted(tuple(used[place] for place in view) for view in found)), apart)
+        views = list(_covered(used_sizes, numbers[fits], most_cells))
+    return Covering(tuple(sorted(tuple(used[position] for position in view) for view in views)), apart)
 
 
 def _covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
@@ -221,7 +221,7 @@ def _covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
     of_each = missing.sum(axis=-1, dtype=np.int64)
     cost = np.rint(_FINE * np.log2(sizes))
     while of_each.flat[start := int(np.argmax(of_each))]:
-        view = [int(one) for one in np.unravel_index(start, of_each.shape)]
+        view = [int(attribute) for attribute in np.unravel_index(start, of_each.shape)]
         gain, cells = missing[tuple(view)].astype(np.int64), sizes[view].prod()
         while len(view) < MOST_TOGETHER:
             worth = np.where(cells * sizes <= most, gain / cost, 0)
@@ -229,8 +229,8 @@ def _covered(sizes: FloatArray, wanted: IntArray, most: int) -> Iterator[Scope]:
             best = int(np.argmax(worth))
             if worth[best] <= 0:
                 break
-            held = missing[np.ix_(*[view] * (cover - 2), [best])]
-            gain += held.reshape(-1, len(sizes)).sum(axis=0, dtype=np.int64)
+            newly_missing = missing[np.ix_(*[view] * (cover - 2), [best])]
+            gain += newly_missing.reshape(-1, len(sizes)).sum(axis=0, dtype=np.int64)
             view.append(best)
             cells *= sizes[best]
         view.sort()
@@ -245,10 +245,10 @@ def plane_covering(sizes: Sequence[int], most_cells: int) -> tuple[Scope, ...]:
     """The fewest views of a finite plane that hold all pairs of attributes of several codes; none if no
     plane fits."""
     used = [index for index, size in enumerate(sizes) if size > 1]
-    own = [sizes[index] for index in used]
-    costs = np.rint(_FINE * np.log2(np.array(own, np.float64))).astype(np.int64).tolist()
-    found = plane_views(costs, own, most_cells, MOST_TOGETHER)
-    return tuple(tuple(used[place] for place in view) for view in found)
+    used_sizes = [sizes[index] for index in used]
+    costs = np.rint(_FINE * np.log2(np.array(used_sizes, np.float64))).astype(np.int64).tolist()
+    views = plane_views(costs, used_sizes, most_cells, MOST_TOGETHER)
+    return tuple(tuple(used[position] for position in view) for view in views)
 
 
 def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) -> tuple[Scope, ...]:
@@ -262,7 +262,7 @@ def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) 
         most_cells: of a view.
         seed: public. The same seed gives the same views on every machine.
     """
-    drawn = (_random_view(sizes, most_cells, f"{place} {seed}") for place in range(number))
+    drawn = (_random_view(sizes, most_cells, f"{draw} {seed}") for draw in range(number))
     return tuple(dict.fromkeys(view for view in drawn if len(view) > 1))
 
 
@@ -300,7 +300,7 @@ def best_views(
         seed: for randomly chosen views, whose number is chosen by the same error.
         weights: of pairs whose weight is not 1.
     """
-    found = list[Design]()
+    designs = list[Design]()
     for most in _limits(sizes, cover if seed is None else 2):
         here = list[Design]()
         for covering in _coverings(sizes, cover, most, seed):
@@ -312,10 +312,10 @@ def best_views(
                 break
         best = min(here, key=_error, default=None)
         if best is not None:
-            found.append(best)
-            if best.error > _HOPELESS * min(map(_error, found)):
+            designs.append(best)
+            if best.error > _HOPELESS * min(map(_error, designs)):
                 break
-    return min(found, key=_error, default=None)
+    return min(designs, key=_error, default=None)
 
 
 def _error(design: Design) -> float:
@@ -348,7 +348,7 @@ def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) ->
     number, drawn = 0, dict[Scope, None]()
     while number < 2 * math.comb(sum(size > 1 for size in sizes), 2):
         more = max(number + 1, number * 4 // 3)
-        views = (_random_view(sizes, most, f"{place} {seed}") for place in range(number, more))
+        views = (_random_view(sizes, most, f"{draw} {seed}") for draw in range(number, more))
         drawn |= dict.fromkeys(view for view in views if len(view) > 1)
         number = more
         yield Covering(tuple(drawn))
@@ -373,10 +373,12 @@ def expected_error(
     triples = math.comb(there, 3)
     deviations = noise.unit * shares**-noise.power
     error = MEAN_ABSOLUTE * float(deviations @ weights) / rows + PAIR_APART * (pairs - covered)
-    found = error / (pairs or 1)
+    mean_error = error / (pairs or 1)
     if triples:
-        found += TRIPLE_APART - _triples_gained(sizes, views, MEAN_ABSOLUTE * deviations / rows) / triples
-    return tuple(shares.tolist()), found
+        mean_error += (
+            TRIPLE_APART - _triples_gained(sizes, views, MEAN_ABSOLUTE * deviations / rows) / triples
+        )
+    return tuple(shares.tolist()), mean_error
 
 
 def noise_weights(
@@ -385,22 +387,24 @@ def noise_weights(
     """A_v of each view: what a deviation of one row a cell costs the pairs that it holds (L1, rows, by
     weight). And the weight of all pairs that some view holds."""
     pairs, owners = _held(views, 2)
-    own = np.asarray(sizes, np.float64)
-    keys, place, holding = np.unique(
+    float_sizes = np.asarray(sizes, np.float64)
+    keys, pair_number, holding = np.unique(
         pairs @ np.array([len(sizes), 1]), return_inverse=True, return_counts=True
     )
     heavy = np.array([weights.get(divmod(key, len(sizes)), 1.0) for key in keys.tolist()])
-    each = np.sqrt(own[pairs].prod(axis=1)) / holding[place]
+    each = np.sqrt(float_sizes[pairs].prod(axis=1)) / holding[pair_number]
     if weights:
-        each *= heavy[place]
-    return np.sqrt(_cells(own, views)) * np.bincount(owners, each, len(views)), float(heavy.sum())
+        each *= heavy[pair_number]
+    return np.sqrt(_cells(float_sizes, views)) * np.bincount(owners, each, len(views)), float(heavy.sum())
 
 
 def _triples_gained(sizes: Sequence[int], views: Sequence[Scope], deviations: FloatArray) -> float:
     """By how much the triples that lie in a view are better than ``TRIPLE_APART``, summed."""
     triples, owners = _held(views, 3)
-    own = np.asarray(sizes, np.float64)
-    errors = (deviations * np.sqrt(_cells(own, views)))[owners] * np.sqrt(own[triples].prod(axis=1))
+    float_sizes = np.asarray(sizes, np.float64)
+    errors = (deviations * np.sqrt(_cells(float_sizes, views)))[owners] * np.sqrt(
+        float_sizes[triples].prod(axis=1)
+    )
     key = triples @ np.array([len(sizes) ** 2, len(sizes), 1])
     order = np.lexsort((errors, key))  # the best view of each triple first
     first = np.ones(key.size, bool)
@@ -410,16 +414,16 @@ def _triples_gained(sizes: Sequence[int], views: Sequence[Scope], deviations: Fl
 
 def _held(views: Sequence[Scope], together: int) -> tuple[IntArray, IntArray]:
     """All sets of so many attributes that lie in a view, a row each, and the number of the view."""
-    found, owners = [np.zeros((0, together), np.int64)], [np.zeros(0, np.int64)]
+    sets, owners = [np.zeros((0, together), np.int64)], [np.zeros(0, np.int64)]
     by_length: dict[int, list[int]] = {}
     for number, view in enumerate(views):
         by_length.setdefault(len(view), []).append(number)
     for length, numbers in by_length.items():
         if length >= together:
-            places = np.array(list(combinations(range(length), together)))
-            found.append(np.array([views[number] for number in numbers])[:, places].reshape(-1, together))
-            owners.append(np.repeat(np.array(numbers), len(places)))
-    return np.concatenate(found), np.concatenate(owners)
+            positions = np.array(list(combinations(range(length), together)))
+            sets.append(np.array([views[number] for number in numbers])[:, positions].reshape(-1, together))
+            owners.append(np.repeat(np.array(numbers), len(positions)))
+    return np.concatenate(sets), np.concatenate(owners)
 
 
 def _cells(sizes: FloatArray, views: Sequence[Scope]) -> FloatArray:

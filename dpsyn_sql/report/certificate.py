@@ -221,8 +221,8 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
     ]
     if plan.siblings is not None:
         steps += [{"step": "pairs of rows of a unit"}] * plan.siblings.questions
-    places = [place for place, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
-    first, after = (places[0], places[-1] + 1) if places else (len(plan.steps), len(plan.steps))
+    reserved = [number for number, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
+    first, after = (reserved[0], reserved[-1] + 1) if reserved else (len(plan.steps), len(plan.steps))
     between = {"step": "; ".join(step.name for step in plan.steps[first:after])}
     before, later = _known(plan.steps[:first]), _known(plan.steps[after:])
     number = max(0, len(events) - len(steps) - len(before) - len(later))
@@ -253,7 +253,7 @@ def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
     """What is public about one measured column before anything is read, JSON-ready. How the codes of a
     reference are called decides no answer: it is no part of it."""
     if isinstance(item, Attribute):
-        return {what: fact for what, fact in attribute_facts(item).items() if what != "named"}
+        return {key: fact for key, fact in attribute_facts(item).items() if key != "named"}
     return {
         "name": item.name,
         # An ENUM without a name may have been made from the rows.
@@ -301,8 +301,8 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
 def _fill_facts(attribute: Attribute) -> list[list[int | float | str] | None]:
     """The cuts of every bin; None for a bin that is filled evenly over its edges."""
     return [
-        None if cuts == whole else [_plain(cut) for cut in cuts]
-        for cuts, whole in zip(attribute.fill, pairwise(attribute.edges), strict=True)
+        None if cuts == edges else [_plain(cut) for cut in cuts]
+        for cuts, edges in zip(attribute.fill, pairwise(attribute.edges), strict=True)
     ]
 
 
@@ -435,8 +435,8 @@ def certificate_of_release(tables: Mapping[str, Facts]) -> dict[str, Any]:
         raise InputError("These are not the certificates of a release of several tables.")
     tree = first["database"]
     names = [str(member["table"]) for member in tree["tables"]]
-    whole = all(_belongs(facts, first, table) for table, facts in tables.items())
-    if not whole or set(tables) != set(names):
+    complete = all(_belongs(facts, first, table) for table, facts in tables.items())
+    if not complete or set(tables) != set(names):
         raise InputError(
             f"The stored release {tree['name']!r} was changed or is damaged: its tables are not of one "
             "release. The same call of release() with replace=True stores it again and costs "
@@ -464,13 +464,13 @@ def certificate_of_release(tables: Mapping[str, Facts]) -> dict[str, Any]:
 
 def _belongs(facts: Facts, first: Facts, table: str) -> bool:
     """Whether a certificate is that of a table of the same release."""
-    tree, whole = facts.get("database"), first["database"]
+    tree, expected = facts.get("database"), first["database"]
     guarantees = ({**certified["guarantee"], "rows_per_unit": 0} for certified in (facts, first))
     return (
         tree is not None
-        and {**tree, "table": ""} == {**whole, "table": ""}
+        and {**tree, "table": ""} == {**expected, "table": ""}
         and tree["table"] == table
-        and facts["release"] == f"{whole['release']}.{table}"
+        and facts["release"] == f"{expected['release']}.{table}"
         and len({str(guarantee) for guarantee in guarantees}) == 1
     )
 

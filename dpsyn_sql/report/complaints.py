@@ -54,7 +54,7 @@ class Complaint:
 def complaint_of(
     column: ColumnLosses,
     *,
-    named: bool,
+    in_workload: bool,
     units: str,
     total: float,
     larger: bool = True,
@@ -64,27 +64,27 @@ def complaint_of(
 
     Args:
         column: of the release.
-        named: whether the workload names it.
+        in_workload: whether the workload names it.
         units: what a threshold counts, in words: ``"rows"``, or the values of the privacy unit's column.
         total: noisy number of rows.
         larger: whether a larger epsilon can be advised.
         text: whether it is text of a file that is read as the type that its owner stated.
     """
-    found = [
+    complaints = [
         _nothing_found(column, units),
         _outside(column, units, larger),
         _one_category(column, total, larger),
         *_clipped(column, text=text),
         _cut_short(column, larger),
         _crowded(column, larger, text=text),
-        _faint(column, named, total, larger),
+        _faint(column, in_workload, total, larger),
     ]
-    return next((one for one in found if one), None)
+    return next((complaint for complaint in complaints if complaint), None)
 
 
 def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
     """A column of text without a single found value."""
-    if column.found != 0:
+    if column.labels_found != 0:
         return None
     name, needs = column.name, "" if column.hidden is None else f" (one needs {column.hidden:,.0f} {units})"
     if column.null is not None and column.null.share > MOST_OF_ALL:
@@ -101,34 +101,34 @@ def _nothing_found(column: ColumnLosses, units: str) -> Complaint | None:
 
 def _outside(column: ColumnLosses, units: str, larger: bool) -> Complaint | None:
     """Most rows have values that no label stands for, or many if the labels were learnt."""
-    other, name = column.other, column.name
-    most = MOST_OF_ALL if column.found is None else MOVED
-    if other is None or not _exceeds(other, most):
+    unlisted, name = column.other, column.name
+    most = MOST_OF_ALL if column.labels_found is None else MOVED
+    if unlisted is None or not _exceeds(unlisted, most):
         return None
-    written = " (written as found ones)" if other.label in column.unwritten else ""
-    if column.found is not None:
+    written = " (written as found ones)" if unlisted.label in column.unwritten else ""
+    if column.labels_found is not None:
         below = (
             "" if column.hidden is None else f"; those of fewer than {column.hidden:,.0f} {units} are hidden"
         )
-        found = counted(column.found, "label" if column.stems else "value")
-        found += " is" if column.found == 1 else " are"
+        labels = counted(column.labels_found, "label" if column.stems else "value")
+        labels += " is" if column.labels_found == 1 else " are"
         text = (
-            f"{_share(other)} of the rows have a value of {name!r} that is not found{written}: "
-            f"{found} found{below}. Declare its categories, {'spend a larger epsilon, ' if larger else ''}"
+            f"{_share(unlisted)} of the rows have a value of {name!r} that is not found{written}: "
+            f"{labels} found{below}. Declare its categories, {'spend a larger epsilon, ' if larger else ''}"
             f"{_keep_beginnings(column)}or write {name}: {{type: key}} if its values tell rows "
             "apart."
         )
     elif column.attribute.leaves is not None:
         text = (
-            f"{_share(other)} of the rows are outside of the hierarchy {name!r}{written}: its box, alphabet "
-            "or ids do not fit. Correct them, or convert the values in a query."
+            f"{_share(unlisted)} of the rows are outside of the hierarchy {name!r}{written}: its box, "
+            "alphabet or ids do not fit. Correct them, or convert the values in a query."
         )
     else:
         text = (
-            f"{_share(other)} of the rows have a value of {name!r} that is not among its categories: the "
+            f"{_share(unlisted)} of the rows have a value of {name!r} that is not among its categories: the "
             "list does not fit. Correct it (spelling, letter case, blanks), or write {type: discover}."
         )
-    return Complaint(1 if _exceeds(other, MOST_OF_ALL) else 3, other.share, text)
+    return Complaint(1 if _exceeds(unlisted, MOST_OF_ALL) else 3, unlisted.share, text)
 
 
 def _keep_beginnings(column: ColumnLosses) -> str:
@@ -153,7 +153,11 @@ def _cut_short(column: ColumnLosses, larger: bool) -> Complaint | None:
     short, leaves = column.shortened, column.attribute.leaves
     if short is None or not _exceeds(short, MOVED):
         return None
-    texts = [column.name] if leaves is None else [one.name for one in leaves.hierarchies if one.text]
+    texts = (
+        [column.name]
+        if leaves is None
+        else [hierarchy.name for hierarchy in leaves.hierarchies if hierarchy.text]
+    )
     example = "car*" if leaves is not None else column.attribute.labels[column.stems[0]]
     return Complaint(
         2,
@@ -168,7 +172,12 @@ def _one_category(column: ColumnLosses, total: float, larger: bool = True) -> Co
     """Of the declared categories only the one stands out that values outside the list count as, or none."""
     attribute, name = column.attribute, column.name
     labels = column.shares[: attribute.regular]
-    if attribute.kind != "categorical" or column.found is not None or attribute.other or len(labels) < 2:
+    if (
+        attribute.kind != "categorical"
+        or column.labels_found is not None
+        or attribute.other
+        or len(labels) < 2
+    ):
         return None
     loud = [share for share in labels if share.share > CLEAR * share.error]
     fallback = column.shares[attribute.fallback_code]
@@ -199,14 +208,14 @@ def _clipped(column: ColumnLosses, *, text: bool) -> Iterator[Complaint]:
     codes = not any(several) and len(several) <= _CODES  # perhaps of a list: one of them may hold much
     last = len(several) - 1
     near = max(_NEAR, len(several) // 4)
-    for end, beside in ((0, range(1, near + 1)), (last, range(last - near, last))):
+    for end, neighbours in ((0, range(1, near + 1)), (last, range(last - near, last))):
         share, alone = column.shares[end], _alone(column, end)
         natural = end == 0 and attribute.edges[0] == 0
         if (
             not column.clips[end != 0]
             or natural
             or not _exceeds(share, _END)
-            or not (alone or (not codes and _towers(column, end, beside)))
+            or not (alone or (not codes and _towers(column, end, neighbours)))
         ):
             continue
         side, beyond = ("lowest", "below") if end == 0 else ("highest", "above")
@@ -249,8 +258,8 @@ def unread_text(column: ColumnLosses) -> Complaint | None:
     null = column.null
     if column.attribute.kind == "categorical" or null is None or null.share <= NEARLY_ALL:
         return None
-    told = f"Hardly any row of {column.name!r} has a value.{unread(column.attribute)}"
-    return Complaint(2, null.share, told)
+    text = f"Hardly any row of {column.name!r} has a value.{unread(column.attribute)}"
+    return Complaint(2, null.share, text)
 
 
 def unread(attribute: Attribute) -> str:
@@ -265,13 +274,13 @@ def unread(attribute: Attribute) -> str:
     )
 
 
-def _towers(column: ColumnLosses, end: int, beside: Collection[int]) -> bool:
-    """Whether an end bin holds several times the rows of each bin ``beside`` it, and is as much denser."""
+def _towers(column: ColumnLosses, end: int, neighbours: Collection[int]) -> bool:
+    """Whether an end bin holds several times the rows of each of ``neighbours``, and is as much denser."""
     widths = bin_widths(column.attribute)
-    for place in beside:
-        neighbour = column.shares[place]
+    for code in neighbours:
+        neighbour = column.shares[code]
         rows = max(neighbour.share + CLEAR * neighbour.error, 0.0)
-        ratio = widths[end] / widths[place] if widths[place] > 0 else 1.0
+        ratio = widths[end] / widths[code] if widths[code] > 0 else 1.0
         if column.shares[end].share <= _TIMES * rows * max(ratio, 1.0):
             return False
     return True
@@ -280,8 +289,8 @@ def _towers(column: ColumnLosses, end: int, beside: Collection[int]) -> bool:
 def _alone(column: ColumnLosses, code: int) -> bool:
     """Whether no other bin stands out from the noise."""
     shares = column.shares[: column.attribute.regular]
-    others = (share for place, share in enumerate(shares) if place != code)
-    return all(share.share <= CLEAR * share.error for share in others)
+    elsewhere = (share for index, share in enumerate(shares) if index != code)
+    return all(share.share <= CLEAR * share.error for share in elsewhere)
 
 
 def _crowded(column: ColumnLosses, larger: bool, *, text: bool) -> Complaint | None:
@@ -290,13 +299,14 @@ def _crowded(column: ColumnLosses, larger: bool, *, text: bool) -> Complaint | N
     if attribute.kind == "categorical" or not column.shares:
         return None
     wide = {share.label for share in column.wide}
-    for place, several in enumerate(several_values(attribute)):
-        share = column.shares[place]
+    for code, several in enumerate(several_values(attribute)):
+        share = column.shares[code]
         if several and _exceeds(share, MOST_OF_ALL if share.label in wide else _CROWDED):
             cures = [_cure_of_crowds(column, larger)]
-            if text and place == 0 == attribute.fallback_code and share.share > NEARLY_ALL:
-                known = attribute.regular > 1 and column.clips[0]  # noise does not hide the other ranges
-                cures = [*cures[known:], f"NULL is counted there, too.{unread(attribute)}"]
+            if text and code == 0 == attribute.fallback_code and share.share > NEARLY_ALL:
+                # Noise does not hide the other ranges.
+                shown = attribute.regular > 1 and column.clips[0]
+                cures = [*cures[shown:], f"NULL is counted there, too.{unread(attribute)}"]
             return Complaint(
                 2,
                 share.share,
@@ -315,10 +325,10 @@ def _cure_of_crowds(column: ColumnLosses, larger: bool) -> str:
     return f"Declare its bounds or edges{', or spend a larger epsilon' * larger}."
 
 
-def _faint(column: ColumnLosses, named: bool, total: float, larger: bool) -> Complaint | None:
+def _faint(column: ColumnLosses, in_workload: bool, total: float, larger: bool) -> Complaint | None:
     """Categories that are lost in the noise, where each of them matters."""
     labels = column.attribute.regular
-    if not column.faint or not (named or 2 <= labels <= _FEW) or _one_category(column, total):
+    if not column.faint or not (in_workload or 2 <= labels <= _FEW) or _one_category(column, total):
         return None
     error = max(share.error for share in column.shares[:labels]) * total
     return Complaint(
@@ -331,19 +341,19 @@ def _faint(column: ColumnLosses, named: bool, total: float, larger: bool) -> Com
     )
 
 
-def independent(losses: Losses, named: Collection[str], *, larger: bool = True) -> str:
+def independent(losses: Losses, in_workload: Collection[str], *, larger: bool = True) -> str:
     """Columns that no measured table joins to another: those that matter, or if they are most."""
     alone = losses.alone
     several = sum(column.attribute.size > 1 for column in losses.columns)
-    told = alone if len(alone) > several / 2 else tuple(name for name in alone if name in named)
-    if not told:
+    isolated = alone if len(alone) > several / 2 else tuple(name for name in alone if name in in_workload)
+    if not isolated:
         return ""
-    one = len(told) == 1
+    single = len(isolated) == 1
     return (
-        f"{some_of(told)} {'is' if one else 'are'} independent of all other columns in the output: no "
-        f"pair with {'it' if one else 'one of them'} was worth its noise. "
+        f"{some_of(isolated)} {'is' if single else 'are'} independent of all other columns in the output: no "
+        f"pair with {'it' if single else 'one of them'} was worth its noise. "
         f"{'Spend a larger epsilon, or give' if larger else 'Give'} weight to what matters: "
-        f"workload={{{told[0]!r}: 10}}."
+        f"workload={{{isolated[0]!r}: 10}}."
     )
 
 

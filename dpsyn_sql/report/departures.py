@@ -59,13 +59,13 @@ _DISAGREE = 3.0  # deviations beyond the largest that many cells have
 @dataclass(frozen=True, slots=True)
 class Departure:
     """Of a table of answers over ``attrs``. ``moved``: the part of the rows that are not where they were
-    counted. ``place``: the code or cell that is off most, in words, with its shares in the ``rows`` and as
+    counted. ``cell``: the code or cell that is off most, in words, with its shares in the ``rows`` and as
     ``counted``, and the ``error`` of the latter. ``gross``: no such rows should be written.
     ``conditions``: there are some, which move rows on purpose."""
 
     attrs: tuple[str, ...]
     moved: float
-    place: str
+    cell: str
     rows: float
     counted: float
     error: float
@@ -85,47 +85,57 @@ class Departure:
                 f"{cause}"
             )
         return (
-            f"{self.moved:.1%} of the rows have another value of {names} than was counted: {self.place} has "
+            f"{self.moved:.1%} of the rows have another value of {names} than was counted: {self.cell} has "
             f"{self.rows:.1%} of them, and was counted as {self.counted:.1%} ± {100 * self.error:.1f}. "
             f"{cause}"
         )
 
 
 def departures(
-    made: FittedRelease, drawn: DrawnRows, *, columns: bool = True, pairs: bool
+    fitted: FittedRelease, drawn: DrawnRows, *, columns: bool = True, pairs: bool
 ) -> tuple[Departure, ...]:
     """All of a release, the worst first.
 
     Args:
-        made: with its answers.
+        fitted: with its answers.
         drawn: rows of its model.
         columns: whether rows of the method follow the one-way tables that it asks for; else none is gross.
         pairs: whether rows of the method follow the larger tables that it asks for.
     """
-    total, weight = float(made.model.total), float(drawn.weights.sum())
+    total, weight = float(fitted.model.total), float(drawn.weights.sum())
     if weight**2 < _LEAST_ROWS * float(drawn.weights @ drawn.weights):
         return ()
-    if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(made.measurements)):
+    if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(fitted.measurements)):
         return ()
-    counts = [*(_in_units(one, made.weight) for one in made.answers if one.attrs), *map(_of_look, made.looks)]
-    compared = [one for one in counts if drawn.columns.keys() >= set(one.attrs)]
+    counts = [
+        *(_in_units(answer, fitted.weight) for answer in fitted.answers if answer.attrs),
+        *map(_of_look, fitted.looks),
+    ]
+    compared = [answer for answer in counts if drawn.columns.keys() >= set(answer.attrs)]
     cells = sum(answer.values.size for answer in compared)
     bound = math.sqrt(2 * math.log(2 * max(cells, 1)))
-    found = dict[tuple[str, ...], Departure]()
+    departure_of = dict[tuple[str, ...], Departure]()
     for answer in compared:
-        one = _departure(answer, drawn, made.model.domain, total, bound + 1)
-        if one is not None and (len(one.attrs) == 1 or pairs):
-            found[one.attrs] = max(one, found.get(one.attrs, one), key=lambda same: same.moved)
+        departure = _departure(answer, drawn, fitted.model.domain, total, bound + 1)
+        if departure is not None and (len(departure.attrs) == 1 or pairs):
+            departure_of[departure.attrs] = max(
+                departure, departure_of.get(departure.attrs, departure), key=lambda same: same.moved
+            )
     blamed = (
-        columns and not made.shape.never and any(one.gross for one in found.values()) and agree(made, bound)
+        columns
+        and not fitted.shape.never
+        and any(departure.gross for departure in departure_of.values())
+        and agree(fitted, bound)
     )
-    written = made.shape.domain.names
-    moving = bool(made.shape.never)
-    told = (
-        replace(one, gross=blamed and one.gross and one.attrs[0] in written, conditions=moving)
-        for one in found.values()
+    written = fitted.shape.domain.names
+    moving = bool(fitted.shape.never)
+    judged = (
+        replace(
+            departure, gross=blamed and departure.gross and departure.attrs[0] in written, conditions=moving
+        )
+        for departure in departure_of.values()
     )
-    return tuple(sorted(told, key=lambda one: -one.moved))
+    return tuple(sorted(judged, key=lambda departure: -departure.moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +178,11 @@ def _departure(
     """Of the rows from one answer, if it is beyond the limits; ``bound``: deviations that no cell exceeds."""
     scale = total / float(drawn.weights.sum())
     rows = _counted(answer, drawn, answer.values.shape) * scale
-    found = projected(rows) if answer.residual else rows
+    compared = projected(rows) if answer.residual else rows
     expected = np.maximum(rows, 0.0 if answer.residual else answer.values)
     row = drawn.row * scale
     deviations = np.sqrt(answer.sigma**2 + row**2 * _sampled(expected / row, drawn) + _ROUNDING)
-    off = np.abs(found - answer.values)
+    off = np.abs(compared - answer.values)
     beyond = float(off.sum() - _MEAN * deviations.sum())
     clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
     moved = beyond / (2 * total) if clear > CLEAR else 0.0
@@ -202,41 +212,41 @@ def _sampled(number: FloatArray, drawn: DrawnRows) -> FloatArray:
 
 def _counted(answer: _Counts, drawn: DrawnRows, shape: tuple[int, ...]) -> FloatArray:
     """The weight of the rows in each cell."""
-    places = [
+    codes = [
         drawn.columns[name].astype(np.int64) if bins is None else np.asarray(bins)[drawn.columns[name]]
         for name, bins in zip(answer.attrs, answer.maps, strict=True)
     ]
-    flat = np.ravel_multi_index(places, shape)
+    flat = np.ravel_multi_index(codes, shape)
     counts = np.bincount(flat, drawn.weights, minlength=math.prod(shape)).reshape(shape)
     return np.asarray(counts, np.float64)
 
 
-def _words(attribute: Attribute, bins: Map | None, place: int) -> str:
+def _words(attribute: Attribute, bins: Map | None, position: int) -> str:
     """The code, or the bin of codes, at a place."""
     words = code_words(attribute)
-    own = [place] if bins is None else [code for code, found in enumerate(bins) if found == place]
-    return words[own[0]] if len(own) == 1 else f"{words[own[0]]} to {words[own[-1]]}"
+    codes = [position] if bins is None else [code for code, group in enumerate(bins) if group == position]
+    return words[codes[0]] if len(codes) == 1 else f"{words[codes[0]]} to {words[codes[-1]]}"
 
 
-def agree(made: FittedRelease, bound: float) -> bool:
+def agree(fitted: FittedRelease, bound: float) -> bool:
     """Whether the answers are what their noise can give: no count is far below zero, all tables have the same
     total, and those with an attribute say the same of it. ``bound``: deviations that no cell exceeds."""
-    most, total = bound + _DISAGREE, float(made.model.total)
-    known = total_error(made.measurements)
+    most, total = bound + _DISAGREE, float(fitted.model.total)
+    error_of_total = total_error(fitted.measurements)
     single = dict[str, list[tuple[FloatArray, float]]]()
-    for table in made.measurements:
+    for table in fitted.measurements:
         if table.fitted:
             continue
-        whole = math.hypot(table.sigma * math.sqrt(table.values.size), known)
+        error_of_sum = math.hypot(table.sigma * math.sqrt(table.values.size), error_of_total)
         negative = float(table.values.min(initial=0)) < -most * table.sigma
-        if negative or abs(float(table.values.sum()) - total) > most * whole:
+        if negative or abs(float(table.values.sum()) - total) > most * error_of_sum:
             return False
         if table.composed:
             continue
         for axis, name in enumerate(table.attrs):
             if not table.maps or table.maps[axis] is None:
-                others = tuple(place for place in range(table.values.ndim) if place != axis)
-                summed = table.values.sum(axis=others).astype(np.float64)
+                summed_axes = tuple(index for index in range(table.values.ndim) if index != axis)
+                summed = table.values.sum(axis=summed_axes).astype(np.float64)
                 error = table.sigma * math.sqrt(table.values.size / summed.size)
                 single.setdefault(name, []).append((summed, error))
     return all(_same(tables, most) for tables in single.values())
@@ -244,5 +254,7 @@ def agree(made: FittedRelease, bound: float) -> bool:
 
 def _same(tables: Sequence[tuple[FloatArray, float]], most: float) -> bool:
     """Whether each table is as far from the one of least noise as their noise can be."""
-    best, least = min(tables, key=lambda one: one[1])
-    return all(float(np.abs(one - best).max()) <= most * math.hypot(error, least) for one, error in tables)
+    best, least = min(tables, key=lambda table: table[1])
+    return all(
+        float(np.abs(values - best).max()) <= most * math.hypot(error, least) for values, error in tables
+    )

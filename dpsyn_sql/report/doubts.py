@@ -65,20 +65,20 @@ class Doubts:
         return (*self.notes, *self.warnings)
 
 
-def doubts(made: FittedRelease, found: Judged, *, larger: bool = True, replaced: float = 0.0) -> Doubts:
+def doubts(fitted: FittedRelease, verdicts: Judged, *, larger: bool = True, replaced: float = 0.0) -> Doubts:
     """Doubts about the output, from the answers and the verdicts on them; ``larger``: a larger epsilon can be
     advised; ``replaced``: the part of the rows that conditions gave other codes."""
-    remark, large = none_asked(made.plan), _too_large(made.plan)
-    paired = any(len(table.attrs) > 1 for table in made.measurements)
-    dependences = None if remark or (large and not paired) else found.dependences.why
+    remark, large = none_asked(fitted.plan), _too_large(fitted.plan)
+    paired = any(len(table.attrs) > 1 for table in fitted.measurements)
+    dependences = None if remark or (large and not paired) else verdicts.dependences.why
     texts = (
-        _uncertain_total(made, larger),
-        _single_rows(made),
-        _differing_units(made),
+        _uncertain_total(fitted, larger),
+        _single_rows(fitted),
+        _differing_units(fitted),
         _replaced(replaced),
-        _unknown_types(made.types, larger),
-        _odd_texts(made.types),
-        found.table.why,
+        _unknown_types(fitted.types, larger),
+        _odd_texts(fitted.types),
+        verdicts.table.why,
         dependences,
         large,
     )
@@ -93,29 +93,29 @@ def remarks(epsilon: Number, time_limit: float | None, cuts: Sequence[str]) -> t
     return tuple(note for note in (weak, cut) if note)
 
 
-def _uncertain_total(made: FittedRelease, larger: bool) -> str | None:
+def _uncertain_total(fitted: FittedRelease, larger: bool) -> str | None:
     """Noise makes up much of the total."""
-    error, unit = total_error(made.measurements), made.plan.source.unit
-    if error <= _UNCERTAIN * max(0.0, made.model.total):
+    error, unit = total_error(fitted.measurements), fitted.plan.source.unit
+    if error <= _UNCERTAIN * max(0.0, fitted.model.total):
         return None
-    wanted, thing = rows_wanted(made), "units" if unit.together else "rows"
+    wanted, noun = rows_wanted(fitted), "units" if unit.together else "rows"
     cures = ["spend a larger epsilon"] if larger else []
     if unit.sensitivity > unit.weight:
         cures.append(f"count fewer than {unit.max_rows} rows of a unit")
-    told = ", or ".join(cures)
+    advice = ", or ".join(cures)
     return (
-        f"The noisy total of {made.model.total:,.0f} {thing} has a standard error of {error:,.0f}: the "
-        f"number of {thing}, and every other figure, is uncertain"
+        f"The noisy total of {fitted.model.total:,.0f} {noun} has a standard error of {error:,.0f}: the "
+        f"number of {noun}, and every other figure, is uncertain"
         + (f", and {wanted:,} rows are written instead" if wanted == ROWS_OF_NOISE else "")
-        + (f". {told[0].upper()}{told[1:]}." if told else ".")
+        + (f". {advice[0].upper()}{advice[1:]}." if advice else ".")
     )
 
 
-def _single_rows(made: FittedRelease) -> str | None:
+def _single_rows(fitted: FittedRelease) -> str | None:
     """Nearly every unit has one row: nothing is to be kept together."""
-    if made.families is None or made.families.table or made.model.total <= 0:
+    if fitted.families is None or fitted.families.table or fitted.model.total <= 0:
         return None
-    numbers = made.model.project([made.families.size])
+    numbers = fitted.model.project([fitted.families.size])
     if numbers[0] < _SINGLE * numbers.sum():
         return None
     return (
@@ -135,26 +135,26 @@ def _replaced(part: float) -> str | None:
     )
 
 
-def _differing_units(made: FittedRelease) -> str | None:
+def _differing_units(fitted: FittedRelease) -> str | None:
     """Columns of one value per unit that are none, by a noisy count of the units."""
-    families = made.families
+    families = fitted.families
     if families is None or not families.differing:
         return None
-    table = marginal_table(made.model, made.measurements, [families.differing])
-    error, unit = float(table["standard_error"][0]), made.plan.source.unit.column
-    things = [
+    table = marginal_table(fitted.model, fitted.measurements, [families.differing])
+    error, unit = float(table["standard_error"][0]), fitted.plan.source.unit.column
+    differences = [
         *(f"more than one {listed([name])}" for name in families.shared),
         f"several in several of {listed(families.shared)}",
     ]
-    found = [
-        f"about {noisy:,.0f} have {thing}"
-        for noisy, thing in zip(table["noisy"][1:], things, strict=False)
+    phrases = [
+        f"about {noisy:,.0f} have {difference}"
+        for noisy, difference in zip(table["noisy"][1:], differences, strict=False)
         if noisy > _CLEAR * error
     ]
-    if not found:
+    if not phrases:
         return None
     return (
-        f"Of about {made.model.total:,.0f} values of {unit}, {', '.join(found)} (by noisy counts, "
+        f"Of about {fitted.model.total:,.0f} values of {unit}, {', '.join(phrases)} (by noisy counts, "
         f"+-{error:,.0f}), though per_unit: true says one: the most frequent was taken for all rows of each. "
         "If rows may differ there, take per_unit away."
     )
@@ -167,7 +167,7 @@ def _of_several(attribute: Attribute) -> bool:
 
 def _in_no_pair(plan: Plan) -> list[str]:
     """Columns of several codes that no table can join to another such column."""
-    names = [one.name for one in plan.domain.attributes if _of_several(one)]
+    names = [attribute.name for attribute in plan.domain.attributes if _of_several(attribute)]
     if len(names) < 2 or any(step.further is not None and not step.queries for step in plan.reserved):
         return []  # tables over bins: any columns fit
     joined = {name for query in plan.queries if len(query.attrs) > 1 for name in query.attrs}
@@ -177,20 +177,21 @@ def _in_no_pair(plan: Plan) -> list[str]:
 def _too_large(plan: Plan) -> str | None:
     """Columns that are independent of all others because every pair with them has too many cells."""
     alone = _in_no_pair(plan)
-    sizes = {one.name: one.size for one in plan.domain.attributes if _of_several(one)}
+    sizes = {attribute.name: attribute.size for attribute in plan.domain.attributes if _of_several(attribute)}
     large = [
         name
         for name in alone
         if len(alone) < len(sizes)  # the method asks for pairs, and not for these
-        or sizes[name] * min(size for other, size in sizes.items() if other != name) > MAX_PAIR_CELLS
+        or sizes[name] * min(size for partner, size in sizes.items() if partner != name) > MAX_PAIR_CELLS
     ]
     if not large:
         return None
     names = ", ".join(repr(name) for name in large)
-    one = len(large) == 1
+    single = len(large) == 1
     return (
-        f"{names} {'is' if one else 'are'} too large for a table with any other column, and independent of "
-        f"all other columns in the output. Declare fewer categories or bins for {'it' if one else 'them'}."
+        f"{names} {'is' if single else 'are'} too large for a table with any other column, and independent "
+        "of all other columns in the output. Declare fewer categories or bins for "
+        f"{'it' if single else 'them'}."
     )
 
 
@@ -198,7 +199,7 @@ def none_asked(plan: Plan) -> str | None:
     """The method asks for no pairs, and no column is too large for them: it was chosen for that."""
     if plan.method == "adaptive":  # it asks wherever the rows are enough
         return None
-    several = sum(_of_several(one) for one in plan.domain.attributes)
+    several = sum(_of_several(attribute) for attribute in plan.domain.attributes)
     if several < 2 or len(_in_no_pair(plan)) < several or _too_large(plan):
         return None
     return (
@@ -210,9 +211,9 @@ def none_asked(plan: Plan) -> str | None:
 def _odd_texts(types: Mapping[str, FoundType]) -> str | None:
     """Columns of numbers or times in which texts became NULL."""
     odd = [
-        f"{listed([name])} ({one.odd:.0%} are no {one.sql_type})"
-        for name, one in types.items()
-        if one.odd >= _MANY_TEXTS and one.sql_type != "VARCHAR"
+        f"{listed([name])} ({found_type.odd:.0%} are no {found_type.sql_type})"
+        for name, found_type in types.items()
+        if found_type.odd >= _MANY_TEXTS and found_type.sql_type != "VARCHAR"
     ]
     if not odd:
         return None
@@ -224,11 +225,11 @@ def _odd_texts(types: Mapping[str, FoundType]) -> str | None:
 
 def _unknown_types(types: Mapping[str, FoundType], larger: bool) -> str | None:
     """Columns whose type the noise hides."""
-    names = [name for name, one in types.items() if not one.sure]
+    names = [name for name, found_type in types.items() if not found_type.sure]
     if not names:
         return None
-    taken = ", ".join(f"{listed([name])} ({types[name].sql_type})" for name in names)
+    guesses = ", ".join(f"{listed([name])} ({types[name].sql_type})" for name in names)
     return (
-        f"The noise hides the type of {taken}: the likeliest was taken, or text. State sql_type in a domain "
-        f"file{', or spend a larger epsilon' * larger}."
+        f"The noise hides the type of {guesses}: the likeliest was taken, or text. State sql_type in a "
+        f"domain file{', or spend a larger epsilon' * larger}."
     )

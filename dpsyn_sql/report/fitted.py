@@ -54,8 +54,8 @@ class MarginalTable(pd.DataFrame):
     def _as_shown(self) -> pd.DataFrame:
         """The figures as text. An attribute may have the name of a figure: it is no float."""
         columns = []
-        for place, name in enumerate(self.columns):
-            column = pd.Series(self.iloc[:, place])
+        for position, name in enumerate(self.columns):
+            column = pd.Series(self.iloc[:, position])
             figures = name in _FIGURES and column.dtype == np.float64
             columns.append(column.map(_rows) if figures else column)
         return pd.concat(columns, axis=1) if columns else pd.DataFrame(self)
@@ -99,8 +99,8 @@ def marginal_table(
     containing = [table for table in measurements if _contains(table, names)]
     basis = basis_of(measurements, names)
     noisy, error = _combine(model.domain, containing, names, estimate.shape)
-    known = variances.of([model.domain.index(name) for name in names], estimate)
-    deviation = math.nan if known is None else np.sqrt(known).ravel()
+    variance = variances.of([model.domain.index(name) for name in names], estimate)
+    deviation = math.nan if variance is None else np.sqrt(variance).ravel()
     labels = [code_labels(model.domain[name]) for name in names]
     index = np.indices(estimate.shape).reshape(len(names), -1)
     columns: dict[str, object] = {
@@ -148,9 +148,9 @@ def _combine(
     """Inverse-variance mean over tables; a cell summed from c cells has variance c sigma^2."""
     weighted, weights = np.zeros(shape), 0.0
     for table in tables:
-        others = tuple(axis for axis, name in enumerate(table.attrs) if name not in names)
-        kept = [name for name in table.attrs if name in names]
-        summed = table.values.sum(axis=others).transpose([kept.index(name) for name in names])
+        summed_axes = tuple(axis for axis, name in enumerate(table.attrs) if name not in names)
+        order = [name for name in table.attrs if name in names]
+        summed = table.values.sum(axis=summed_axes).transpose([order.index(name) for name in names])
         weight = 1 / (table.sigma**2 * table.values.size / domain.cells(names))
         weighted, weights = weighted + weight * summed, weights + weight
     if not tables:
@@ -200,7 +200,7 @@ class FittedRelease:
         return replace(self, shape=shape, plan=replace(self.plan, domain=domain), families=families)
 
 
-def rows_wanted(made: FittedRelease) -> int:
+def rows_wanted(fitted: FittedRelease) -> int:
     """How many rows to write, judged by noisy answers alone."""
-    total = max(0, round(made.model.total))
-    return min(total, ROWS_OF_NOISE) if 4 * total_error(made.measurements) > total else total
+    total = max(0, round(fitted.model.total))
+    return min(total, ROWS_OF_NOISE) if 4 * total_error(fitted.measurements) > total else total

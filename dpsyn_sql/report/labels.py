@@ -75,8 +75,8 @@ def range_words(kind: SqlType, low: float, high: float) -> str:
 def edge_words(edge: Edge) -> str:
     """A value as people write it: thousands apart, six digits of a float, no midnight."""
     if isinstance(edge, datetime):
-        whole = not (edge.hour or edge.minute or edge.second or edge.microsecond)
-        return edge.date().isoformat() if whole else edge.isoformat(" ")
+        midnight = not (edge.hour or edge.minute or edge.second or edge.microsecond)
+        return edge.date().isoformat() if midnight else edge.isoformat(" ")
     if isinstance(edge, date | time):
         return edge.isoformat()
     return f"{edge:,.6g}" if isinstance(edge, float) else f"{edge:,}"
@@ -96,9 +96,9 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def counted(number: int, one: str, several: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """``1 value``, ``1,234 values``."""
-    return f"1 {one}" if number == 1 else f"{number:,} {several or one + 's'}"
+    return f"1 {singular}" if number == 1 else f"{number:,} {plural or singular + 's'}"
 
 
 # -- types, numbers and names of a page ---------------------------------------------------------------

@@ -37,28 +37,30 @@ def column_words(column: ColumnLosses) -> Iterator[str]:
     prefixes = column.shortened is not None and _notable(column.shortened, _NOTABLE)
     if column.shortened and prefixes:
         yield f"{_percent(column.shortened)} keep only the beginning of their text"
-    if column.found is not None and (column.other is None or prefixes or _notable(column.other, _NOTABLE)):
+    if column.labels_found is not None and (
+        column.other is None or prefixes or _notable(column.other, _NOTABLE)
+    ):
         hidden_below = "" if column.hidden is None else f", those below {column.hidden:,.0f} hidden"
-        yield f"{_found(column, column.found)} found{hidden_below}"
+        yield f"{_found(column, column.labels_found)} found{hidden_below}"
     if column.faint:
         many = counted(len(column.faint), "category", "categories")
         yield f"{many} cannot be told from the noise"
 
 
-def _end_words(column: ColumnLosses, named: Sequence[Share]) -> Iterator[str]:
+def _end_words(column: ColumnLosses, wide: Sequence[Share]) -> Iterator[str]:
     """Of end bins that hold much and are not named as wide; one value is written as it is."""
     if not column.ends:
         return
     several, values = several_values(column.attribute), outer_values(column.attribute)
     infinite = ", also infinite ones" if column.attribute.type.family == "float" else ""
-    for place, side, beyond, limit in ((0, "lowest", "below", "least"), (-1, "highest", "above", "most")):
-        share = column.ends[place]
-        if several[place] and share not in named and _notable(share, _HEAVY_END):
-            null = ", and rows without a value" if place == 0 and column.attribute.fallback_code == 0 else ""
+    for end, side, beyond, limit in ((0, "lowest", "below", "least"), (-1, "highest", "above", "most")):
+        share = column.ends[end]
+        if several[end] and share not in wide and _notable(share, _HEAVY_END):
+            null = ", and rows without a value" if end == 0 and column.attribute.fallback_code == 0 else ""
             more, hint = infinite + null, " (if there are any, declare nullable: true)" if null else ""
             yield (
                 f"{_percent(share)} are in the {side} range, {share.words}: values "
-                f"{beyond} {values[place]}{more}{',' * bool(more)} are written as at {limit} that{hint}"
+                f"{beyond} {values[end]}{more}{',' * bool(more)} are written as at {limit} that{hint}"
             )
 
 
@@ -66,10 +68,10 @@ def _notable(share: Share, least: float) -> bool:
     return share.share > max(least, NOISE * share.error)
 
 
-def _found(column: ColumnLosses, found: int) -> str:
-    """``found`` has prefixes too, which are named where rows have them."""
+def _found(column: ColumnLosses, labels_found: int) -> str:
+    """``labels_found`` has prefixes too, which are named where rows have them."""
     prefixes = len(column.stems) if column.shortened else 0
-    values = counted(found - prefixes, "value")
+    values = counted(labels_found - prefixes, "value")
     return f"{values} and {counted(prefixes, 'prefix', 'prefixes')}" if prefixes else values
 
 
@@ -81,18 +83,19 @@ def _percent(share: Share) -> str:
 # -- of a certificate ---------------------------------------------------------------------------
 
 
-def facts_of_losses(losses: Losses, found: Judged, warnings: Sequence[str]) -> dict[str, Any]:
+def facts_of_losses(losses: Losses, verdicts: Judged, warnings: Sequence[str]) -> dict[str, Any]:
     """For a certificate, JSON-ready. ``verdict`` of a column, of the dependences and of the table: the grade;
     ``why``: the reason and what helps, missing where it is good; ``harm``: a larger one is worse. Of pairs
     ``seen_from``: the part of the rows that dependence must move to be seen, where all were looked at."""
     return {
-        "table": _verdict_facts(found.table),
-        "dependences": _verdict_facts(found.dependences),
+        "table": _verdict_facts(verdicts.table),
+        "dependences": _verdict_facts(verdicts.dependences),
         "columns": [
-            {**column_facts(column), **_verdict_facts(found.columns[column.name])}
+            {**column_facts(column), **_verdict_facts(verdicts.columns[column.name])}
             for column in losses.columns
         ],
-        "pairs": asdict(losses.pairs) | ({} if found.seen is None else {"seen_from": round(found.seen, 4)}),
+        "pairs": asdict(losses.pairs)
+        | ({} if verdicts.seen_from is None else {"seen_from": round(verdicts.seen_from, 4)}),
         "warnings": list(warnings),
     }
 
@@ -117,7 +120,7 @@ def column_facts(column: ColumnLosses) -> dict[str, Any]:
         "first_bin": _share_facts(first),
         "last_bin": _share_facts(last),
         "wide_bins": [_share_facts(share) for share in column.wide],
-        "found": column.found,
+        "found": column.labels_found,
         "hidden_below": column.hidden,
         "not_written": list(column.unwritten),
         "in_noise": list(column.faint),
@@ -136,12 +139,12 @@ def _share_facts(share: Share | None) -> dict[str, Any] | None:
 def lines_of_verdicts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Of each column that is not good its name, the verdict and why, the worst first; then the name, "good"
     and the losses of each column that lost something. From ``facts_of_losses``."""
-    named = [column for column in facts["columns"] if "why" in column]
-    named = sorted(named, key=lambda column: -float(column["harm"]))
-    rest = [column for column in facts["columns"] if "why" not in column and "lost" in column]
+    not_good = [column for column in facts["columns"] if "why" in column]
+    not_good = sorted(not_good, key=lambda column: -float(column["harm"]))
+    lossy = [column for column in facts["columns"] if "why" not in column and "lost" in column]
     return [
-        *((str(column["name"]), str(column["verdict"]), str(column["why"])) for column in named),
-        *((str(column["name"]), str(column["verdict"]), str(column["lost"])) for column in rest),
+        *((str(column["name"]), str(column["verdict"]), str(column["why"])) for column in not_good),
+        *((str(column["name"]), str(column["verdict"]), str(column["lost"])) for column in lossy),
     ]
 
 
@@ -153,7 +156,7 @@ def verdict_table(facts: Mapping[str, Any]) -> pd.DataFrame:
         *(("column", column["name"], column) for column in columns),
     ]
     return pd.DataFrame(
-        [(about, name, one["verdict"], one.get("why", "")) for about, name, one in rows],
+        [(about, name, entry["verdict"], entry.get("why", "")) for about, name, entry in rows],
         columns=["about", "column", "verdict", "why"],
     )
 
@@ -161,12 +164,12 @@ def verdict_table(facts: Mapping[str, Any]) -> pd.DataFrame:
 def pairs_in_words(facts: Mapping[str, Any]) -> str:
     """One line about pairs, from ``facts_of_losses``."""
     pairs = facts["pairs"]
-    looked = ""
+    seen_words = ""
     if "seen_from" in pairs:
-        looked = f" (of all pairs, dependence that moves {pairs['seen_from']:.1%} of the rows shows)"
+        seen_words = f" (of all pairs, dependence that moves {pairs['seen_from']:.1%} of the rows shows)"
     return (
         f"Pairs of columns: {pairs['measured']:,} measured, {pairs['modelled']:,} modelled through others, "
-        f"{pairs['independent']:,} independent{looked}"
+        f"{pairs['independent']:,} independent{seen_words}"
     )
 
 

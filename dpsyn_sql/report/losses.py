@@ -51,19 +51,18 @@ class Share:
 class ColumnLosses:
     """What is known of one measured column.
 
-    ``tables``: measured tables it is in. ``joined``: in how many of them with another column. ``found``:
-    labels of a discovered categorical column, prefixes among them. ``hidden``: a value of fewer units was not
-    found.
-    ``unwritten``: ``__other__`` or NULL, if their rows are written as other codes. ``faint``: labels of a
-    declared column whose count is noise. ``shares``: one per code; empty if no table tells the codes apart.
-    ``wide``: bins that hold much and are wide. ``clips``: whether the first bin counts values below it, and
-    the last one values above it.
+    ``tables``: measured tables it is in. ``joined``: in how many of them with another column.
+    ``labels_found``: of a discovered categorical column, prefixes among them. ``hidden``: a value of fewer
+    units was not found. ``unwritten``: ``__other__`` or NULL, if their rows are written as other codes.
+    ``faint``: labels of a declared column whose count is noise. ``shares``: one per code; empty if no table
+    tells the codes apart. ``wide``: bins that hold much and are wide. ``clips``: whether the first bin counts
+    values below it, and the last one values above it.
     """
 
     attribute: Attribute
     tables: int
     joined: int
-    found: int | None
+    labels_found: int | None
     hidden: float | None
     unwritten: tuple[str, ...]
     faint: tuple[str, ...]
@@ -98,11 +97,11 @@ class ColumnLosses:
     @property
     def shortened(self) -> Share | None:
         """Rows that keep only the beginning of their value: those of such labels or leaves."""
-        parts = unfinished(self.attribute)
-        if not parts or not self.shares:
+        part_of_code = unfinished(self.attribute)
+        if not part_of_code or not self.shares:
             return None
-        share = sum(self.shares[code].share * part for code, part in parts.items())
-        error = math.hypot(*(self.shares[code].error * part for code, part in parts.items()))
+        share = sum(self.shares[code].share * part for code, part in part_of_code.items())
+        error = math.hypot(*(self.shares[code].error * part for code, part in part_of_code.items()))
         return Share("prefixes", share, error)
 
     @property
@@ -139,20 +138,20 @@ class Losses:
         return tuple(column.name for column in several if not column.joined) if len(several) > 1 else ()
 
 
-def losses_of(made: FittedRelease, hidden: Mapping[str, float], before: Shape) -> Losses:
+def losses_of(fitted: FittedRelease, hidden: Mapping[str, float], before: Shape) -> Losses:
     """What a release lost.
 
     Args:
-        made: the answers, with a shape that says what is written.
+        fitted: the answers, with a shape that says what is written.
         hidden: for discovered columns of categories the units that a value needs to be found.
         before: the shape before discovery, with the bounds that the owner stated.
     """
     bounded = {column.name: column for column in before.undiscovered if column.clipped}
-    domain, tables = made.shape.domain, made.measurements
+    domain, tables = fitted.shape.domain, fitted.measurements
     counts = one_way_counts(domain, tables)
     sizes = {attribute.name: attribute.size for attribute in domain.attributes}
-    measured = dict(zip(made.plan.domain.names, made.plan.domain.shape(), strict=True))
-    total, joining = made.model.total, _joining(tables, measured)
+    measured = dict(zip(fitted.plan.domain.names, fitted.plan.domain.shape(), strict=True))
+    total, joining = fitted.model.total, _joining(tables, measured)
     columns = tuple(
         _column(
             attribute,
@@ -174,12 +173,12 @@ def _joining(tables: Sequence[NoisyMarginal], sizes: Mapping[str, int]) -> dict[
         several = sum(sizes[name] > 1 for name in table.attrs)
         holding.update(table.attrs)
         joined.update(name for name in table.attrs if several > (sizes[name] > 1))
-    return {name: (held, joined[name]) for name, held in holding.items()}
+    return {name: (number, joined[name]) for name, number in holding.items()}
 
 
 def _column(
     attribute: Attribute,
-    known: OneWayCounts | None,
+    one_way: OneWayCounts | None,
     total: float,
     tables: tuple[int, int],
     hidden: Mapping[str, float],
@@ -187,10 +186,12 @@ def _column(
 ) -> ColumnLosses:
     labels = ["NULL" if label is None else str(label) for label in code_labels(attribute)]
     shares: tuple[Share, ...] = ()
-    if known is not None and total > 0:
-        figures = zip(labels, known.counts.tolist(), known.sigma.tolist(), code_words(attribute), strict=True)
+    if one_way is not None and total > 0:
+        figures = zip(
+            labels, one_way.counts.tolist(), one_way.sigma.tolist(), code_words(attribute), strict=True
+        )
         shares = tuple(
-            Share(label, count / total, sigma / total, said) for label, count, sigma, said in figures
+            Share(label, count / total, sigma / total, words) for label, count, sigma, words in figures
         )
     keys = attribute.origin == "discovered" and attribute.kind == "categorical" and attribute.leaves is None
     listed = attribute.kind == "categorical" and attribute.origin != "discovered"
@@ -199,7 +200,7 @@ def _column(
         attribute=attribute,
         tables=tables[0],
         joined=tables[1],
-        found=attribute.regular if keys else None,
+        labels_found=attribute.regular if keys else None,
         hidden=hidden.get(attribute.name) if keys else None,
         unwritten=tuple(labels[code] for code in extra),
         faint=tuple(s.label for s in shares[: attribute.regular] if listed and s.share < NOISE * s.error),
@@ -223,9 +224,9 @@ def _wide(attribute: Attribute, shares: Sequence[Share]) -> Iterator[Share]:
     if attribute.kind == "categorical" or not shares:
         return
     widths, several, inside = bin_widths(attribute), several_values(attribute), attribute.found
-    whole = sum(widths[inside])  # cells beyond the found range are wide, and nearly empty
+    total_width = sum(widths[inside])  # cells beyond the found range are wide, and nearly empty
     for width, share, wider in zip(widths[inside], shares[inside], several[inside], strict=True):
-        if share.share > HEAVY and wider and width > WIDE * (whole - width):
+        if share.share > HEAVY and wider and width > WIDE * (total_width - width):
             yield share
 
 
@@ -235,13 +236,13 @@ def unfinished(attribute: Attribute) -> dict[int, float]:
         stems = (code for length in attribute.prefixes for _, code in attribute.stems(length))
         return dict.fromkeys(sorted(stems), 1.0)
     leaves = attribute.leaves
-    held = {code for code, rows in zip(leaves.codes, leaves.rows, strict=True) if rows > 0}
-    found, whole = defaultdict[int, float](float), defaultdict[int, float](float)
+    occupied = {code for code, rows in zip(leaves.codes, leaves.rows, strict=True) if rows > 0}
+    unfinished_rows, rows_of_code = defaultdict[int, float](float), defaultdict[int, float](float)
     for code, rows, ended in zip(leaves.codes, leaves.rows, finished_leaves(leaves), strict=True):
-        weight = rows if code in held else 1.0  # without rows all leaves of a code are alike
-        whole[code] += weight
-        found[code] += 0 if ended else weight
-    return {code: rows / whole[code] for code, rows in sorted(found.items()) if rows > 0}
+        weight = rows if code in occupied else 1.0  # without rows all leaves of a code are alike
+        rows_of_code[code] += weight
+        unfinished_rows[code] += 0 if ended else weight
+    return {code: rows / rows_of_code[code] for code, rows in sorted(unfinished_rows.items()) if rows > 0}
 
 
 def bin_widths(attribute: Attribute) -> list[float]:
@@ -257,7 +258,7 @@ def several_values(attribute: Attribute) -> list[bool]:
     A discovered bin also holds one value if nearly all its rows are known to share one.
     """
     single = _known_as_one(attribute)
-    return [wide and not one for wide, one in zip(_spanning(attribute), single, strict=True)]
+    return [wide and not is_single for wide, is_single in zip(_spanning(attribute), single, strict=True)]
 
 
 def _known_as_one(attribute: Attribute) -> list[bool]:
@@ -288,7 +289,7 @@ def pair_losses(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> PairLo
         for pair in combinations([name for name in table.attrs if name in several], 2)
     }
     group = joined_columns(names, tables)
-    connected = sum(held * (held - 1) // 2 for held in Counter(group[name] for name in names).values())
+    connected = sum(size * (size - 1) // 2 for size in Counter(group[name] for name in names).values())
     possible = len(names) * (len(names) - 1) // 2
     return PairLosses(len(measured), connected - len(measured), possible - connected)
 
@@ -305,8 +306,8 @@ def joined_columns(names: Sequence[str], tables: Sequence[NoisyMarginal]) -> dic
         return name
 
     for table in tables:
-        own = [name for name in table.attrs if name in group]
-        for first, second in pairwise(own):
+        joined = [name for name in table.attrs if name in group]
+        for first, second in pairwise(joined):
             group[root(first)] = root(second)
     return {name: root(name) for name in names}
 

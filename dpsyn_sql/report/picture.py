@@ -39,16 +39,16 @@ class Spread:
     """Rows by box. ``lows``, ``highs``: float64[boxes, columns], the ends of each box as ``Points.boxes``
     gives them (ticks of discrete types, upper ends made exclusive); ``rows``: float64[boxes].
 
-    ``whole``: the boxes are the leaves themselves, else cells of a grid that sum over the other columns.
+    ``exact``: the boxes are the leaves themselves, else cells of a grid that sum over the other columns.
     ``outside`` and ``missing``: rows outside the box, and without a value.
     """
 
     points: Points
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
     rows: NDArray[np.float64]
-    whole: bool
+    exact: bool
     outside: float
     missing: float
 
@@ -59,22 +59,22 @@ def spread_over(model: MarginalModel, names: Sequence[str]) -> Spread:
     Raises:
         InputError: they are no one or two columns of one point.
     """
-    attribute, leaves, part, points, places = _found(model.domain, names)
+    attribute, leaves, part, points, positions = _found(model.domain, names)
     by_code = model.project((attribute.name,))
     rows = _rows_of_leaves(leaves, by_code[: attribute.regular])
     missing = float(by_code[-1]) if attribute.nullable else 0.0
     outside = float(by_code[attribute.regular :].sum()) - missing
-    whole = len(places) == len(points.columns) and len(leaves.hierarchies) == 1
-    if whole:
+    exact = len(positions) == len(points.columns) and len(leaves.hierarchies) == 1
+    if exact:
         lows, highs = _leaves(leaves, part, points)
-        lows, highs = lows[:, list(places)], highs[:, list(places)]
+        lows, highs = lows[:, list(positions)], highs[:, list(positions)]
     else:
-        lows, highs, rows = _grid(leaves, part, points, places, rows)
-    return Spread(points, places, lows, highs, rows, whole, outside, missing)
+        lows, highs, rows = _grid(leaves, part, points, positions, rows)
+    return Spread(points, positions, lows, highs, rows, exact, outside, missing)
 
 
 def _found(domain: Domain, names: Sequence[str]) -> tuple[Attribute, Leaves, int, Points, tuple[int, ...]]:
-    """The attribute and its leaves, which of its hierarchies, and the places of the columns in it."""
+    """The attribute and its leaves, which of its hierarchies, and the positions of the columns in it."""
     candidates: list[str] = []
     for attribute in domain.attributes:
         if attribute.leaves is None:
@@ -82,15 +82,15 @@ def _found(domain: Domain, names: Sequence[str]) -> tuple[Attribute, Leaves, int
         for part, points in enumerate(attribute.leaves.hierarchies):
             if not isinstance(points, Points):
                 continue
-            own = [column.name for column in points.columns]
-            candidates += [points.name, *own]
-            if list(names) == [points.name] and len(own) <= 2:
-                return attribute, attribute.leaves, part, points, tuple(range(len(own)))
-            if 1 <= len(names) <= 2 and len(set(names)) == len(names) and set(names) <= set(own):
-                places = tuple(own.index(name) for name in names)
-                return attribute, attribute.leaves, part, points, places
-    known = listed(tuple(dict.fromkeys(candidates)))
-    there = f"this release has {known}" if candidates else "this release has no point"
+            columns = [column.name for column in points.columns]
+            candidates += [points.name, *columns]
+            if list(names) == [points.name] and len(columns) <= 2:
+                return attribute, attribute.leaves, part, points, tuple(range(len(columns)))
+            if 1 <= len(names) <= 2 and len(set(names)) == len(names) and set(names) <= set(columns):
+                positions = tuple(columns.index(name) for name in names)
+                return attribute, attribute.leaves, part, points, positions
+    drawable = listed(tuple(dict.fromkeys(candidates)))
+    there = f"this release has {drawable}" if candidates else "this release has no point"
     raise InputError(
         f"{listed(tuple(names)) if names else 'nothing'} cannot be drawn: give a point of at most two "
         f"columns, or one or two columns of one point; {there}"
@@ -110,27 +110,27 @@ def _leaves(leaves: Leaves, part: int, points: Points) -> tuple[NDArray[np.float
     count, width = len(leaves.codes), len(points.columns)
     lows, highs = np.empty((count, width)), np.empty((count, width))
     nodes = node_array(points, leaves.nodes[part])
-    for level, places in by_level(leaves.levels[part]).items():
-        for column, (low, high) in enumerate(points.boxes(nodes[places], level)):
-            lows[places, column] = low
-            highs[places, column] = high + points.axes[column].kind.discrete
+    for level, indices in by_level(leaves.levels[part]).items():
+        for column, (low, high) in enumerate(points.boxes(nodes[indices], level)):
+            lows[indices, column] = low
+            highs[indices, column] = high + points.axes[column].kind.discrete
     return lows, highs
 
 
 def _grid(
-    leaves: Leaves, part: int, points: Points, places: tuple[int, ...], rows: NDArray[np.float64]
+    leaves: Leaves, part: int, points: Points, positions: tuple[int, ...], rows: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Rows by cell of a grid over some columns: a leaf's rows evenly over the cells that it covers."""
     finest = min(_FINEST, max(leaves.levels[part]))
-    size, dims = 2**finest, len(places)
+    size, dims = 2**finest, len(positions)
     change = np.zeros((size + 1,) * dims)
     nodes = node_array(points, leaves.nodes[part])
-    for level, found in by_level(leaves.levels[part]).items():
-        cells = points.cells(nodes[found], level)
-        first = [cells[place] << (finest - level) if level < finest else cells[place] >> (level - finest)
-                 for place in places]  # fmt: skip
+    for level, indices in by_level(leaves.levels[part]).items():
+        cells = points.cells(nodes[indices], level)
+        first = [cells[axis] << (finest - level) if level < finest else cells[axis] >> (level - finest)
+                 for axis in positions]  # fmt: skip
         wide = 1 << max(0, finest - level)
-        each = rows[found] / wide**dims
+        each = rows[indices] / wide**dims
         for corner in np.ndindex((2,) * dims):
             at = tuple(start + wide * side for start, side in zip(first, corner, strict=True))
             np.add.at(change, at, each * (-1) ** sum(corner))
@@ -138,14 +138,17 @@ def _grid(
     for axis in range(dims):
         density = np.cumsum(density, axis=axis)
     inner = density[(slice(size),) * dims]
-    kept = np.stack(np.nonzero(inner > 1e-9 * max(1.0, float(rows.sum()))), axis=1)
-    ends = [points.axes[place].bounds(kept[:, i], finest) for i, place in enumerate(places)]
+    occupied = np.stack(np.nonzero(inner > 1e-9 * max(1.0, float(rows.sum()))), axis=1)
+    ends = [points.axes[position].bounds(occupied[:, i], finest) for i, position in enumerate(positions)]
     lows = np.stack([low for low, _ in ends], axis=1).astype(np.float64)
     highs = np.stack(
-        [high + points.axes[place].kind.discrete for place, (_, high) in zip(places, ends, strict=True)],
+        [
+            high + points.axes[position].kind.discrete
+            for position, (_, high) in zip(positions, ends, strict=True)
+        ],
         axis=1,
     ).astype(np.float64)
-    return lows, highs, inner[tuple(kept.T)]
+    return lows, highs, inner[tuple(occupied.T)]
 
 
 # -- the picture --------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ def picture(model: MarginalModel, names: Sequence[str], title: str) -> Figure:
     figures = _loaded("matplotlib.figure")
     figure: Figure = figures.Figure(figsize=(7.2, 6.4), layout="constrained")
     axes = figure.add_subplot()
-    (_draw_map if len(spread.places) == 2 else _draw_line)(figure, axes, spread)
+    (_draw_map if len(spread.positions) == 2 else _draw_line)(figure, axes, spread)
     axes.set_title(title, loc="left", fontsize=10)
     return figure
 
@@ -218,7 +221,7 @@ def _draw_map(figure: Figure, axes: Axes, spread: Spread) -> None:
     density = np.where(spread.rows > 0, spread.rows / area, np.nan)
     corners = np.stack([left, bottom, right, bottom, right, top, left, top], axis=1).reshape(-1, 4, 2)
     collections, colours = _loaded("matplotlib.collections"), _loaded("matplotlib.colors")
-    outlined = spread.whole and len(left) <= _MOST_OUTLINED
+    outlined = spread.exact and len(left) <= _MOST_OUTLINED
     boxes = collections.PolyCollection(
         corners,
         array=density,
@@ -258,11 +261,11 @@ def _draw_line(figure: Figure, axes: Axes, spread: Spread) -> None:
 
 
 def _name(axes: Axes, spread: Spread, across: int, up: int | None) -> None:
-    names = [spread.points.columns[place].name for place in spread.places]
-    rest = f"{len(spread.rows):,} leaves" if spread.whole else "all leaves summed"
-    for what, rows in (("outside of the box", spread.outside), ("without a value", spread.missing)):
-        rest += f"; {rows:,.0f} rows {what}" if rows >= 0.5 else ""
-    axes.set_xlabel(f"{names[across]}\n{rest}")
+    names = [spread.points.columns[position].name for position in spread.positions]
+    caption = f"{len(spread.rows):,} leaves" if spread.exact else "all leaves summed"
+    for where, rows in (("outside of the box", spread.outside), ("without a value", spread.missing)):
+        caption += f"; {rows:,.0f} rows {where}" if rows >= 0.5 else ""
+    axes.set_xlabel(f"{names[across]}\n{caption}")
     for column, axis in ((across, axes.xaxis), (up, axes.yaxis)):
         if column is not None and _kind(spread, column).family in ("date", "timestamp"):
             axis.axis_date()
@@ -280,18 +283,18 @@ def _is_map(spread: Spread) -> bool:
 
 
 def _names_begin(spread: Spread, wanted: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
-    names = [spread.points.columns[position].name.lower() for position in spread.places]
+    names = [spread.points.columns[position].name.lower() for position in spread.positions]
     return all(
         any(part in name for part in beginnings) for name, beginnings in zip(names, wanted, strict=True)
     )
 
 
 def _kind(spread: Spread, column: int) -> SqlType:
-    return spread.points.axes[spread.places[column]].kind
+    return spread.points.axes[spread.positions[column]].kind
 
 
 def _limits(spread: Spread, column: int) -> tuple[float, float]:
-    axis = spread.points.axes[spread.places[column]]
+    axis = spread.points.axes[spread.positions[column]]
     low, high = _values(axis.kind, np.array([axis.low, axis.high + axis.kind.discrete], dtype=np.float64))
     return float(low), float(high)
 

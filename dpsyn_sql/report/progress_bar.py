@@ -90,10 +90,10 @@ class Pace:
 
     def _is_even(self) -> bool:
         """Whether the first half of the steps, as far as there was a report, took as long as the others."""
-        place = bisect_right(self._marks, (self.done // 2, math.inf))
-        if place == 0:
+        half = bisect_right(self._marks, (self.done // 2, math.inf))
+        if half == 0:
             return False
-        done, moment = self._marks[place - 1]
+        done, moment = self._marks[half - 1]
         first, second = (moment - self.begun) / done, (self._last - moment) / (self.done - done)
         return first < second * _ALIKE and second < first * _ALIKE
 
@@ -185,9 +185,9 @@ class Bars:
         spent = Text(_clock_face(self._watch.seconds(name)), style="progress.elapsed")
         if not running:
             return "", in_words(name), ProgressBar(1, 1, _WIDTH), spent, ""
-        known = pace.total if pace.total and pace.done <= pace.total else None
-        bar = ProgressBar(known, pace.done, _WIDTH, pulse=known is None)
-        steps = "" if known is None else f"{pace.done:,} of {known:,}"
+        total = pace.total if pace.total and pace.done <= pace.total else None
+        bar = ProgressBar(total, pace.done, _WIDTH, pulse=total is None)
+        steps = "" if total is None else f"{pace.done:,} of {total:,}"
         return self._spinner, in_words(name), bar, spent, Text(steps, style="progress.download")
 
 
@@ -235,11 +235,11 @@ class ReleaseProgress:
         it says that this one stays, as every error does."""
         if not self._paid:
             return error
-        told = stays(self._paid, self._again)
+        charge_words = stays(self._paid, self._again)
         if not self._inside and isinstance(error, DpsynError):
-            error.args = (with_more(error, told), *error.args[1:])
+            error.args = (with_more(error, charge_words), *error.args[1:])
             return error
-        return after_debit(error, told)
+        return after_debit(error, charge_words)
 
     @contextmanager
     def charging(
@@ -314,43 +314,43 @@ def stays(paid: Mapping[str, str], again: str) -> str:
     costs = {name: f" ({cost})" if cost else "" for name, cost in paid.items()}
     if len(costs) == 1:
         ((name, cost),) = costs.items()
-        kept = f"release {name!r} stays charged{cost}"
+        charged = f"release {name!r} stays charged{cost}"
     else:
-        kept = f"releases {', '.join(f'{name!r}{cost}' for name, cost in costs.items())} stay charged"
+        charged = f"releases {', '.join(f'{name!r}{cost}' for name, cost in costs.items())} stay charged"
     nothing = "The" if any(costs.values()) else "Nothing was charged this time: the"
-    return f"{nothing} {kept}; {again} goes on from here at no further cost."
+    return f"{nothing} {charged}; {again} goes on from here at no further cost."
 
 
-def with_more(error: Exception, told: str) -> str:
+def with_more(error: Exception, addition: str) -> str:
     """The message of an error, and what is told after it."""
     text = str(error).rstrip()
-    return f"{text if text.endswith(('.', '!', '?')) else f'{text}.'} {told}"
+    return f"{text if text.endswith(('.', '!', '?')) else f'{text}.'} {addition}"
 
 
-def after_debit(error: Exception, told: str) -> Exception:
+def after_debit(error: Exception, charge_words: str) -> Exception:
     """The error that a call ends with: the same one if it is ours or a warning, and says what holds.
 
     Args:
         error: what was raised after a debit.
-        told: as ``stays`` gives it.
+        charge_words: as ``stays`` gives it.
     """
     if isinstance(error, Warning):  # the caller asked for errors in their place; their text is ours
-        error.add_note(told)
+        error.add_note(charge_words)
         return error
     if isinstance(error, ReleaseStopped | ReleaseChanged):  # the same call does not go on: they say what does
         return error
     if isinstance(error, InputError | PrivacyBudgetExceeded):  # they say that nothing was charged
-        return ReleaseUnfinished(with_more(error, told))
+        return ReleaseUnfinished(with_more(error, charge_words))
     if isinstance(error, DpsynError):
-        if any(said in str(error) for said in _SAYS_HOW_TO_GO_ON):
+        if any(phrase in str(error) for phrase in _SAYS_HOW_TO_GO_ON):
             return error
         mended = f" {_MENDED}" if isinstance(error, InternalError) else ""
-        error.args = (f"{with_more(error, told)}{mended}", *error.args[1:])
+        error.args = (f"{with_more(error, charge_words)}{mended}", *error.args[1:])
         return error
     where = place_of(error)
     if isinstance(error, MemoryError):
-        return ReleaseUnfinished(f"{_NO_MEMORY.format(where=where)} {told}")
+        return ReleaseUnfinished(f"{_NO_MEMORY.format(where=where)} {charge_words}")
     if isinstance(error, OSError):
         code = errno.errorcode.get(error.errno or 0, type(error).__name__)
-        return ReleaseUnfinished(f"The system refused a file or a folder ({code}){where}. {told}")
-    return InternalError(f"{unexpected(error)} {told} {_MENDED}")
+        return ReleaseUnfinished(f"The system refused a file or a folder ({code}){where}. {charge_words}")
+    return InternalError(f"{unexpected(error)} {charge_words} {_MENDED}")

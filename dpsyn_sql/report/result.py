@@ -467,8 +467,8 @@ def check_draw(rows: int, seed: int | None) -> None:
 
 
 def _check(name: str, value: object, below: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not 0 <= value < below:  # type: ignore[operator]
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or not 0 <= value < below:  # type: ignore[operator]
         raise InputError(
             f"{name}={said(value)} is out of range: give a whole number from 0 up and below {below}"
         )

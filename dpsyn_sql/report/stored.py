@@ -136,8 +136,8 @@ def _axes(axes: Columns, attributes: int) -> dict[tuple[str, int], tuple[_Axis, 
     """Axes by kind and number of a table, in the order of its dimensions (row-major)."""
     names = ("kind", "number", "attribute", "size", "stride", "original")
     by_table: dict[tuple[str, int], list[_Axis]] = {}
-    for kind, number, *rest in zip(*(axes[name].tolist() for name in names), strict=True):
-        by_table.setdefault((kind, number), []).append(_Axis(*rest))
+    for kind, number, *numbers in zip(*(axes[name].tolist() for name in names), strict=True):
+        by_table.setdefault((kind, number), []).append(_Axis(*numbers))
     ordered = {}
     for table, table_axes in by_table.items():
         # An axis of one place has the same stride as its neighbour; the longer one comes first.

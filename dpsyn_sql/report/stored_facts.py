@@ -114,12 +114,12 @@ class _Database(_Facts):
     @model_validator(mode="after")
     def _is_tree(self) -> Self:
         before = list[str]()
-        for place, one in enumerate(self.tables):
-            if one.table in before or (one.parent is None if place else one.parent is not None):
+        for position, table in enumerate(self.tables):
+            if table.table in before or (table.parent is None if position else table.parent is not None):
                 raise ValueError("not a tree")
-            if one.parent is not None and one.parent not in before:
+            if table.parent is not None and table.parent not in before:
                 raise ValueError("a table stands before its parent")
-            before.append(one.table)
+            before.append(table.table)
         if self.table not in before:
             raise ValueError("the table is not of the tree")
         return self
@@ -209,22 +209,22 @@ def checked_facts(certificate: str) -> dict[str, Any]:
         RecursionError: JSON in too many levels.
     """
     facts: dict[str, Any] = json.loads(certificate)
-    found = _Certificate.model_validate(facts)
+    parsed = _Certificate.model_validate(facts)
     for mechanism in facts["mechanisms"]:
-        cost_units(event_of(mechanism), found.budget.kind)
+        cost_units(event_of(mechanism), parsed.budget.kind)
     json.dumps(facts, ensure_ascii=False).encode()  # half of a character cannot be shown
     return facts
 
 
-def undamaged(read: Callable[[], _T], what: str) -> _T:
+def undamaged(read: Callable[[], _T], part: str) -> _T:
     """What is read; if a part cannot be made from it, it is damaged.
 
     Raises:
-        InputError: it is damaged; ``what`` says where.
+        InputError: it is damaged; ``part`` says where.
     """
-    parts: list[_T] = []
+    results: list[_T] = []
     try:
-        parts.append(read())
+        results.append(read())
     except InputError:
         raise
     except (
@@ -236,20 +236,20 @@ def undamaged(read: Callable[[], _T], what: str) -> _T:
         TypeError,
         ValueError,
     ):
-        parts = []
-    require(bool(parts), what)
-    return parts[0]
+        results = []
+    require(bool(results), part)
+    return results[0]
 
 
-def require(holds: bool, what: str) -> None:
+def require(holds: bool, part: str) -> None:
     """Refuse what does not hold of a stored release.
 
     Raises:
-        InputError: ``what`` is damaged.
+        InputError: ``part`` is damaged.
     """
     if not holds:
         raise InputError(
-            f"The stored release was changed or is damaged: {what}. The same call of release() "
+            f"The stored release was changed or is damaged: {part}. The same call of release() "
             "with replace=True stores it again and costs nothing more; or restore a backup of the file."
         )
 
@@ -270,9 +270,9 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
     """An attribute as ``certificate.attribute_facts`` wrote it."""
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     first, last = facts.get("beyond", (0, 0))
-    named, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
-    require(len(named) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
-    made = Attribute(
+    label_names, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
+    require(len(label_names) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
+    attribute = Attribute(
         name=facts["name"],
         sql_type=facts["type"],
         kind=facts["kind"],
@@ -287,10 +287,10 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
         beyond=(int(first), int(last)),
         prefixes=tuple(facts.get("prefixes", ())),
         leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
-        named=named,
+        named=label_names,
     )
-    require(made.size == facts["codes"], f"the codes of {made.name!r} in its certificate")
-    return made
+    require(attribute.size == facts["codes"], f"the codes of {attribute.name!r} in its certificate")
+    return attribute
 
 
 def _granularity(facts: Mapping[str, Any]) -> Granularity | None:
@@ -305,8 +305,8 @@ def _fill(facts: Mapping[str, Any], edges: Sequence[Edge]) -> Fill:
     if not facts.get("fill"):
         return ()
     return tuple(
-        whole if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
-        for cuts, whole in zip(facts["fill"], pairwise(edges), strict=True)
+        bin_edges if cuts is None else tuple(_edge(facts, cut) for cut in cuts)
+        for cuts, bin_edges in zip(facts["fill"], pairwise(edges), strict=True)
     )
 
 

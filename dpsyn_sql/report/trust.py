@@ -79,25 +79,27 @@ def trust_of(
         (truth,) = _made(attribute, counts[None, :] / total, sigma, total)
     draws = int(np.clip(_MOST_DRAWN // truth.size, 8, DRAWS if not any(attribute.beyond) else _TAILS_DRAWN))
     noise = np.random.default_rng(0).normal(0.0, max(sigma, 0.0) / total, (draws, truth.size))
-    made = _made(attribute, truth + noise, sigma, total)
-    error = np.abs(made - truth)
+    drawn = _made(attribute, truth + noise, sigma, total)
+    error = np.abs(drawn - truth)
     null = np.zeros(draws) if attribute.null_code is None else error[:, attribute.null_code]
-    found, known = null <= MISSING, [("share of NULL", null / MISSING, null)]
+    believed, figures = null <= MISSING, [("share of NULL", null / MISSING, null)]
     if attribute.kind == "numeric":
-        known += _figures(attribute, truth, made)
+        figures += _figures(attribute, truth, drawn)
     else:
         moved = error.sum(axis=1) / 2 + _lost(attribute, truth, total)
-        known.append(("values", moved / MOVED, moved))
-    for _, relative, _ in known:
-        found = found & (relative <= 1)
-    worst, relative, off = max(known, key=lambda one: (float(np.mean(one[1] > 1)), float(np.mean(one[1]))))
+        figures.append(("values", moved / MOVED, moved))
+    for _, relative, _ in figures:
+        believed = believed & (relative <= 1)
+    worst, relative, off = max(
+        figures, key=lambda figure: (float(np.mean(figure[1] > 1)), float(np.mean(figure[1])))
+    )
     shape, stretch = _shape(attribute, truth), 0.0
     if any(attribute.beyond):
         stretch = _unseen(attribute, truth, _SEEN * sigma / total)
     elif attribute.kind == "numeric" and shape != "indicator" and hidden > 0:
         stretch = _stretch(attribute, truth, hidden / total)
     largest, times = float(np.quantile(error.max(axis=1), 0.9)), float(np.quantile(relative, 0.9))
-    return Trust(shape, float(found.mean()), worst, float(np.quantile(off, 0.9)), largest, stretch, times)
+    return Trust(shape, float(believed.mean()), worst, float(np.quantile(off, 0.9)), largest, stretch, times)
 
 
 def _made(attribute: Attribute, noisy: FloatArray, sigma: float, total: float) -> FloatArray:
@@ -105,16 +107,16 @@ def _made(attribute: Attribute, noisy: FloatArray, sigma: float, total: float) -
     if not any(attribute.beyond):
         return _nearest_shares(noisy)
     errors = np.full(noisy.shape[1], sigma)
-    tails = (with_tails(attribute, total * one, errors) for one in noisy)
-    return np.array([shares_of(attribute, one, total) for one in tails])
+    tails = (with_tails(attribute, total * row, errors) for row in noisy)
+    return np.array([shares_of(attribute, row, total) for row in tails])
 
 
 def _nearest_shares(noisy: FloatArray) -> FloatArray:
     """Of each row the nearest numbers of 0 and more whose sum is 1."""
     falling = -np.sort(-noisy, axis=1)
     beyond = np.cumsum(falling, axis=1) - 1
-    places = np.arange(1, noisy.shape[1] + 1)
-    last = np.maximum((falling - beyond / places > 0).sum(axis=1), 1) - 1
+    ranks = np.arange(1, noisy.shape[1] + 1)
+    last = np.maximum((falling - beyond / ranks > 0).sum(axis=1), 1) - 1
     level = beyond[np.arange(len(noisy)), last] / (last + 1)
     return np.asarray(np.maximum(noisy - level[:, None], 0.0))
 
@@ -125,7 +127,7 @@ def _lost(attribute: Attribute, truth: FloatArray, total: float) -> float:
         return float(truth[attribute.other_code])
     if attribute.kind != "temporal" or attribute.type.family == "time":
         return 0.0
-    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(values) for values in zip(*even_pieces(attribute), strict=True))
     months = (high - low) / (attribute.type.day * _MONTH)
     return float(np.sqrt(truth[code] * part * months).sum() / math.sqrt(2 * math.pi * total))
 
@@ -149,10 +151,10 @@ class _Moments:
 
 
 def _figures(
-    attribute: Attribute, truth: FloatArray, made: FloatArray
+    attribute: Attribute, truth: FloatArray, draws: FloatArray
 ) -> list[tuple[str, FloatArray, FloatArray]]:
     """Of each figure its name, its errors in what is allowed, and in parts of itself."""
-    right, drawn = _moments(attribute, truth[None, :]), _moments(attribute, made)
+    right, drawn = _moments(attribute, truth[None, :]), _moments(attribute, draws)
     deviation = float(right.deviation[0])
     least = max(deviation / 5, 1e-12)
     errors = [
@@ -161,11 +163,11 @@ def _figures(
         ("95th percentile", right.far, drawn.far, least, TAIL),
         ("standard deviation", right.deviation, drawn.deviation, 1e-12, SPREAD),
     ]
-    found = []
-    for name, one, several, smallest, most in errors:
-        off = np.abs(several - one[0]) / max(abs(float(one[0])), smallest)
-        found.append((name, off / most, off))
-    return found
+    figures = []
+    for name, exact, several, smallest, most in errors:
+        off = np.abs(several - exact[0]) / max(abs(float(exact[0])), smallest)
+        figures.append((name, off / most, off))
+    return figures
 
 
 def _moments(attribute: Attribute, shares: FloatArray) -> _Moments:
@@ -177,11 +179,11 @@ def _moments(attribute: Attribute, shares: FloatArray) -> _Moments:
     reached = np.cumsum(mass, axis=1)
 
     def quantile(wanted: float) -> FloatArray:
-        place = np.minimum((reached < wanted - 1e-9).sum(axis=1), code.size - 1)
+        piece = np.minimum((reached < wanted - 1e-9).sum(axis=1), code.size - 1)
         row = np.arange(len(mass))
-        own = np.maximum(mass[row, place], 1e-12)
-        inside = np.clip(1 - (reached[row, place] - wanted) / own, 0.0, 1.0)
-        return np.asarray(low[place] + inside * (last - low)[place])
+        share = np.maximum(mass[row, piece], 1e-12)
+        inside = np.clip(1 - (reached[row, piece] - wanted) / share, 0.0, 1.0)
+        return np.asarray(low[piece] + inside * (last - low)[piece])
 
     return _Moments(mean, np.sqrt(np.maximum(variance, 0.0)), quantile(0.5), quantile(0.95))
 
@@ -191,7 +193,7 @@ def _spread(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Of each piece its code, first and last value (in parts of the largest), and of each distribution its
     share."""
-    code, low, high, part = (np.array(one) for one in zip(*even_pieces(attribute), strict=True))
+    code, low, high, part = (np.array(values) for values in zip(*even_pieces(attribute), strict=True))
     step = float(attribute.type.discrete)
     if isinstance(attribute.granularity, int | float) or hasattr(attribute.granularity, "quantize"):
         step = float(attribute.granularity)  # type: ignore[arg-type]
@@ -203,11 +205,11 @@ def _spread(
 def _stretch(attribute: Attribute, truth: FloatArray, hidden: float) -> float:
     moments = _moments(attribute, truth[None, :])
     _, low, last, mass = _spread(attribute, truth[None, :])
-    held = mass[0] > 0
+    occupied = mass[0] > 0
     deviation, median = float(moments.deviation[0]), float(moments.median[0])
-    if not held.any() or deviation <= 0:
+    if not occupied.any() or deviation <= 0:
         return 0.0
-    reach = max(float(last[held].max()) - median, median - float(low[held].min())) / deviation
+    reach = max(float(last[occupied].max()) - median, median - float(low[occupied].min())) / deviation
     return 2 * hidden * reach**2
 
 

@@ -98,25 +98,25 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts on the table, on the dependences, and on each column by its name. ``seen``: the part of the
-    rows that a dependence must move to be seen, where all pairs were looked at that closely."""
+    """Verdicts on the table, on the dependences, and on each column by its name. ``seen_from``: the part of
+    the rows that a dependence must move to be seen, where all pairs were looked at that closely."""
 
     table: Verdict
     dependences: Verdict
     columns: Mapping[str, Verdict]
-    seen: float | None = None
+    seen_from: float | None = None
 
 
-def judged(made: FittedRelease, losses: Losses, terms: Terms) -> Judged:
+def judged(fitted: FittedRelease, losses: Losses, terms: Terms) -> Judged:
     """All verdicts on a release."""
-    lost = losses.total <= _LEAST_TOTAL * total_error(made.measurements)
+    lost = losses.total <= _LEAST_TOTAL * total_error(fitted.measurements)
     columns = {
         column.name: _unknown(column) if lost else _of_column(column, losses, terms)
         for column in losses.columns
     }
-    dependences = _of_dependences(made, losses, terms)
-    seen = (terms.seen or 0.0) / losses.total if terms.looked(losses.total) else None
-    return Judged(_of_table(columns, dependences), dependences, columns, seen)
+    dependences = _of_dependences(fitted, losses, terms)
+    seen_from = (terms.seen or 0.0) / losses.total if terms.looked(losses.total) else None
+    return Judged(_of_table(columns, dependences), dependences, columns, seen_from)
 
 
 # -- columns --------------------------------------------------------------------------------------------
@@ -127,24 +127,24 @@ def _unknown(column: ColumnLosses) -> Verdict:
 
 
 def _of_column(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
-    named, text = column.name in terms.named, column.name in terms.texts
+    in_workload, text = column.name in terms.named, column.name in terms.texts
     complaint = unread_text(column) if text else None
     constant = complaint is None and _is_constant(column, terms)
     complaint = complaint or complaint_of(
-        column, named=named, units=terms.units, total=losses.total, larger=terms.larger, text=text
+        column, in_workload=in_workload, units=terms.units, total=losses.total, larger=terms.larger, text=text
     )
     if constant:
-        found = Verdict()
+        verdict = Verdict()
     elif complaint is not None:
         grade: Grade = "do not use" if complaint.rank <= 1 else "rough"
-        found = Verdict(grade, complaint.text, (1 if complaint.rank <= 1 else 0) + complaint.share)
+        verdict = Verdict(grade, complaint.text, (1 if complaint.rank <= 1 else 0) + complaint.share)
     else:
-        found = _constant(column, losses, terms) or _by_noise(column, losses, terms)
-    departed = next((one for one in terms.departures if one.attrs == (column.name,)), None)
-    if departed is not None and (found.grade != "do not use" or departed.moved > MOVED):
+        verdict = _constant(column, losses, terms) or _by_noise(column, losses, terms)
+    departed = next((departure for departure in terms.departures if departure.attrs == (column.name,)), None)
+    if departed is not None and (verdict.grade != "do not use" or departed.moved > MOVED):
         unfit = departed.moved > MOVED
-        found = Verdict("do not use" if unfit else "rough", departed.text, 1.0 + unfit + departed.moved)
-    return replace(found, harm=found.harm + named) if found.why else found
+        verdict = Verdict("do not use" if unfit else "rough", departed.text, 1.0 + unfit + departed.moved)
+    return replace(verdict, harm=verdict.harm + in_workload) if verdict.why else verdict
 
 
 def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
@@ -152,8 +152,8 @@ def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
     attribute = column.attribute
     if not column.shares or attribute.leaves is not None or column.name in terms.named:
         return False
-    values = [place for place, share in enumerate(column.shares[: attribute.regular]) if not _is_faint(share)]
-    values = [place for place in values if column.shares[place].label not in column.unwritten]
+    values = [code for code, share in enumerate(column.shares[: attribute.regular]) if not _is_faint(share)]
+    values = [code for code in values if column.shares[code].label not in column.unwritten]
     numbers = bool(values) and attribute.kind != "categorical"
     if len(values) > 1 or (numbers and (attribute.regular > 1 or not _single(attribute, values[0]))):
         return False
@@ -161,8 +161,8 @@ def _is_constant(column: ColumnLosses, terms: Terms) -> bool:
         return False
     beyond = terms.beyond.get(column.name)
     if beyond is None:
-        kept = [*values, *([] if attribute.null_code is None else [attribute.null_code])]
-        shares = [column.shares[place] for place in kept]
+        codes = [*values, *([] if attribute.null_code is None else [attribute.null_code])]
+        shares = [column.shares[code] for code in codes]
         error = math.hypot(*(share.error for share in shares))
         beyond = 1 - sum(share.share for share in shares) + CLEAR * error
     return beyond <= MISSING
@@ -190,14 +190,14 @@ def _constant(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict | N
     attribute = column.attribute
     if attribute.kind == "categorical" or attribute.origin != "discovered" or not column.shares:
         return None
-    written = [place for place, share in enumerate(column.shares) if share.share > 0]
-    written = [place for place in written if column.shares[place].label not in column.unwritten]
-    values = [place for place in written if place < attribute.regular]
+    written = [code for code, share in enumerate(column.shares) if share.share > 0]
+    written = [code for code in written if column.shares[code].label not in column.unwritten]
+    values = [code for code in written if code < attribute.regular]
     if not values or (attribute.recoding is not None and 0 in attribute.recoding.codes):
         why = f"Nothing of {column.name!r} stands out from the noise: every row is NULL."
         return Verdict("do not use", f"{why} {_cures(_more(terms, 5), 'declare it')}", 2.0)
-    (first, *others), fill = values, attribute.fill[values[0]] if attribute.fill else ()
-    if others or len(fill) != 1:
+    (first, *further), fill = values, attribute.fill[values[0]] if attribute.fill else ()
+    if further or len(fill) != 1:
         return None
     rows = terms.hidden.get(column.name, column.shares[first].error * losses.total)
     value = edge_words(fill[0])
@@ -222,17 +222,17 @@ def _by_noise(column: ColumnLosses, losses: Losses, terms: Terms) -> Verdict:
     def trust(times: float) -> Trust:
         return trust_of(attribute, counts, sigma / times, losses.total, hidden / times)
 
-    own = trust(1)
-    if own.chance >= LEAST_CHANCE and own.stretch <= SPREAD:
+    as_released = trust(1)
+    if as_released.chance >= LEAST_CHANCE and as_released.stretch <= SPREAD:
         return Verdict()
-    place = bisect_left(_FACTORS, True, key=lambda factor: _good(trust(factor)))
-    helps = _FACTORS[place] if place < len(_FACTORS) else None
-    if own.chance < LEAST_CHANCE:
-        why, harm = _noise_words(column, own), 1 - own.chance
-        hopeless = own.chance < NO_CHANCE and own.times > FAR
+    index = bisect_left(_FACTORS, True, key=lambda factor: _good(trust(factor)))
+    helps = _FACTORS[index] if index < len(_FACTORS) else None
+    if as_released.chance < LEAST_CHANCE:
+        why, harm = _noise_words(column, as_released), 1 - as_released.chance
+        hopeless = as_released.chance < NO_CHANCE and as_released.times > FAR
     else:
-        why, harm = _stretch_words(column, terms), min(own.stretch, 1.0)
-        hopeless = own.stretch > RUINED
+        why, harm = _stretch_words(column, terms), min(as_released.stretch, 1.0)
+        hopeless = as_released.stretch > RUINED
     declared = "declare its bounds" if hidden else ""
     cures = _cures(_more(terms, helps), _fewer(losses, helps), declared)
     return Verdict("do not use" if hopeless else "rough", f"{why}. {cures}".strip(), hopeless + harm)
@@ -257,8 +257,8 @@ def _noise_words(column: ColumnLosses, trust: Trust) -> str:
     if trust.shape == "values":
         return f"{name} is {nearly}: up to {min(trust.off, 1):.0%} of its rows may have another value"
     if trust.shape == "indicator":
-        held = zip(column.attribute.fill, column.shares, strict=False)
-        values = "/".join(edge_words(cuts[0]) for cuts, share in held if share.share > 0)
+        bins = zip(column.attribute.fill, column.shares, strict=False)
+        values = "/".join(edge_words(cuts[0]) for cuts, share in bins if share.share > 0)
         return f"{name} is {nearly}: {values} shares may be off by {trust.shares:.2g}"
     return f"{name} is {nearly}: its {trust.worst} may be off by {min(trust.off, 10):.0%}"
 
@@ -292,42 +292,48 @@ def _fewer(losses: Losses, factor: float | None) -> str:
     return f"name at most {counted(few, 'column')}" if 0 < few < columns else ""
 
 
-def _cures(*ways: str) -> str:
+def _cures(*cures: str) -> str:
     """What helps, as a sentence; the domain does not, and epsilon is large: then nothing is said."""
-    told = " or ".join(way for way in ways if way)
-    return f"{told[0].upper()}{told[1:]}." if told else ""
+    text = " or ".join(cure for cure in cures if cure)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 # -- dependences and the table ----------------------------------------------------------------------------
 
 
-def _of_dependences(made: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
-    found = _by_noise_of_pairs(made, losses, terms)
+def _of_dependences(fitted: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
+    by_noise = _by_noise_of_pairs(fitted, losses, terms)
     written = {column.name for column in losses.columns}
-    others = [one for one in terms.departures if len(one.attrs) > 1 or one.attrs[0] not in written]
-    if not others:
-        return found
-    worst = others[0]
-    unfit = found.grade == "do not use" or worst.moved > FAR_OFF
-    more = f" So it is with {counted(len(others) - 1, 'more table')}." if len(others) > 1 else ""
-    told = f"{worst.text}{more} {found.why}".strip()
-    return Verdict("do not use" if unfit else "rough", told, max(found.harm, worst.moved))
+    departed = [
+        departure
+        for departure in terms.departures
+        if len(departure.attrs) > 1 or departure.attrs[0] not in written
+    ]
+    if not departed:
+        return by_noise
+    worst = departed[0]
+    unfit = by_noise.grade == "do not use" or worst.moved > FAR_OFF
+    more = f" So it is with {counted(len(departed) - 1, 'more table')}." if len(departed) > 1 else ""
+    why = f"{worst.text}{more} {by_noise.why}".strip()
+    return Verdict("do not use" if unfit else "rough", why, max(by_noise.harm, worst.moved))
 
 
-def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
+def _by_noise_of_pairs(fitted: FittedRelease, losses: Losses, terms: Terms) -> Verdict:
     pairs = losses.pairs
     possible = pairs.measured + pairs.modelled + pairs.independent
     if not possible:
         return Verdict()
     more = "Spend a larger epsilon, or name fewer columns." if terms.larger else "Name fewer columns."
-    looked = terms.looked(losses.total)
-    below = made.families is not None and bool(made.families.table)  # columns go together through rows above
-    tied = below and any(len(table.attrs) > 1 for table in made.measurements)
-    given_up = "" if tied else _given_up(made, losses, terms)
+    all_seen = terms.looked(losses.total)
+    below = fitted.families is not None and bool(
+        fitted.families.table
+    )  # columns go together through rows above
+    tied = below and any(len(table.attrs) > 1 for table in fitted.measurements)
+    given_up = "" if tied else _given_up(fitted, losses, terms)
     if not pairs.measured and not pairs.modelled and not tied:
         if given_up:
             return Verdict("do not use", f"No pair of columns is measured. {given_up}", 1.0)
-        if looked:
+        if all_seen:
             return Verdict()
         if terms.chosen:
             return Verdict("do not use", "No pair of columns is measured.", 1.0)
@@ -337,29 +343,31 @@ def _by_noise_of_pairs(made: FittedRelease, losses: Losses, terms: Terms) -> Ver
             f"{more}",
             1.0,
         )
-    off = _SIGMAS * correlation_error(made.measurements, losses.total)
-    alone = "" if looked else independent(losses, terms.named, larger=terms.larger)
-    lost = 0.0 if below or looked else pairs.independent / possible
+    off = _SIGMAS * correlation_error(fitted.measurements, losses.total)
+    alone = "" if all_seen else independent(losses, terms.named, larger=terms.larger)
+    lost = 0.0 if below or all_seen else pairs.independent / possible
     if off <= OFF and lost <= 0.5 and not alone and not given_up:
         return Verdict()
-    told = [given_up] if given_up else []
+    reasons = [given_up] if given_up else []
     if off > OFF:
         more_off = "; other pairs may be much weaker than in the source" if pairs.modelled else ""
-        told.append(f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured{more_off}.")
+        reasons.append(
+            f"Correlations may be off by {min(off, 1.0):.2f} in pairs that were measured{more_off}."
+        )
     if lost > 0.5:
-        told.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
+        reasons.append(f"{pairs.independent:,} of {possible:,} pairs are independent in the output.")
     if alone:
-        told.append(alone)
+        reasons.append(alone)
     elif off > OFF or lost > 0.5:
-        told.append(more)
-    return Verdict("do not use" if off > FAR_OFF else "rough", " ".join(told), min(1.0, max(off, lost)))
+        reasons.append(more)
+    return Verdict("do not use" if off > FAR_OFF else "rough", " ".join(reasons), min(1.0, max(off, lost)))
 
 
-def _given_up(made: FittedRelease, losses: Losses, terms: Terms) -> str:
+def _given_up(fitted: FittedRelease, losses: Losses, terms: Terms) -> str:
     """The strongest pair that was seen to go together, and that no measured table joins; what helps."""
     written = {column.name for column in losses.columns}
-    names = written.union(*(table.attrs for table in made.measurements))
-    group = joined_columns(sorted(names), made.measurements)
+    names = written.union(*(table.attrs for table in fitted.measurements))
+    group = joined_columns(sorted(names), fitted.measurements)
     apart = {
         pair: rows / losses.total
         for pair, rows in terms.clear.items()
@@ -367,8 +375,8 @@ def _given_up(made: FittedRelease, losses: Losses, terms: Terms) -> str:
     }
     if not apart:
         return ""
-    (first, second), others = max(apart, key=lambda pair: (apart[pair], pair)), len(apart) - 1
-    more = f" So it is with {counted(others, 'more pair')}." if others else ""
+    (first, second), further = max(apart, key=lambda pair: (apart[pair], pair)), len(apart) - 1
+    more = f" So it is with {counted(further, 'more pair')}." if further else ""
     helps = "Spend a larger epsilon, or give" if terms.larger else "Give"
     return (
         f"{first!r} and {second!r} go together, which moves about {min(apart[first, second], 1):.0%} of the "
@@ -383,15 +391,15 @@ def correlation_error(tables: Collection[NoisyMarginal], total: float) -> float:
     A rank correlation is the sum of x_i y_j n_ij / n, with scores x and y of the codes whose mean is 0 and
     whose variance is 1. Noise of deviation s in each cell makes s |x| |y| / n of it.
     """
-    found = [error for table in tables for error in _errors(table, max(total, 1.0))]
-    return float(np.median(found[:: 1 + len(found) // _MOST_PAIRS])) if found else 0.0
+    errors = [error for table in tables for error in _errors(table, max(total, 1.0))]
+    return float(np.median(errors[:: 1 + len(errors) // _MOST_PAIRS])) if errors else 0.0
 
 
 def _errors(table: NoisyMarginal, total: float) -> Iterator[float]:
     several = [axis for axis, size in enumerate(table.values.shape) if size > 1]
     for first, second in combinations(several, 2):
-        others = tuple(axis for axis in range(table.values.ndim) if axis not in (first, second))
-        values = table.values.sum(axis=others).astype(np.float64)
+        summed = tuple(axis for axis in range(table.values.ndim) if axis not in (first, second))
+        values = table.values.sum(axis=summed).astype(np.float64)
         sigma = table.sigma * np.sqrt(table.values.size / values.size)
         yield float(sigma * _norm(values.sum(axis=1)) * _norm(values.sum(axis=0)) / total)
 
@@ -416,13 +424,13 @@ def _of_table(columns: Mapping[str, Verdict], dependences: Verdict) -> Verdict:
         grade = "rough"
     if len(of["good"]) == len(columns):
         return Verdict(grade)
-    told = [f"Of {counted(len(columns), 'column')} {len(of['good']):,} {_are(of['good'])} good"]
-    told += [f"{len(of['rough']):,} rough ({some_of(of['rough'], 3)})"] if of["rough"] else []
+    phrases = [f"Of {counted(len(columns), 'column')} {len(of['good']):,} {_are(of['good'])} good"]
+    phrases += [f"{len(of['rough']):,} rough ({some_of(of['rough'], 3)})"] if of["rough"] else []
     unfit = of["do not use"]
-    told += [f"{len(unfit):,} not to be used ({some_of(unfit, 3)})"] if unfit else []
+    phrases += [f"{len(unfit):,} not to be used ({some_of(unfit, 3)})"] if unfit else []
     reason = f" {columns[worst[0]].why}"
-    rest = " Of the others summary() says the same." if len(columns) - len(of["good"]) > 1 else ""
-    return Verdict(grade, f"{', '.join(told)}.{reason}{rest}", 1 - good)
+    hint = " Of the others summary() says the same." if len(columns) - len(of["good"]) > 1 else ""
+    return Verdict(grade, f"{', '.join(phrases)}.{reason}{hint}", 1 - good)
 
 
 def _are(names: Collection[str]) -> str:

@@ -115,7 +115,7 @@ class Listed:
         return tuple(moment_text(edge) for edge in self._edges()[: last + 2])
 
     def _edges(self) -> list[datetime]:
-        return sorted({edge for _, *both in self.windows for edge in both})
+        return sorted({edge for _, *edges in self.windows for edge in edges})
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,39 +35,39 @@ def check_outputs(schedule: Schedule, faults: Faults) -> None:
     patterns: dict[str, str] = {}
     written: dict[str, str] = {}
     calendars: list[tuple[re.Pattern[str], str]] = []
-    for one in schedule.releases:
-        pattern, mine = _output_pattern(schedule, one), _written(schedule, one)
+    for release in schedule.releases:
+        pattern, mine = _output_pattern(schedule, release), _written(schedule, release)
         same = [patterns.get(pattern), *(written.get(output) for output in mine)]
         same += [name for of, name in calendars if any(map(of.fullmatch, mine))]
-        if isinstance(one.series, Calendar):
-            of = re.compile(_output_pattern(schedule, one, labels=look_of_labels(one.series.cadence)))
+        if isinstance(release.series, Calendar):
+            of = re.compile(_output_pattern(schedule, release, labels=look_of_labels(release.series.cadence)))
             same += [name for output, name in written.items() if of.fullmatch(output)]
-            calendars.append((of, one.name))
-        other = next((name for name in same if name is not None), None)
-        if other is not None:
-            told = f"{other!r} has the same output; give each release its own"
-            faults.at(("releases", one.name), told, "output")
-        patterns.setdefault(pattern, one.name)
-        written |= {output: one.name for output in mine if output not in written}
+            calendars.append((of, release.name))
+        rival = next((name for name in same if name is not None), None)
+        if rival is not None:
+            message = f"{rival!r} has the same output; give each release its own"
+            faults.at(("releases", release.name), message, "output")
+        patterns.setdefault(pattern, release.name)
+        written |= {output: release.name for output in mine if output not in written}
 
 
-def _output_pattern(schedule: Schedule, one: ReleaseSeries, labels: str = "") -> str:
+def _output_pattern(schedule: Schedule, release: ReleaseSeries, labels: str = "") -> str:
     """The output of any period: its placeholders are wildcards, or in a regular expression ``labels``."""
-    plain = PLACEHOLDERS.sub(lambda found: one.name if found[1] == "release" else _ANY, one.output)
-    if one.to_file:
+    plain = PLACEHOLDERS.sub(lambda match: release.name if match[1] == "release" else _ANY, release.output)
+    if release.to_file:
         text = str(absolute_path(Path(schedule.folder, plain)))
     else:
-        database = PLACEHOLDERS.sub(_ANY, str(one.source.database))
+        database = PLACEHOLDERS.sub(_ANY, str(release.source.database))
         text = f"{database}:{fold(display_name(*(split_name(plain) or (plain,))))}"
     return re.escape(text).replace(_ANY, labels) if labels else text.replace(_ANY, "*")
 
 
-def _written(schedule: Schedule, one: ReleaseSeries) -> list[str]:
+def _written(schedule: Schedule, release: ReleaseSeries) -> list[str]:
     """All outputs, but of a calendar, which can have very many."""
-    if isinstance(one.series, Calendar):
+    if isinstance(release.series, Calendar):
         return []
-    periods = list(one.series.periods(datetime.max))
-    outputs = [(one.con(period), one.into(period, schedule.folder)) for period in periods]
+    periods = list(release.series.periods(datetime.max))
+    outputs = [(release.con(period), release.into(period, schedule.folder)) for period in periods]
     return [
         str(absolute_path(into)) if isinstance(into, Path) else f"{database}:{fold(into)}"
         for database, into in outputs
@@ -77,35 +77,35 @@ def _written(schedule: Schedule, one: ReleaseSeries) -> list[str]:
 def check_circles(schedule: Schedule, faults: Faults) -> None:
     """No release reads what another one writes."""
     fed = {
-        one.name: {
-            other.name
-            for other in schedule.releases
-            if _feeds(_output_pattern(schedule, other), other, one, schedule)
+        reader.name: {
+            writer.name
+            for writer in schedule.releases
+            if _feeds(_output_pattern(schedule, writer), writer, reader, schedule)
         }
-        for one in schedule.releases
+        for reader in schedule.releases
     }
-    for name, others in fed.items():
-        for other in sorted(others):
-            circle = "; the two feed each other" if name in fed[other] and name != other else ""
-            circle = "; it feeds itself" if name == other else circle
-            told = f"its source is the output of {other!r}{circle}. {_NOTHING_GAINED}"
-            faults.at(("releases", name), told, "source")
+    for name, writers in fed.items():
+        for writer in sorted(writers):
+            circle = "; the two feed each other" if name in fed[writer] and name != writer else ""
+            circle = "; it feeds itself" if name == writer else circle
+            message = f"its source is the output of {writer!r}{circle}. {_NOTHING_GAINED}"
+            faults.at(("releases", name), message, "source")
 
 
-def _feeds(output: str, other: ReleaseSeries, one: ReleaseSeries, schedule: Schedule) -> bool:
-    """Whether the source of ``one`` reads an output of ``other``."""
-    source = one.source
-    if other.source.tables:
-        return _feeds_of_tables(output, other, source, schedule.folder)
+def _feeds(output: str, writer: ReleaseSeries, reader: ReleaseSeries, schedule: Schedule) -> bool:
+    """Whether the source of ``reader`` reads an output of ``writer``."""
+    source = reader.source
+    if writer.source.tables:
+        return _feeds_of_tables(output, writer, source, schedule.folder)
     if source.path is not None:
         path = str(absolute_path(Path(schedule.folder, PLACEHOLDERS.sub("*", source.path))))
-        return other.to_file and _same(output, path if ending_of(path) else f"{path}/*")
+        return writer.to_file and _same(output, path if ending_of(path) else f"{path}/*")
     for word in _NAME.findall(", ".join(source.tables) if source.tables else source.text):
         if word.startswith("'"):
             path = word[1:-1].replace("''", "'")
-            if other.to_file and ending_of(path) and _same(output, str(absolute_path(path))):
+            if writer.to_file and ending_of(path) and _same(output, str(absolute_path(path))):
                 return True
-        elif not other.to_file and source.database == other.source.database:
+        elif not writer.to_file and source.database == writer.source.database:
             name = fold(display_name(*(split_name(word) or (word,))))
             wanted = output.partition(":")[2]
             if fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(name.rpartition(".")[2], wanted):
@@ -113,14 +113,16 @@ def _feeds(output: str, other: ReleaseSeries, one: ReleaseSeries, schedule: Sche
     return False
 
 
-def _feeds_of_tables(output: str, other: ReleaseSeries, source: ScheduledSource, folder: Path) -> bool:
+def _feeds_of_tables(output: str, writer: ReleaseSeries, source: ScheduledSource, folder: Path) -> bool:
     """Whether a source reads a schema, a database or a folder that a database of tables was released to."""
-    if not other.to_file:
+    if not writer.to_file:
         names = source.tables or _NAME.findall(source.text)
         schemas = [
-            fold(parts[-2]) for parts in map(split_name, names) if parts is not None and len(parts) > 1
+            fold(name_parts[-2])
+            for name_parts in map(split_name, names)
+            if name_parts is not None and len(name_parts) > 1
         ]
-        mine = PLACEHOLDERS.sub("*", str(source.database)), PLACEHOLDERS.sub("*", str(other.source.database))
+        mine = PLACEHOLDERS.sub("*", str(source.database)), PLACEHOLDERS.sub("*", str(writer.source.database))
         return mine[0] == mine[1] and any(
             fnmatch.fnmatchcase(schema, output.partition(":")[2]) for schema in schemas
         )
@@ -155,17 +157,17 @@ def check_document(document: Any, faults: Faults) -> None:
         _check_source(("sources", name), spec, faults)
     for name, spec in document.releases.items():
         source = document.sources.get(spec.source)
-        place: Place = ("releases", name)
+        entry: Place = ("releases", name)
         if source is None and ("sources", spec.source) not in faults.places:
             close = near_matches(spec.source, document.sources) or list(document.sources)
-            told = f"there is no source {said(spec.source)}; did you mean {close[0]!r}?"
-            faults.at(place, told, "source")
-        _check_series(place, spec, faults)
-        _check_output(place, spec, source, faults)
+            message = f"there is no source {said(spec.source)}; did you mean {close[0]!r}?"
+            faults.at(entry, message, "source")
+        _check_series(entry, spec, faults)
+        _check_output(entry, spec, source, faults)
         if source is not None:
-            _check_reading(place, spec, source, faults)
+            _check_reading(entry, spec, source, faults)
         if spec.panel:
-            _check_panel(place, spec, source, faults)
+            _check_panel(entry, spec, source, faults)
 
 
 def _wrong_name(name: str, kind: str) -> str:
@@ -182,56 +184,56 @@ def _check_accounts(document: Any, faults: Faults) -> None:
     used = {spec.account for spec in document.sources.values() if spec.account}
     declared = list(document.accounts)
     for name, spec in document.sources.items():
-        place: Place = ("sources", name)
+        entry: Place = ("sources", name)
         if spec.account and declared and spec.account not in declared:
-            faults.at(place, f"the account {said(spec.account)} is not under accounts:", "account")
+            faults.at(entry, f"the account {said(spec.account)} is not under accounts:", "account")
         if not spec.account and len(declared) > 1:
-            faults.at(place, f"write account:, one of {', '.join(map(repr, declared))}")
+            faults.at(entry, f"write account:, one of {', '.join(map(repr, declared))}")
     for name, account in document.accounts.items():
-        place = ("accounts", name)
+        entry = ("accounts", name)
         if len(declared) > 1 and name not in used:
-            faults.at(place, "no source has it, so its limit would protect nothing")
+            faults.at(entry, "no source has it, so its limit would protect nothing")
         if account.limit is None and not account.of_periods:
-            faults.at(place, "write limit: or per:")
+            faults.at(entry, "write limit: or per:")
 
 
-def _check_source(place: Place, spec: Any, faults: Faults) -> None:
+def _check_source(entry: Place, spec: Any, faults: Faults) -> None:
     kinds = [kind for kind in ("path", "table", "query", "tables") if getattr(spec, kind) is not None]
     if len(kinds) != 1 or not (kinds == ["tables"] or getattr(spec, kinds[0]).strip()):
-        faults.at(place, "write one of path:, table: or tables: with database:, or query:")
+        faults.at(entry, "write one of path:, table: or tables: with database:, or query:")
         return
     if kinds[0] in ("table", "tables") and spec.database is None:
-        faults.at(place, f"database: is missing, the DuckDB file that has the {kinds[0]}")
+        faults.at(entry, f"database: is missing, the DuckDB file that has the {kinds[0]}")
         return
     if kinds == ["tables"]:
-        _check_pattern(place, "database", spec, faults)
+        _check_pattern(entry, "database", spec, faults)
         if spec.window is not None:
-            told = "window: has no meaning with tables:; write {period} in database:, one file a period"
-            faults.at(place, told, "window")
+            message = "window: has no meaning with tables:; write {period} in database:, one file a period"
+            faults.at(entry, message, "window")
     if kinds == ["path"]:
         if spec.database is not None:
-            faults.at(place, "database: has no meaning with path:; write one of them", "database")
-        _check_pattern(place, "path", spec, faults)
+            faults.at(entry, "database: has no meaning with path:; write one of them", "database")
+        _check_pattern(entry, "path", spec, faults)
 
 
-def _check_pattern(place: Place, key: str, spec: Any, faults: Faults) -> None:
+def _check_pattern(entry: Place, key: str, spec: Any, faults: Faults) -> None:
     """A name of files, one for each period or partition."""
-    found = set(PLACEHOLDERS.findall(getattr(spec, key)))
-    _check_braces(place, key, getattr(spec, key), {"period", "partition"}, faults)
-    if found and not spec.account:
+    placeholders = set(PLACEHOLDERS.findall(getattr(spec, key)))
+    _check_braces(entry, key, getattr(spec, key), {"period", "partition"}, faults)
+    if placeholders and not spec.account:
         faults.at(
-            place,
+            entry,
             "write account:. Each file would have an account of its own, and nobody would see what is spent "
             "on a person who is in several of them",
         )
-    if "period" in found and spec.window is not None and key == "path":
-        faults.at(place, "write window: or {period} in path:, not both", "window")
+    if "period" in placeholders and spec.window is not None and key == "path":
+        faults.at(entry, "write window: or {period} in path:, not both", "window")
 
 
-def _check_series(place: Place, spec: Any, faults: Faults) -> None:
+def _check_series(entry: Place, spec: Any, faults: Faults) -> None:
     kinds = [kind for kind in ("cadence", "windows", "partitions") if getattr(spec, kind) is not None]
     if len(kinds) != 1:
-        faults.at(place, "write one of cadence:, windows: or partitions:")
+        faults.at(entry, "write one of cadence:, windows: or partitions:")
         return
     kind = spec.cadence if kinds == ["cadence"] else kinds[0]
     takes = {
@@ -242,128 +244,130 @@ def _check_series(place: Place, spec: Any, faults: Faults) -> None:
     allowed = takes.get(kind, ("start", "end", "wait", "windows_per_unit", "cumulative", "panel"))
     for key in ("start", "end", "wait", "windows_per_unit", "partition_by", "cumulative", "panel"):
         if getattr(spec, key) is not None and key not in allowed:
-            faults.at(place, f"{key}: has no meaning with {kind}", key)
+            faults.at(entry, f"{key}: has no meaning with {kind}", key)
     if kind == "windows":
-        _check_windows(place, spec.windows, faults)
+        _check_windows(entry, spec.windows, faults)
     elif kind == "partitions":
-        _check_labels(place, "partitions", spec.partitions, faults)
+        _check_labels(entry, "partitions", spec.partitions, faults)
     elif kind != "once":
-        _check_calendar(place, spec, faults)
+        _check_calendar(entry, spec, faults)
 
 
-def _check_calendar(place: Place, spec: Any, faults: Faults) -> None:
+def _check_calendar(entry: Place, spec: Any, faults: Faults) -> None:
     if spec.start is None:
-        faults.at(place, f"start: is missing, where the first {spec.cadence} begins")
+        faults.at(entry, f"start: is missing, where the first {spec.cadence} begins")
         return
     for key, moment in (("start", spec.start), ("end", spec.end)):
         if moment is not None and (first := unaligned(spec.cadence, moment)):
-            faults.at(place, f"{key}: {moment} is not {first}, where a {spec.cadence} begins", key)
+            faults.at(entry, f"{key}: {moment} is not {first}, where a {spec.cadence} begins", key)
     if spec.end is None:
         return
     if spec.end <= spec.start:
-        faults.at(place, f"end: {spec.end} is not after start: {spec.start}", "end")
+        faults.at(entry, f"end: {spec.end} is not after start: {spec.start}", "end")
     elif (spec.end - spec.start).total_seconds() / 3600 > MOST_PERIODS and spec.cadence == "hour":
-        faults.at(place, f"there are more than {MOST_PERIODS} periods", "end")
+        faults.at(entry, f"there are more than {MOST_PERIODS} periods", "end")
 
 
-def _check_windows(place: Place, windows: list[Any], faults: Faults) -> None:
-    _check_labels(place, "windows", [one.label for one in windows], faults)
-    for position, one in enumerate(windows):
-        if one.ends <= one.begins:
-            told = f"the window {one.label!r} ends at {one.ends}, not after {one.begins}"
-            faults.at(place, told, "windows", position)
+def _check_windows(entry: Place, windows: list[Any], faults: Faults) -> None:
+    _check_labels(entry, "windows", [window.label for window in windows], faults)
+    for position, window in enumerate(windows):
+        if window.ends <= window.begins:
+            message = f"the window {window.label!r} ends at {window.ends}, not after {window.begins}"
+            faults.at(entry, message, "windows", position)
     numbered = sorted(enumerate(windows), key=lambda item: item[1].begins)
-    for (_, one), (position, other) in pairwise(numbered):
-        if other.begins < one.ends:
-            told = f"the windows {one.label!r} and {other.label!r} overlap: rows would be in both"
-            faults.at(place, told, "windows", position)
+    for (_, earlier), (position, later) in pairwise(numbered):
+        if later.begins < earlier.ends:
+            message = f"the windows {earlier.label!r} and {later.label!r} overlap: rows would be in both"
+            faults.at(entry, message, "windows", position)
 
 
-def _check_labels(place: Place, key: str, labels: list[str], faults: Faults) -> None:
-    seen: set[str] = set()
+def _check_labels(entry: Place, key: str, labels: list[str], faults: Faults) -> None:
+    declared: set[str] = set()
     for position, label in enumerate(labels):
         problems = []
         if not label or not label.isprintable() or len(label) > _LONGEST:
             problems.append(f"is no label: give 1 to {_LONGEST} printable characters")
         elif set(label) & set("{}/\\:*?[]") or label[0] in "-.":
             problems.append("must not have { } / \\ : * ? [ ] nor begin with - or .")
-        if label in seen:
+        if label in declared:
             problems.append("is declared twice")
-        elif fold(label) in {fold(one) for one in seen}:
+        elif fold(label) in {fold(earlier) for earlier in declared}:
             problems.append("differs from another label in letter case only")
         for problem in problems:
             the = "the label " if problem.startswith("must") else ""
-            faults.at(place, f"{the}{said(label)} {problem}", key, position)
-        seen.add(label)
+            faults.at(entry, f"{the}{said(label)} {problem}", key, position)
+        declared.add(label)
 
 
-def _check_output(place: Place, spec: Any, source: Any, faults: Faults) -> None:
-    own = "period" if spec.partitions is None else "partition"
-    _check_braces(place, "output", spec.output, {"release", own}, faults)
-    found = PLACEHOLDERS.findall(spec.output)
-    if spec.panel and own in found:
-        told = f"output: a panel is one table that grows: leave out {{{own}}}"
-        faults.at(place, told, "output")
-    elif spec.cadence != "once" and not spec.panel and own not in found:
-        told = f"output: needs {{{own}}}, or each release would overwrite the one before"
-        faults.at(place, told, "output")
+def _check_output(entry: Place, spec: Any, source: Any, faults: Faults) -> None:
+    placeholder = "period" if spec.partitions is None else "partition"
+    _check_braces(entry, "output", spec.output, {"release", placeholder}, faults)
+    placeholders = PLACEHOLDERS.findall(spec.output)
+    if spec.panel and placeholder in placeholders:
+        message = f"output: a panel is one table that grows: leave out {{{placeholder}}}"
+        faults.at(entry, message, "output")
+    elif spec.cadence != "once" and not spec.panel and placeholder not in placeholders:
+        message = f"output: needs {{{placeholder}}}, or each release would overwrite the one before"
+        faults.at(entry, message, "output")
     plain = PLACEHOLDERS.sub("x", spec.output)
     if source is None:
         return
     if source.tables:
-        _check_output_of_tables(place, spec, plain, faults)
+        _check_output_of_tables(entry, spec, plain, faults)
     elif looks_like_path(plain):
         if ending_of(plain) is None:
-            faults.at(place, "output: a file must end in .parquet, .csv or .csv.gz", "output")
+            faults.at(entry, "output: a file must end in .parquet, .csv or .csv.gz", "output")
     elif source.database is None and not spec.panel:
-        told = f"output: must be a file, because the source {spec.source!r} has no database:"
-        faults.at(place, told, "output")
+        message = f"output: must be a file, because the source {spec.source!r} has no database:"
+        faults.at(entry, message, "output")
     elif split_name(plain) is None:
-        faults.at(place, f"output: {said(spec.output)} is no name of a table", "output")
+        faults.at(entry, f"output: {said(spec.output)} is no name of a table", "output")
 
 
-def _check_output_of_tables(place: Place, spec: Any, plain: str, faults: Faults) -> None:
+def _check_output_of_tables(entry: Place, spec: Any, plain: str, faults: Faults) -> None:
     """A schema, a DuckDB file, or a folder."""
     if not is_output_of_tables(plain):
         if len(split_name(plain) or ()) != 1:
-            faults.at(place, f"output: {said(spec.output)} is no name of a schema", "output")
+            faults.at(entry, f"output: {said(spec.output)} is no name of a schema", "output")
     elif ending_of(plain) is not None:
-        faults.at(place, "output: must be a schema, a DuckDB file, or a folder of Parquet files", "output")
+        faults.at(entry, "output: must be a schema, a DuckDB file, or a folder of Parquet files", "output")
 
 
-def _check_reading(place: Place, spec: Any, source: Any, faults: Faults) -> None:
+def _check_reading(entry: Place, spec: Any, source: Any, faults: Faults) -> None:
     """What says which rows of the source belong to a period."""
     key = "database" if source.tables else "path"
-    found = set(PLACEHOLDERS.findall(getattr(source, key) or ""))
+    placeholders = set(PLACEHOLDERS.findall(getattr(source, key) or ""))
     if spec.partition_by is not None and source.tables:
-        told = "partition_by: has no meaning with tables:; write {partition} in database:, one file each"
-        faults.at(place, told, "partition_by")
+        message = "partition_by: has no meaning with tables:; write {partition} in database:, one file each"
+        faults.at(entry, message, "partition_by")
         return
     if spec.partitions is not None:
-        if "period" in found or ("partition" in found) == (spec.partition_by is not None):
-            faults.at(place, f"write partition_by: with a column, or {{partition}} in {key}: of the source")
+        if "period" in placeholders or ("partition" in placeholders) == (spec.partition_by is not None):
+            faults.at(entry, f"write partition_by: with a column, or {{partition}} in {key}: of the source")
         return
-    if "partition" in found:
-        faults.at(place, f"{{partition}} in {key}: of the source needs partitions:", "source")
+    if "partition" in placeholders:
+        faults.at(entry, f"{{partition}} in {key}: of the source needs partitions:", "source")
     if spec.cadence == "once":
-        if "period" in found:
-            faults.at(place, f"{{period}} in {key}: of the source needs periods", "cadence")
+        if "period" in placeholders:
+            faults.at(entry, f"{{period}} in {key}: of the source needs periods", "cadence")
         return
-    if source.window is None and "period" not in found and not spec.panel:
+    if source.window is None and "period" not in placeholders and not spec.panel:
         column = "" if source.tables else f"window: with a column of dates in the source {spec.source!r}, or "
-        told = f"which rows belong to a period? Write {column}{{period}} in its {key}:"
-        faults.at(place, told, "source")
+        message = f"which rows belong to a period? Write {column}{{period}} in its {key}:"
+        faults.at(entry, message, "source")
     if spec.cumulative and not spec.panel and (problem := _undivided(spec, source)):
-        faults.at(place, f"cumulative: {problem}", "cumulative")
+        faults.at(entry, f"cumulative: {problem}", "cumulative")
     if spec.cumulative and not spec.panel and spec.order is not None:
-        told = "order: has no meaning with cumulative: rows of a running total are not ordered; leave it out"
-        faults.at(place, told, "order")
+        message = (
+            "order: has no meaning with cumulative: rows of a running total are not ordered; leave it out"
+        )
+        faults.at(entry, message, "order")
     if spec.windows_per_unit not in (None, 1) and (spec.unit or "row").lower() == "row":
-        told = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
-        faults.at(place, told, "windows_per_unit")
-    if spec.windows_per_unit is not None and "period" in found:
-        told = "windows_per_unit: needs window: in the source; no bound holds across files"
-        faults.at(place, told, "windows_per_unit")
+        message = "windows_per_unit: must be 1 with single rows as units: a row is in one window"
+        faults.at(entry, message, "windows_per_unit")
+    if spec.windows_per_unit is not None and "period" in placeholders:
+        message = "windows_per_unit: needs window: in the source; no bound holds across files"
+        faults.at(entry, message, "windows_per_unit")
 
 
 def _undivided(spec: Any, source: Any) -> str:
@@ -373,45 +377,47 @@ def _undivided(spec: Any, source: Any) -> str:
     if spec.windows is None:
         last = "needs end:, where the last period ends; epsilon is for all periods together"
         return "" if spec.end else last
-    ascending = sorted(spec.windows, key=lambda one: one.begins)
-    gaps = any(one.ends != other.begins for one, other in pairwise(ascending))
+    ascending = sorted(spec.windows, key=lambda window: window.begins)
+    gaps = any(earlier.ends != later.begins for earlier, later in pairwise(ascending))
     return "needs windows: without gaps" if gaps else ""
 
 
-def _check_panel(place: Place, spec: Any, source: Any, faults: Faults) -> None:
+def _check_panel(entry: Place, spec: Any, source: Any, faults: Faults) -> None:
     """A panel is a table that grows in the database of its source, with a row for each person and period."""
     if source is not None and (source.tables or source.database is None):
-        told = "panel: is a table that grows in the database of its source: give the source database: and "
-        faults.at(place, f"{told}table: or query:", "source")
+        message = "panel: is a table that grows in the database of its source: give the source database: and "
+        faults.at(entry, f"{message}table: or query:", "source")
         return
     for key in (*NOT_OF_A_PANEL, "cumulative"):
         value = getattr(spec, key, None)
         if value is not None and value is not False:
-            told = f"{key}: has no meaning with panel: a period follows from those before it; leave it out"
-            faults.at(place, told, key)
+            message = f"{key}: has no meaning with panel: a period follows from those before it; leave it out"
+            faults.at(entry, message, key)
     if spec.windows_per_unit is not None:
-        told = (
+        message = (
             "windows_per_unit: leave it out: a person can be in all periods of a panel, and all are charged"
         )
-        faults.at(place, told, "windows_per_unit")
+        faults.at(entry, message, "windows_per_unit")
     if (spec.unit or "row").lower() == "row":
-        told = "panel: follows persons: write unit: with the column that identifies them"
-        faults.at(place, told, "unit" if spec.unit else "panel")
+        message = "panel: follows persons: write unit: with the column that identifies them"
+        faults.at(entry, message, "unit" if spec.unit else "panel")
     if spec.most not in (None, 1):
-        told = "most: leave it out: a person has one row in each period of a panel"
-        faults.at(place, told, "most")
+        message = "most: leave it out: a person has one row in each period of a panel"
+        faults.at(entry, message, "most")
     if looks_like_path(PLACEHOLDERS.sub("x", spec.output)):
-        told = "output: a panel is a table of the database of its source: write the name of a table, no path"
-        faults.at(place, told, "output")
+        message = (
+            "output: a panel is a table of the database of its source: write the name of a table, no path"
+        )
+        faults.at(entry, message, "output")
     if source is not None and spec.cadence != "once" and (problem := _undivided(spec, source)):
-        faults.at(place, f"panel: {problem}", "panel")
+        faults.at(entry, f"panel: {problem}", "panel")
 
 
-def _check_braces(place: Place, key: str, text: str, known: set[str], faults: Faults) -> None:
+def _check_braces(entry: Place, key: str, text: str, placeholders: set[str], faults: Faults) -> None:
     for brace in dict.fromkeys(_BRACE.findall(text)):
-        if brace.strip("{}") not in known or len(brace) == 1:
-            allowed = " and ".join(f"{{{one}}}" for one in sorted(known))
-            faults.at(place, f"{key}: {brace} is not known here; allowed are {allowed}", key)
+        if brace.strip("{}") not in placeholders or len(brace) == 1:
+            allowed = " and ".join(f"{{{placeholder}}}" for placeholder in sorted(placeholders))
+            faults.at(entry, f"{key}: {brace} is not known here; allowed are {allowed}", key)
 
 
 # -- between entries ---------------------------------------------------------------------------------
@@ -422,41 +428,41 @@ def check_schedule(schedule: Schedule, faults: Faults) -> None:
     check_outputs(schedule, faults)
     check_circles(schedule, faults)
     _check_units(schedule, faults)
-    for one in schedule.releases:
-        _check_budget(schedule, one, faults)
+    for release in schedule.releases:
+        _check_budget(schedule, release, faults)
 
 
 def _check_units(schedule: Schedule, faults: Faults) -> None:
     units: dict[str, tuple[str, str]] = {}
-    for one in schedule.releases:
-        account = one.source.account
+    for release in schedule.releases:
+        account = release.source.account
         if account is None:
             continue
-        unit = one.unit
+        unit = release.unit
         if unit is None:
             continue
-        known, name = units.setdefault(account, (unit, one.name))
-        if fold(known) != fold(unit):
-            told = f"the account {account!r} protects {known!r} for {name!r}; {unit!r} needs another account"
+        protected, name = units.setdefault(account, (unit, release.name))
+        if fold(protected) != fold(unit):
+            message = (
+                f"the account {account!r} protects {protected!r} for {name!r}; {unit!r} needs another account"
+            )
             key = "unit"
-            faults.at(("releases", one.name), f"{key}: {told}", key)
+            faults.at(("releases", release.name), f"{key}: {message}", key)
 
 
-def _check_budget(schedule: Schedule, one: ReleaseSeries, faults: Faults) -> None:
-    name = one.source.account or ""
+def _check_budget(schedule: Schedule, release: ReleaseSeries, faults: Faults) -> None:
+    name = release.source.account or ""
     account = schedule.accounts.get(name)
     if account is None:
         return
-    limits: list[tuple[Place, LimitSpec]] = [
-        (("per", key), found) for key, found in account.of_periods.items()
-    ]
+    limits: list[tuple[Place, LimitSpec]] = [(("per", key), spec) for key, spec in account.of_periods.items()]
     limits += [] if account.limit is None else [(("limit",), account.limit)]
     for key, limit in limits:
         problem = ""
         try:
             budget = limit.budget
-            if one.cost(budget.kind, one.first).amount > budget.amount:
-                problem = f"{limit} is below one release of {one.name!r}: nothing could be released"
+            if release.cost(budget.kind, release.first).amount > budget.amount:
+                problem = f"{limit} is below one release of {release.name!r}: nothing could be released"
         except DpsynError as error:
             problem = str(error)
         if problem:

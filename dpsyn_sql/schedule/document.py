@@ -44,15 +44,15 @@ _PLACEHOLDERS = "{release}, {period} and {partition}"
 
 def _moment(value: Any) -> datetime:
     text = value.strip() if isinstance(value, str) else ""
-    found = None
+    moment = None
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?", text):
         try:
-            found = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(text)
         except ValueError:
             raise ValueError("must be a date that exists") from None
-    if found is None or found.year not in _YEARS:
+    if moment is None or moment.year not in _YEARS:
         raise ValueError("must be a date such as 2013-01-31, or 2013-01-31 05:00, from 1900 to 2199")
-    return found
+    return moment
 
 
 def _wait(value: Any) -> timedelta:
@@ -146,7 +146,7 @@ def _options(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _type(name: str) -> Any:
-    given: dict[str, Any] = {
+    types: dict[str, Any] = {
         "account": Label,
         "method": StrictStr | dict[str, Any],
         "domain": StrictStr | dict[str, Any],
@@ -154,8 +154,8 @@ def _type(name: str) -> Any:
         "most": StrictInt | dict[str, StrictInt],
         "memory_limit": StrictInt | StrictStr,
     }
-    if name in given:
-        return given[name]
+    if name in types:
+        return types[name]
     if isinstance(DEFAULTS[name], bool):
         return StrictBool
     kinds: dict[type, Any] = {int: StrictInt, float: StrictInt | StrictFloat}

@@ -24,8 +24,8 @@ class _Loader(yaml.SafeLoader):
     """The safe loader, which leaves dates as they are written: one that does not exist is a fault of ours."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
-        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
@@ -41,16 +41,16 @@ class Faults:
     found: list[tuple[int, str]] = field(default_factory=list)
     places: set[Place] = field(default_factory=set)
 
-    def line(self, place: Place) -> int:
+    def line(self, key_path: Place) -> int:
         """The line of a place, or of the nearest one around it."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+        while key_path and key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines.get(key_path, 1)
 
-    def add(self, place: Place, text: str) -> None:
+    def add(self, key_path: Place, text: str) -> None:
         """A fault at a place."""
-        self.places.add(place[:2])
-        self.found.append((self.line(place), text))
+        self.places.add(key_path[:2])
+        self.found.append((self.line(key_path), text))
 
     def at(self, entry: Place, text: str, *keys: str | int) -> None:
         """A fault of an entry, whose name begins the text, at a key in it."""
@@ -63,8 +63,8 @@ class Faults:
             ScheduleError: with all of them in the order of the file.
         """
         if self.found:
-            told = dict.fromkeys(f"{self.path}:{line}: {text}" for line, text in sorted(self.found))
-            raise ScheduleError("The schedule cannot be used. Nothing was read or charged.", tuple(told))
+            messages = dict.fromkeys(f"{self.path}:{line}: {text}" for line, text in sorted(self.found))
+            raise ScheduleError("The schedule cannot be used. Nothing was read or charged.", tuple(messages))
 
 
 def read_yaml(path: Path) -> tuple[Any, Faults]:
@@ -94,45 +94,45 @@ def read_yaml(path: Path) -> tuple[Any, Faults]:
     if node is None:
         faults.add((), "it is empty: write sources: and releases:")
         faults.refuse()
-    for place, where, text in _walk(node, (), ()):
-        lines.setdefault(place, where)
+    for key_path, where, text in _walk(node, (), ()):
+        lines.setdefault(key_path, where)
         if len(lines) > _MOST_PLACES:
             text = f"the file has more than {_MOST_PLACES:,} values, with those that * repeats"
             Faults(path, found=[(where, text)]).refuse()
         if text:
             faults.found.append((where, text))
-            faults.places.add(place[:2])
+            faults.places.add(key_path[:2])
     if any(text == _ENDLESS for _, text in faults.found):
         faults.refuse()
     return _built(loader, node, faults), faults
 
 
-def _walk(node: Any, place: Place, around: tuple[int, ...]) -> Iterator[tuple[Place, int, str]]:
+def _walk(node: Any, key_path: Place, around: tuple[int, ...]) -> Iterator[tuple[Place, int, str]]:
     """Each place with its line, and a fault if there is one."""
     line = node.start_mark.line + 1
     if id(node) in around or len(around) > _DEEPEST:
-        yield place, line, _ENDLESS
+        yield key_path, line, _ENDLESS
         return
     around = (*around, id(node))
     if isinstance(node, yaml.SequenceNode):
         for position, item in enumerate(node.value):
-            yield (*place, position), item.start_mark.line + 1, ""
-            yield from _walk(item, (*place, position), around)
+            yield (*key_path, position), item.start_mark.line + 1, ""
+            yield from _walk(item, (*key_path, position), around)
     if not isinstance(node, yaml.MappingNode):
         return
-    seen: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for key, value in node.value:
         where = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            yield place, where, "a key must be a single value"
+            yield key_path, where, "a key must be a single value"
             continue
         if key.tag == "tag:yaml.org,2002:merge":
-            yield place, where, "the key << is not known: write the options out"
+            yield key_path, where, "the key << is not known: write the options out"
             continue
-        again = f"the key {said(key.value)} occurs twice, first in line {seen.get(key.value)}"
-        yield (*place, key.value), where, again if key.value in seen else ""
-        seen.setdefault(key.value, where)
-        yield from _walk(value, (*place, key.value), around)
+        again = f"the key {said(key.value)} occurs twice, first in line {first_lines.get(key.value)}"
+        yield (*key_path, key.value), where, again if key.value in first_lines else ""
+        first_lines.setdefault(key.value, where)
+        yield from _walk(value, (*key_path, key.value), around)
 
 
 def _built(loader: Any, node: Any, faults: Faults) -> Any:

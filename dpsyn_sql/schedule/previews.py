@@ -61,13 +61,13 @@ def preview(
     schedule, now = read_schedule(path), now or utc_now()
     records = read_records(schedule.ledger)
     check_clock(schedule, records, now)
-    found = states(schedule, records, now, look=bool(select))
-    chosen = wanted(schedule, found, select)
+    period_states = states(schedule, records, now, look=bool(select))
+    chosen = wanted(schedule, period_states, select)
     check_due(schedule, chosen)
     other_limits(schedule, records)
-    known = {state.item.key: state.state for state in found}
+    state_of_key = {state.item.key: state.state for state in period_states}
     spent = ScheduleSpending(schedule, records, schedule.items(now), now)
-    return tuple(_previewed(schedule, item, known[item.key], records, spent) for item in chosen)
+    return tuple(_previewed(schedule, item, state_of_key[item.key], records, spent) for item in chosen)
 
 
 def _previewed(
@@ -115,41 +115,41 @@ def _reading(schedule: Schedule, item: Item) -> str:
     return reads
 
 
-def participation(one: ReleaseSeries, records: Records) -> str:
+def participation(release: ReleaseSeries, records: Records) -> str:
     """How often a person can be in a series, and what that costs."""
-    epsilon = one.epsilon
-    if isinstance(one.series, Single):
+    epsilon = release.epsilon
+    if isinstance(release.series, Single):
         return ""
-    if one.panel:
-        return of_panel(one, records)
-    most, count = one.windows_per_unit, one.series.count()
-    of_rows = one.of_rows
-    if one.cumulative:
-        return _of_totals(one, of_rows)
-    if most is not None and isinstance(one.series, Calendar | Listed):
+    if release.panel:
+        return of_panel(release, records)
+    most, count = release.windows_per_unit, release.series.count()
+    of_rows = release.of_rows
+    if release.cumulative:
+        return _of_totals(release, of_rows)
+    if most is not None and isinstance(release.series, Calendar | Listed):
         if of_rows:
             return f"a row is in one window: epsilon={epsilon} in all, for a row and not for a person's rows"
         enforced = f"a person counts in at most {most} windows, which is enforced"
         return f"{enforced}: {most} x epsilon={epsilon} in all"
-    if one.partition_by is not None and of_rows:
+    if release.partition_by is not None and of_rows:
         return f"{count} partitions, a row is in one of them: epsilon={epsilon} in all"
-    what = "windows" if isinstance(one.series, Calendar | Listed) else "partitions"
+    slices = "windows" if isinstance(release.series, Calendar | Listed) else "partitions"
     if count is None:
         return f"windows without an end, a person can be in all of them: epsilon={epsilon} for each"
     if count == 1:
-        return f"one {what.removesuffix('s')}: epsilon={epsilon}"
+        return f"one {slices.removesuffix('s')}: epsilon={epsilon}"
     each = f"{count} x epsilon={epsilon}, at most {shown(count * exact_number('epsilon', epsilon))} in all"
-    return f"{count} {what}, a person can be in all of them: {each}"
+    return f"{count} {slices}, a person can be in all of them: {each}"
 
 
-def _of_totals(one: ReleaseSeries, of_rows: bool) -> str:
+def _of_totals(release: ReleaseSeries, of_rows: bool) -> str:
     """The same for running totals, with the noise of both ways."""
-    most, total = one.windows_per_unit, one.total(one.first)
+    most, total = release.windows_per_unit, release.total(release.first)
     bound = "a person can be in all of them"
     if most is not None:
         bound = f"a person counts in at most {most}, which is enforced"
     if of_rows:
         bound = "a row is in one of them"
-    cost = f"epsilon={one.epsilon} in all"
-    ways = "" if total is None else f". {'; '.join(total.ways)}"
-    return f"running totals of {one.series.count()} windows, {bound}: {cost}{ways}"
+    cost = f"epsilon={release.epsilon} in all"
+    noise_words = "" if total is None else f". {'; '.join(total.ways)}"
+    return f"running totals of {release.series.count()} windows, {bound}: {cost}{noise_words}"

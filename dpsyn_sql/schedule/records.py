@@ -36,19 +36,19 @@ class Records:
     def of(self, item: Item) -> ReleaseOverview | None:
         """The entry of a period: the one that has come furthest."""
         account = item.releases.source.account
-        found = [one for one in self._by_key.get(item.key, ()) if account in (None, one.account)]
-        return max(found, key=lambda one: _STATES.index(one.state), default=None)
+        entries = [entry for entry in self._by_key.get(item.key, ()) if account in (None, entry.account)]
+        return max(entries, key=lambda entry: _STATES.index(entry.state), default=None)
 
     @cached_property
     def _by_key(self) -> Mapping[tuple[str, str | None], list[ReleaseOverview]]:
-        found = defaultdict(list)
-        for one in self.releases:
-            found[one.name, one.version].append(one)
-        return found
+        entries = defaultdict(list)
+        for entry in self.releases:
+            entries[entry.name, entry.version].append(entry)
+        return entries
 
     def newest(self) -> datetime | None:
         """The time of the last debit."""
-        return max((_moment(one.debited_at) for one in self.releases), default=None)
+        return max((_moment(entry.debited_at) for entry in self.releases), default=None)
 
 
 def read_records(ledger: Path) -> Records:
@@ -61,7 +61,7 @@ def read_records(ledger: Path) -> Records:
         return Records()
     with closing(SqliteLedger(ledger, read_only=True)) as opened:
         overview = opened.overview()
-    return Records({one.name: one for one in overview.accounts}, overview.releases)
+    return Records({account.name: account for account in overview.accounts}, overview.releases)
 
 
 def check_clock(schedule: Schedule, records: Records, now: datetime) -> None:
@@ -88,17 +88,17 @@ class ScheduleSpending:
     def __init__(self, schedule: Schedule, records: Records, items: Iterable[Item], now: datetime) -> None:
         self._accounts, self._now, self._records = schedule.accounts, now, records
         self._sums: dict[tuple[str, str, datetime | None], _Sum] = {}
-        self._recorded = Counter(one.name for one in records.releases)
+        self._recorded = Counter(entry.name for entry in records.releases)
         self._foreseen: Counter[str] = Counter()
         begins: dict[tuple[str, str], datetime | None] = {}
         labels: dict[str, datetime | None] = {}
         for item in items:
             begins[item.key] = item.period.begins
             labels.setdefault(item.period.label, item.period.begins)
-        for one in records.releases:
-            label = one.version or ""
-            counts_at = begins.get((one.name, label)) or labels.get(label) or _moment(one.debited_at)
-            self._add(one.account, one.charged, counts_at)
+        for entry in records.releases:
+            label = entry.version or ""
+            counts_at = begins.get((entry.name, label)) or labels.get(label) or _moment(entry.debited_at)
+            self._add(entry.account, entry.charged, counts_at)
 
     def add(self, item: Item, cost: Budget) -> None:
         """A debit that a run will make."""
@@ -193,23 +193,23 @@ class _Sum:
         if then.problem or (then.amount <= self.limit.amount and then.delta <= self.limit.delta):
             return then.problem
         total = Budget(self.limit.kind, then.amount, then.delta)
-        would, limit = (describe(one, self.shown_delta) for one in (total, self.limit))
+        would, limit = (describe(budget, self.shown_delta) for budget in (total, self.limit))
         return f"this release would make it {would} of {limit}"
 
 
-def of_panel(one: ReleaseSeries, records: Records) -> str:
+def of_panel(release: ReleaseSeries, records: Records) -> str:
     """What all periods of a panel may spend, what is spent, and how many are to come; empty for others."""
-    if not one.panel:
+    if not release.panel:
         return ""
-    items = [Item(one, period) for period in one.series.periods(datetime.max)]
+    items = [Item(release, period) for period in release.series.periods(datetime.max)]
     paid = [entry.charged for entry in map(records.of, items) if entry is not None]
-    told = f"panel of {len(items)} periods, a person can be in all of them: epsilon={one.epsilon} in all"
+    bound = f"panel of {len(items)} periods, a person can be in all of them: epsilon={release.epsilon} in all"
     together = ""
     if paid:
         total = Budget(paid[0].kind, sum(cost.amount for cost in paid), sum(cost.delta for cost in paid))
         together = f" (together epsilon={shown(epsilon_of(items[0], total))})"
     share = f"each may spend 1/{len(items)} of the budget"
-    return f"{told}, {share}; paid: {len(paid)}{together}, to come: {len(items) - len(paid)}"
+    return f"{bound}, {share}; paid: {len(paid)}{together}, to come: {len(items) - len(paid)}"
 
 
 def epsilon_of(item: Item, cost: Budget) -> float:
@@ -223,5 +223,5 @@ def _epsilon(cost: Budget, delta: Fraction) -> float:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)

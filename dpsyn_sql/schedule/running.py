@@ -67,8 +67,8 @@ class Outcome:
 
     def facts(self) -> dict[str, object]:
         """As plain data."""
-        told = {"result": self.result, "message": self.message, "charged_epsilon": self.charged}
-        return self.item.facts(**told, rows=self.rows, output=self.output)
+        facts = {"result": self.result, "message": self.message, "charged_epsilon": self.charged}
+        return self.item.facts(**facts, rows=self.rows, output=self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Run:
     @property
     def exit_code(self) -> int:
         """That of the command."""
-        results = {one.result for one in self.outcomes}
+        results = {outcome.result for outcome in self.outcomes}
         if FAILED in results:
             return EXIT_FAILED
         return EXIT_REFUSED if REFUSED in results else EXIT_DONE
@@ -91,7 +91,7 @@ def run(
     *,
     select: Sequence[str] = (),
     now: datetime | None = None,
-    told: Callable[[Outcome], None] = lambda outcome: None,
+    on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Run:
     """Release what is due, oldest first.
 
@@ -99,7 +99,7 @@ def run(
         path: the file of the schedule.
         select: ``NAME`` or ``NAME:PERIOD``; other releases stay as they are.
         now: the present time in UTC; default: the clock.
-        told: is called with each outcome as soon as there is one.
+        on_outcome: is called with each outcome as soon as there is one.
 
     Raises:
         ScheduleError: the file is wrong or the clock has gone back; nothing was done.
@@ -115,7 +115,7 @@ def run(
         chosen = wanted(schedule, states(schedule, records, now, look=bool(select)), select)
         check_due(schedule, chosen)
         _set_limits(schedule, records)
-        return _carried_out(schedule, chosen, now, told)
+        return _carried_out(schedule, chosen, now, on_outcome)
 
 
 # -- one run at a time --------------------------------------------------------------------------------
@@ -130,23 +130,23 @@ def alone(ledger: Path) -> Iterator[None]:
         LedgerError: the folder of the ledger cannot be written.
     """
     real = Path(os.path.realpath(ledger))
-    place = real.with_name(f"{real.name}.run-lock")
-    number, taken = -1, True
+    lock = real.with_name(f"{real.name}.run-lock")
+    number, acquired = -1, True
     with contextlib.suppress(OSError):
-        number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if number < 0:
         raise LedgerError(
-            f"The lock {place} cannot be made: the folder is missing or cannot be written. Nothing was done."
+            f"The lock {lock} cannot be made: the folder is missing or cannot be written. Nothing was done."
         )
     try:
         if fcntl is not None:
             try:
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                taken = False
-        if not taken:
+                acquired = False
+        if not acquired:
             raise ScheduleLocked(
-                f"Another run holds the lock {place}, because it charges the same ledger. Nothing was done. "
+                f"Another run holds the lock {lock}, because it charges the same ledger. Nothing was done. "
                 "Run again when it is done."
             )
         yield
@@ -157,33 +157,33 @@ def alone(ledger: Path) -> Iterator[None]:
 # -- what is wanted ----------------------------------------------------------------------------------
 
 
-def wanted(schedule: Schedule, found: Sequence[State], select: Sequence[str]) -> list[Item]:
+def wanted(schedule: Schedule, period_states: Sequence[State], select: Sequence[str]) -> list[Item]:
     """Open periods, oldest first; a selected period whose output is gone is written again at no cost."""
     if not select:
-        return oldest_first([state.item for state in found if state.state in OPEN])
+        return oldest_first([state.item for state in period_states if state.state in OPEN])
     chosen: dict[tuple[str, str], Item] = {}
     problems = []
     for text in select:
         name, colon, label = text.partition(":")
-        mine = [state for state in found if state.item.releases.name == name]
+        mine = [state for state in period_states if state.item.releases.name == name]
         if not mine:
-            names = [one.name for one in schedule.releases]
+            names = [release.name for release in schedule.releases]
             problems.append(f"--select {text!r}: there is no such release; there are {listed(names)}")
             continue
-        named = [state for state in mine if state.item.period.label == label] if colon else mine
-        if not named:
+        selected = [state for state in mine if state.item.period.label == label] if colon else mine
+        if not selected:
             labels = [state.item.period.label for state in mine]
             close = near_matches(label, labels) or labels[-3:]
             problems.append(f"--select {text!r}: {name!r} has no such period; it has {listed(close)}")
         first = _first_open(mine)
-        for state in named:
+        for state in selected:
             earlier = first if state.state in OPEN and state.item.period.label != first else None
             if earlier is not None and colon and not {f"{name}:{earlier}", name} & set(select):
                 problems.append(f"--select {text!r}: {name}:{earlier} comes first. {_why_in_order(state)}")
             elif state.state in OPEN:
                 chosen[state.item.key] = state.item
             elif colon and state.state in (PUBLISHED, GONE):
-                chosen |= {one.key: one for one in _written_again(state, mine)}
+                chosen |= {item.key: item for item in _written_again(state, mine)}
             elif colon:
                 problems.append(f"--select {text!r}: it is not due before {state.due:%Y-%m-%d %H:%M}")
     if problems:
@@ -195,7 +195,7 @@ def _first_open(series: Sequence[State]) -> str | None:
     """The label of the first period that is open, where the order of the periods matters."""
     if not series[0].item.releases.ordered:
         return None
-    return next((one.item.period.label for one in series if one.state in OPEN), None)
+    return next((state.item.period.label for state in series if state.state in OPEN), None)
 
 
 def _why_in_order(state: State) -> str:
@@ -211,7 +211,9 @@ def _written_again(state: State, series: Sequence[State]) -> list[Item]:
     periods before, whose rows are in the same table."""
     if not state.item.releases.panel:
         return [state.item] if state.state == GONE else []
-    return [one.item for one in series[: series.index(state) + 1] if one.state in (PUBLISHED, GONE)]
+    return [
+        earlier.item for earlier in series[: series.index(state) + 1] if earlier.state in (PUBLISHED, GONE)
+    ]
 
 
 def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
@@ -230,16 +232,16 @@ def check_due(schedule: Schedule, wanted: Sequence[Item]) -> None:
             schedule.faults.at(("releases", item.releases.name), problem, "output")
     from dpsyn_sql.front.prepare import asked_method
 
-    for one in schedule.releases:
+    for release in schedule.releases:
         problem = ""
         try:
-            request = schedule.request(Item(one, one.first))
-            if "method" in one.options:
+            request = schedule.request(Item(release, release.first))
+            if "method" in release.options:
                 asked_method(request)
         except InputError as error:
             problem = in_keys(str(error))
         if problem:
-            schedule.faults.at(("releases", one.name), problem, "method")
+            schedule.faults.at(("releases", release.name), problem, "method")
     schedule.faults.refuse()
 
 
@@ -252,23 +254,23 @@ def other_limits(schedule: Schedule, records: Records) -> list[tuple[str, LimitS
     Raises:
         ScheduleError: a limit is below what is spent.
     """
-    found = []
+    limits = []
     for name, account in schedule.accounts.items():
-        known = records.accounts.get(name)
-        if account.limit is None or (known is not None and known.granted == account.limit.pair):
+        recorded = records.accounts.get(name)
+        if account.limit is None or (recorded is not None and recorded.granted == account.limit.pair):
             continue
-        found.append((name, account.limit))
+        limits.append((name, account.limit))
         limit = account.limit.budget
-        if known is not None and known.spent.kind == limit.kind:
-            spent = known.spent
+        if recorded is not None and recorded.spent.kind == limit.kind:
+            spent = recorded.spent
             if spent.amount > limit.amount or spent.delta > limit.delta:
-                told = (
+                message = (
                     f"the limit {account.limit} is below {describe(spent, account.limit.shown_delta)}, which "
                     "is spent already. A limit is never lowered below what is spent"
                 )
-                schedule.faults.at(("accounts", name), told, "limit")
+                schedule.faults.at(("accounts", name), message, "limit")
     schedule.faults.refuse()
-    return found
+    return limits
 
 
 def _set_limits(schedule: Schedule, records: Records) -> None:
@@ -277,9 +279,9 @@ def _set_limits(schedule: Schedule, records: Records) -> None:
     Raises:
         ScheduleError: a limit is below what is spent.
     """
-    if found := other_limits(schedule, records):
+    if limits := other_limits(schedule, records):
         with closing(SqliteLedger(schedule.ledger)) as ledger:
-            for name, limit in found:
+            for name, limit in limits:
                 ledger.grant(name, *limit.pair)
 
 
@@ -287,7 +289,7 @@ def _set_limits(schedule: Schedule, records: Records) -> None:
 
 
 def _carried_out(
-    schedule: Schedule, chosen: Sequence[Item], now: datetime, told: Callable[[Outcome], None]
+    schedule: Schedule, chosen: Sequence[Item], now: datetime, on_outcome: Callable[[Outcome], None]
 ) -> Run:
     outcomes: list[Outcome] = []
     stopped: dict[str, tuple[str, datetime]] = {}
@@ -308,7 +310,7 @@ def _carried_out(
                 # A window that is read after a later one is charged in full; one of a panel follows it.
                 stopped[item.releases.name] = (f"{item} comes first and failed", datetime.max)
         outcomes.append(outcome)
-        told(outcome)
+        on_outcome(outcome)
     return Run(tuple(outcomes))
 
 
@@ -320,19 +322,19 @@ def _released(
         problem, ends = _over_limit(schedule, item, items, now)
         if problem:
             return Outcome(item, REFUSED, problem), ends
-        made = _made(item, schedule.request(item))
+        written = _made(item, schedule.request(item))
     except PrivacyBudgetExceeded as error:
         return Outcome(item, REFUSED, _in_limits(str(error), schedule, item)), None
     except DpsynError as error:
         return Outcome(item, FAILED, in_keys(str(error))), None
     entry = read_records(schedule.ledger).of(item)
-    charged = 0.0 if made.replayed or entry is None else epsilon_of(item, entry.charged)
-    cost = "nothing more charged" if made.replayed else f"epsilon={shown(charged)} charged"
+    charged = 0.0 if written.replayed or entry is None else epsilon_of(item, entry.charged)
+    cost = "nothing more charged" if written.replayed else f"epsilon={shown(charged)} charged"
     part = (
         f"; period {item.period.index + 1} of {item.releases.series.count()}" if item.releases.panel else ""
     )
-    message = f"{made.rows} rows to {made.output}; {cost}{part}"
-    return Outcome(item, DONE, message, charged, made.rows, made.output), None
+    message = f"{written.rows} rows to {written.output}; {cost}{part}"
+    return Outcome(item, DONE, message, charged, written.rows, written.output), None
 
 
 class _Made(NamedTuple):
@@ -346,8 +348,8 @@ class _Made(NamedTuple):
 def _made(item: Item, request: Request) -> _Made:
     from dpsyn_sql.front.release import release  # loads everything that a release loads
 
-    made = release(item.releases.con(item.period), request)
-    return _Made(sum(table.rows for table in made.tables.values()), made.into, made.replayed)
+    result = release(item.releases.con(item.period), request)
+    return _Made(sum(table.rows for table in result.tables.values()), result.into, result.replayed)
 
 
 def _in_limits(text: str, schedule: Schedule, item: Item) -> str:

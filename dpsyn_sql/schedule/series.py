@@ -89,9 +89,9 @@ class ReleaseSeries:
         values = {"release": self.name, "period": period.label, "partition": period.partition or ""}
         if self.to_file:
             return Path(folder, filled(self.output, values))
-        parts = [filled(part, values) for part in split_name(self.output) or (self.output,)]
-        plain = display_name(*parts)
-        return plain if not self._is_path(plain) else ".".join(_quoted(part) for part in parts)
+        name_parts = [filled(part, values) for part in split_name(self.output) or (self.output,)]
+        plain = display_name(*name_parts)
+        return plain if not self._is_path(plain) else ".".join(_quoted(part) for part in name_parts)
 
     def written(self, into: str) -> list[str]:
         """The names of the tables that an output in the database is."""
@@ -116,12 +116,16 @@ class ReleaseSeries:
             "account": self.source.account,
             "ledger": ledger,
         }
-        given = self._given(folder)
+        series_request = self._given(folder)
         if self.source.tables:
-            return replace(given, **common)
+            return replace(series_request, **common)
         series = "total" if self.cumulative else "panel" if self.panel else ""
         return replace(
-            given, **common, source=self._read(period, folder), window=self.slice(period), series=series
+            series_request,
+            **common,
+            source=self._read(period, folder),
+            window=self.slice(period),
+            series=series,
         )
 
     def _read(self, period: Period, folder: Path) -> str | Path:
@@ -147,10 +151,10 @@ class ReleaseSeries:
     @property
     def unit(self) -> str | None:
         """The column that identifies a unit, or ``row``; None if the domain file says it."""
-        named = self.options.get("unit")
+        column = self.options.get("unit")
         if not self.source.tables:
-            return "row" if named is None else str(named)
-        return None if named is None else last_part(named)
+            return "row" if column is None else str(column)
+        return None if column is None else last_part(column)
 
     @property
     def of_rows(self) -> bool:
@@ -234,7 +238,7 @@ class Schedule:
 
     def items(self, now: datetime) -> tuple[Item, ...]:
         """Every period up to ``now`` and the next one, in the order of the file."""
-        return tuple(Item(one, period) for one in self.releases for period in _known(one, now))
+        return tuple(Item(release, period) for release in self.releases for period in _known(release, now))
 
     def request(self, item: Item) -> Request:
         """What is to be released."""
@@ -261,11 +265,11 @@ class Item:
         return f"{self.releases.name}:{self.period.label}"
 
 
-def _known(one: ReleaseSeries, now: datetime) -> Iterable[Period]:
+def _known(release: ReleaseSeries, now: datetime) -> Iterable[Period]:
     """Periods that have begun; the first of the others is the next one."""
-    for period in one.series.periods(datetime.max):
+    for period in release.series.periods(datetime.max):
         yield period
-        if period.begins is not None and period.begins > now and isinstance(one.series, Calendar):
+        if period.begins is not None and period.begins > now and isinstance(release.series, Calendar):
             return
 
 
@@ -281,10 +285,10 @@ def _quoted(part: str) -> str:
 def in_keys(text: str) -> str:
     """A message of the package, which names arguments, in keys of the file."""
 
-    def in_key(found: re.Match[str]) -> str:
-        if found["figure"]:
-            return found[0]
-        value = "" if found[3] is None else f" {found[3].lower()}"
-        return f"{_KEYS.get(found[2], found[2])}:{value}"
+    def in_key(match: re.Match[str]) -> str:
+        if match["figure"]:
+            return match[0]
+        value = "" if match[3] is None else f" {match[3].lower()}"
+        return f"{_KEYS.get(match[2], match[2])}:{value}"
 
     return _ARGUMENTS.sub(in_key, text)

@@ -49,8 +49,8 @@ class State:
     def facts(self) -> dict[str, object]:
         """As plain data."""
         due = None if self.due is None else self.due.isoformat(sep=" ")
-        told = {"state": self.state, "account": self.account, "spent_epsilon": self.spent, "due": due}
-        return self.item.facts(**told, panel=self.panel)
+        facts = {"state": self.state, "account": self.account, "spent_epsilon": self.spent, "due": due}
+        return self.item.facts(**facts, panel=self.panel)
 
 
 def utc_now() -> datetime:
@@ -74,16 +74,16 @@ def status(path: str | os.PathLike[str] = "dpsyn.yml", *, now: datetime | None =
 def states(schedule: Schedule, records: Records, now: datetime, *, look: bool = True) -> tuple[State, ...]:
     """Of each period, in the order of the file; without ``look`` published outputs count as standing."""
     items = schedule.items(now)
-    found = {item.key: _recorded(item, records, now) for item in items}
-    published = [item for item in items if found[item.key] == PUBLISHED]
-    found.update({item.key: GONE for item in gone(schedule, published)} if look else {})
+    state_of_key = {item.key: _recorded(item, records, now) for item in items}
+    published = [item for item in items if state_of_key[item.key] == PUBLISHED]
+    state_of_key.update({item.key: GONE for item in gone(schedule, published)} if look else {})
     spent, stopped = ScheduleSpending(schedule, records, items, now), set[str]()
-    for item in oldest_first([item for item in items if found[item.key] == DUE]):
+    for item in oldest_first([item for item in items if state_of_key[item.key] == DUE]):
         if item.releases.name in stopped or not _admitted(schedule, item, records, spent):
-            found[item.key] = REFUSED
+            state_of_key[item.key] = REFUSED
             stopped |= {item.releases.name} if item.releases.divided else set()
-    panels = {one.name: of_panel(one, records) for one in schedule.releases}
-    return tuple(_state(item, found[item.key], records, panels[item.releases.name]) for item in items)
+    panels = {release.name: of_panel(release, records) for release in schedule.releases}
+    return tuple(_state(item, state_of_key[item.key], records, panels[item.releases.name]) for item in items)
 
 
 def oldest_first(items: Sequence[Item]) -> list[Item]:
@@ -112,7 +112,9 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: ScheduleS
     if account is None:
         return True
     try:
-        limit = next(one for one in [*account.of_periods.values(), account.limit] if one is not None)
+        limit = next(
+            declared for declared in [*account.of_periods.values(), account.limit] if declared is not None
+        )
         kind = limit.budget.kind
         cost = spent.expected(item, item.releases.cost(kind, item.period))
     except DpsynError:
@@ -126,11 +128,11 @@ def _admitted(schedule: Schedule, item: Item, records: Records, spent: ScheduleS
 def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
     """Periods whose outputs are gone. The tables of a database that cannot be opened now count as there."""
     tables: dict[Path, dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
-    found = dict[tuple[str, str], Item]()
+    gone_items = dict[tuple[str, str], Item]()
     for item in published:
         into, database = item.releases.into(item.period, schedule.folder), item.releases.con(item.period)
         if isinstance(into, Path):
-            found |= {} if into.exists() else {item.key: item}
+            gone_items |= {} if into.exists() else {item.key: item}
         elif database is not None:
             for name in item.releases.written(into):
                 tables[database][name].append(item)
@@ -139,5 +141,5 @@ def gone(schedule: Schedule, published: Sequence[Item]) -> list[Item]:
 
         there = standing_tables(database, sorted(items))
         missing = [] if there is None else [name for name in items if name not in there]
-        found |= {item.key: item for name in missing for item in items[name]}
-    return list(found.values())
+        gone_items |= {item.key: item for name in missing for item in items[name]}
+    return list(gone_items.values())

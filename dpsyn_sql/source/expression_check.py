@@ -48,15 +48,15 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
     if tree is None:
         return _faulty("it cannot be parsed as one SQL expression")
     for node in tree.walk():
-        what = "an alias" if isinstance(node, exp.Alias | exp.Star) else refused_construct(node)
-        if what is not None:
-            return _faulty(f"it uses {what}; allowed are row-wise, deterministic expressions")
-    known = {fold(name): name for name in columns}
+        construct = "an alias" if isinstance(node, exp.Alias | exp.Star) else refused_construct(node)
+        if construct is not None:
+            return _faulty(f"it uses {construct}; allowed are row-wise, deterministic expressions")
+    name_of_fold = {fold(name): name for name in columns}
     used: set[str] = set()
     for column in tree.find_all(exp.Column):
         if column.table:
             return _faulty(f"it names {shorten(column.sql())}; write the column without a table")
-        name = known.get(fold(column.name))
+        name = name_of_fold.get(fold(column.name))
         if name is None:
             hint = name_hint(column.name, columns, "there is")
             return _faulty(f"it uses {shorten(column.name)!r}, which is no column; {hint}")
@@ -70,8 +70,8 @@ def check_expression(text: str, columns: Collection[str], catalog: QueryCatalog)
     return _faulty(fault) if fault else Checked(Fragment(printed), frozenset(used))
 
 
-def _faulty(what: str) -> Checked:
-    return Checked(Fragment("NULL"), fault=what)
+def _faulty(fault: str) -> Checked:
+    return Checked(Fragment("NULL"), fault=fault)
 
 
 def _parse(text: str) -> Node | None:
@@ -100,15 +100,15 @@ def generated_columns(statement: str) -> list[tuple[str, str]] | None:
     tree = _parse(statement)
     if tree is None:
         return None
-    found = []
+    generated = []
     for column in tree.find_all(exp.ColumnDef):
         for constraint in column.args.get("constraints") or []:
             kind = constraint.kind
             if isinstance(kind, exp.GeneratedAsIdentityColumnConstraint | exp.ComputedColumnConstraint):
                 expression = kind.args.get("expression") or kind.this
                 text = expression.sql(dialect="duckdb") if isinstance(expression, exp.Expression) else ""
-                found.append((column.name, text))
-    return found
+                generated.append((column.name, text))
+    return generated
 
 
 def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
@@ -120,12 +120,12 @@ def check_domains(expressions: Iterable[str]) -> Mapping[str, CheckDomain]:
         for node in _conjuncts(_parse(text)):
             if isinstance(node, exp.In) and _plain_column(node.this):
                 listed = [_constant(item) for item in node.expressions]
-                found = tuple(item for item in listed if item is not None)
-                if found and len(found) == len(listed):
-                    values.setdefault(fold(node.this.name), found)
+                constants = tuple(item for item in listed if item is not None)
+                if constants and len(constants) == len(listed):
+                    values.setdefault(fold(node.this.name), constants)
             for column, side, bound in _bounds(node):
                 bounds.setdefault(fold(column), {}).setdefault(side, bound)
-    domains = {name: CheckDomain(values=found) for name, found in values.items()}
+    domains = {name: CheckDomain(values=constants) for name, constants in values.items()}
     for name, sides in bounds.items():
         if name not in domains:
             domains[name] = CheckDomain((), sides.get("lower"), sides.get("upper"))

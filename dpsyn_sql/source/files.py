@@ -99,17 +99,17 @@ def find_files(path: str) -> FileSet | None:
         raise SourceError(f"{shorten(path)!r} is a remote address; copy the files to a local folder first.")
     # os.path and not Path: these answer False for what no path can be, such as 5,000 characters.
     if os.path.isdir(path):  # noqa: PTH112
-        found = _in_folder(path)
+        paths = _in_folder(path)
     elif os.path.exists(path):  # noqa: PTH110
-        found = [path]
+        paths = [path]
     elif WILDCARDS & set(path):
         _refuse_turning_back(path)
-        found = [item for item in glob.glob(path, recursive=True) if os.path.isfile(item)]  # noqa: PTH113, PTH207
+        paths = [item for item in glob.glob(path, recursive=True) if os.path.isfile(item)]  # noqa: PTH113, PTH207
     else:
-        found = []
-    if not found:
+        paths = []
+    if not paths:
         return None
-    endings = {ending_of(item) for item in found}
+    endings = {ending_of(item) for item in paths}
     if None in endings or len(endings) > 1:
         kinds = ", ".join(sorted(ending or "another ending" for ending in endings))
         raise SourceError(
@@ -117,7 +117,7 @@ def find_files(path: str) -> FileSet | None:
             ".parquet, .csv or .csv.gz."
         )
     ending = endings.pop() or ""
-    absolute = tuple(sorted({str(absolute_path(item)) for item in found}))
+    absolute = tuple(sorted({str(absolute_path(item)) for item in paths}))
     single = os.path.isfile(path)  # noqa: PTH113
     _refuse_one_file_twice(path, absolute)
     return FileSet(path, absolute, _ENDINGS[ending], ending.endswith(".gz"), single)
@@ -131,15 +131,15 @@ def _refuse_turning_back(path: str) -> None:
         )
 
 
-def _refuse_one_file_twice(path: str, found: Sequence[str]) -> None:
+def _refuse_one_file_twice(path: str, paths: Sequence[str]) -> None:
     """Links would count each row of a file several times, which one unit of budget does not pay for."""
-    seen: dict[tuple[int, int], str] = {}
-    for item in found:
+    path_of_file: dict[tuple[int, int], str] = {}
+    for item in paths:
         status = Path(item).stat()
-        other = seen.setdefault((status.st_dev, status.st_ino), item)
-        if other != item:
+        earlier = path_of_file.setdefault((status.st_dev, status.st_ino), item)
+        if earlier != item:
             raise SourceError(
-                f"{shorten(path)!r} matches one file twice: {shorten(other)!r} and {shorten(item)!r} are "
+                f"{shorten(path)!r} matches one file twice: {shorten(earlier)!r} and {shorten(item)!r} are "
                 "links to the same file. Name it once."
             )
 
@@ -168,15 +168,15 @@ def common_header(files: FileSet, form: CsvForm) -> CsvHeader:
 
 
 def _in_folder(path: str) -> list[str]:
-    found: list[str] = []
+    files: list[str] = []
     readable = False
     with contextlib.suppress(OSError):
-        found = [str(item) for item in Path(path).iterdir() if item.is_file() and ending_of(item.name)]
+        files = [str(item) for item in Path(path).iterdir() if item.is_file() and ending_of(item.name)]
         readable = True
-    if not found:
+    if not files:
         problem = "holds no .parquet, .csv or .csv.gz file" if readable else "cannot be read"
         raise SourceError(f"The folder {shorten(path)!r} {problem}.")
-    return found
+    return files
 
 
 def read_csv_header(path: str, *, gzipped: bool, form: CsvForm = _PLAIN) -> CsvHeader:
@@ -250,31 +250,31 @@ def _after_lines(text: str, number: int) -> int:
     """Where the text after so many lines begins."""
     start = 0
     for _ in range(number):
-        found = _LINE_END.search(text, start)
-        start = len(text) if found is None else found.end()
+        line_end = _LINE_END.search(text, start)
+        start = len(text) if line_end is None else line_end.end()
     return start
 
 
 def _record_end(text: str, start: int, quote: str) -> int | None:
     """Where the record that begins at ``start`` ends: a line end with an even number of quotes before it."""
     quotes = 0
-    for found in _LINE_END.finditer(text, start):
-        quotes += text.count(quote, start, found.start()) if quote else 0
+    for line_end in _LINE_END.finditer(text, start):
+        quotes += text.count(quote, start, line_end.start()) if quote else 0
         if quotes % 2 == 0:
-            return found.start()
-        start = found.end()
+            return line_end.start()
+        start = line_end.end()
     return None
 
 
 def _delimiter(record: str, form: CsvForm, where: str) -> str:
     """The stated delimiter, or the one that occurs most often outside quotes; a comma if none does."""
     outside = "".join(record.split(form.quote)[::2]) if form.quote else record
-    found = max(_DELIMITERS, key=outside.count)
+    likeliest = max(_DELIMITERS, key=outside.count)
     if form.delimiter is None:
-        return found
-    if form.delimiter not in outside and found in outside:
+        return likeliest
+    if form.delimiter not in outside and likeliest in outside:
         raise SourceError(
-            f"{where} has {found!r} between its names, it seems, and not {form.delimiter!r}, as "
+            f"{where} has {likeliest!r} between its names, it seems, and not {form.delimiter!r}, as "
             f"delimiter={form.delimiter!r} says."
         )
     return form.delimiter

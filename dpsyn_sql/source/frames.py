@@ -125,9 +125,9 @@ def is_frame(value: object) -> bool:
     return isinstance(value, Frame) or library_of(value) is not None
 
 
-def same(one: Any, two: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two values are equal; a data frame is equal to itself alone, without a look at its values."""
-    return one is two or (not is_frame(one) and not is_frame(two) and bool(one == two))
+    return left is right or (not is_frame(left) and not is_frame(right) and bool(left == right))
 
 
 def framed(con: Any, source: Any, name: str | None) -> tuple[Any, Frame] | None:

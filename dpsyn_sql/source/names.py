@@ -39,16 +39,16 @@ def split_name(
 
     Another database's names: ``part`` matches a part without its quotes, or one as it is.
     """
-    parts: list[str] = []
+    name_parts: list[str] = []
     position = 0
     while True:
         match = part.match(text, position)
-        if match is None or len(parts) == most:
+        if match is None or len(name_parts) == most:
             return None
-        parts.append(match[1].replace(quote * 2, quote) if match[1] is not None else match[2])
+        name_parts.append(match[1].replace(quote * 2, quote) if match[1] is not None else match[2])
         position = match.end()
         if position == len(text):
-            return tuple(parts)
+            return tuple(name_parts)
         if text[position] != ".":
             return None
         position += 1
@@ -64,9 +64,9 @@ def split_search_path(text: str) -> tuple[tuple[str, ...], ...]:
     (schema,) of the current catalog."""
     entries = []
     for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', text):
-        parts = split_name(entry.strip())
-        if parts is not None and len(parts) <= 2:
-            entries.append(parts)
+        namespace = split_name(entry.strip())
+        if namespace is not None and len(namespace) <= 2:
+            entries.append(namespace)
     return tuple(entries)
 
 
@@ -79,28 +79,28 @@ def display_name(*parts: str) -> str:
 def near_matches(name: str, candidates: Iterable[str], most: int = 3) -> list[str]:
     """Candidates that look like ``name``, best first."""
     by_fold = {fold(candidate)[:200]: candidate for candidate in candidates}
-    found = difflib.get_close_matches(fold(name)[:200], list(by_fold), n=most, cutoff=0.6)
-    return [by_fold[key] for key in found]
+    close = difflib.get_close_matches(fold(name)[:200], list(by_fold), n=most, cutoff=0.6)
+    return [by_fold[key] for key in close]
 
 
-def name_hint(name: str, known: Iterable[str], there: str = "it has") -> str:
+def name_hint(name: str, candidates: Iterable[str], there: str = "it has") -> str:
     """For a message about an unknown name: the names that look like it, else all that there are.
 
     ``there`` is said before all names.
     """
-    names = list(known)
+    names = list(candidates)
     close = near_matches(name, names)
     if close:
-        return f"did you mean {' or '.join(repr(shorten(one)) for one in close)}?"
+        return f"did you mean {' or '.join(repr(shorten(match)) for match in close)}?"
     return f"{there} {listed(names) or 'no column'}"
 
 
 def case_clashes(names: Sequence[str]) -> list[str]:
     """Names that are equal, or equal but for case, to another one of ``names``."""
-    seen: dict[str, list[str]] = {}
+    spellings: dict[str, list[str]] = {}
     for name in names:
-        seen.setdefault(fold(name), []).append(name)
-    return [name for group in seen.values() if len(group) > 1 for name in group]
+        spellings.setdefault(fold(name), []).append(name)
+    return [name for group in spellings.values() if len(group) > 1 for name in group]
 
 
 def listed(names: Iterable[str], most: int = 30) -> str:
@@ -127,11 +127,11 @@ WILDCARDS = frozenset("*?[")
 
 def absolute_path(path: str | os.PathLike[str]) -> Path:
     """The same file, absolute and without ``..``."""
-    parts = Path(path).absolute().parts
-    if ".." not in parts:
-        return Path(*parts)
-    behind = len(parts) - parts[::-1].index("..")
-    return Path(os.path.realpath(Path(*parts[:behind])), *parts[behind:])
+    components = Path(path).absolute().parts
+    if ".." not in components:
+        return Path(*components)
+    after = len(components) - components[::-1].index("..")
+    return Path(os.path.realpath(Path(*components[:after])), *components[after:])
 
 
 def absolute_pattern(pattern: str) -> str:
@@ -153,9 +153,9 @@ def real_pattern(pattern: str) -> str:
 
 def _parts(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parts of a glob before its first wildcard, and the others."""
-    parts = Path(pattern).parts
-    end = next((place for place, part in enumerate(parts) if WILDCARDS & set(part)), len(parts))
-    return parts[:end], parts[end:]
+    components = Path(pattern).parts
+    end = next((index for index, part in enumerate(components) if WILDCARDS & set(part)), len(components))
+    return components[:end], components[end:]
 
 
 # -- names in the ledger -----------------------------------------------------------------------------
@@ -208,11 +208,11 @@ class LedgerNames:
     def table(self, database: str | None, catalog: str, schema: str, name: str) -> str:
         """The name of a table; ``database`` is the file that holds it, None for a database in memory, which
         has no name but the one it is attached by."""
-        own = display_name(fold(schema), fold(name))
+        dotted = display_name(fold(schema), fold(name))
         if database is None:
-            return f":memory:{own if catalog == 'memory' else display_name(fold(catalog)) + '.' + own}"
+            return f":memory:{dotted if catalog == 'memory' else display_name(fold(catalog)) + '.' + dotted}"
         real = Path(os.path.realpath(database))
-        return own if real == self.database else f"{self._relative(real)}:{own}"
+        return dotted if real == self.database else f"{self._relative(real)}:{dotted}"
 
     def frame(self, label: str) -> str:
         """The name of a data frame: the owner's label for it, wherever the ledger lies."""
@@ -220,10 +220,10 @@ class LedgerNames:
 
     def spark(self, location: str) -> str:
         """The name of a table of Spark: the place of its files, which two names of one table share."""
-        scheme, _, rest = location.partition(":")
+        scheme, _, path = location.partition(":")
         if scheme == "file":
-            return f":spark:{self._relative(Path(os.path.realpath('/' + rest.lstrip('/'))))}"
-        return f":spark:{_ONE_STORE.get(scheme, scheme)}:{rest.rstrip('/')}"
+            return f":spark:{self._relative(Path(os.path.realpath('/' + path.lstrip('/'))))}"
+        return f":spark:{_ONE_STORE.get(scheme, scheme)}:{path.rstrip('/')}"
 
     def spark_table(self, name: str) -> str:
         """The name of a table of Spark that is written, which has no place yet."""

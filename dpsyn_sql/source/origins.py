@@ -73,23 +73,23 @@ class _Walk:
 
     def query(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
         """The columns of a query."""
-        known = dict(ctes)
+        columns_of_cte = dict(ctes)
         clause = arguments_of(node).get("with")
         if clause is not None and clause.args.get("recursive"):
             raise _Lost
         for cte in () if clause is None else clause.expressions:
-            known[fold(cte.alias)] = _renamed(self.query(cte.this, known), cte)
+            columns_of_cte[fold(cte.alias)] = _renamed(self.query(cte.this, columns_of_cte), cte)
         if isinstance(node, exp.Subquery):
-            return self.relation(node, known)
+            return self.relation(node, columns_of_cte)
         if isinstance(node, exp.Select):
-            return self._select(node, known)
+            return self._select(node, columns_of_cte)
         if isinstance(node, exp.SetOperation):
-            left, right = self.query(node.this, known), self.query(node.expression, known)
+            left, right = self.query(node.this, columns_of_cte), self.query(node.expression, columns_of_cte)
             if node.args.get("by_name"):
                 names = dict.fromkeys(name for name, _ in (*left, *right))
                 sides = dict(left), dict(right)
                 return [(name, frozenset().union(*(side.get(name, ()) for side in sides))) for name in names]
-            return [(name, own | other) for (name, own), (_, other) in zip(left, right, strict=True)]
+            return [(name, first | second) for (name, first), (_, second) in zip(left, right, strict=True)]
         raise _Lost
 
     def relation(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
@@ -99,7 +99,7 @@ class _Walk:
             columns = inside(node.this, ctes)
         elif isinstance(node, exp.Values):
             width = len(node.expressions[0].expressions)
-            columns = [(f"col{place}", frozenset({(None, "a constant")})) for place in range(width)]
+            columns = [(f"col{number}", frozenset({(None, "a constant")})) for number in range(width)]
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             columns = self._table(node, ctes)
         else:
@@ -110,13 +110,17 @@ class _Walk:
         return columns
 
     def _table(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
-        parts = [part.name for part in node.parts]
-        if len(parts) == 1 and is_cte(node, parts[0]) and parts[0] not in self._tokens:
-            return ctes[fold(parts[0])]
-        place: Place = self._tokens[parts[0]] if len(parts) == 1 else (parts[0], parts[1], parts[2])
+        name_parts = [part.name for part in node.parts]
+        if len(name_parts) == 1 and is_cte(node, name_parts[0]) and name_parts[0] not in self._tokens:
+            return ctes[fold(name_parts[0])]
+        table: Place = (
+            self._tokens[name_parts[0]]
+            if len(name_parts) == 1
+            else (name_parts[0], name_parts[1], name_parts[2])
+        )
         columns: Columns = []
-        for name, sql_type in self._types_of(place).items():
-            origin = (place, fold(name))
+        for name, sql_type in self._types_of(table).items():
+            origin = (table, fold(name))
             self._types[origin] = sql_type
             columns.append((fold(name), frozenset({origin})))
         return columns
@@ -125,83 +129,89 @@ class _Walk:
         """The name and the columns that a join adds: none that USING has once, and none of a filter."""
         if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
             return (), []
-        shared = {fold(one.name) for one in join.args.get("using") or ()}
-        found = self.relation(join.this, ctes)
-        return _name_of(join.this), [(name, own) for name, own in found if name not in shared]
+        shared = {fold(column.name) for column in join.args.get("using") or ()}
+        columns = self.relation(join.this, ctes)
+        return _name_of(join.this), [(name, origins) for name, origins in columns if name not in shared]
 
     def _select(self, node: Node, ctes: Mapping[str, Columns]) -> Columns:
-        given = arguments_of(node)
-        if {"laterals", "pivots"} & set(given):
+        clauses = arguments_of(node)
+        if {"laterals", "pivots"} & set(clauses):
             raise _Lost
         sources: list[tuple[Label, Columns]] = []
-        if given.get("from") is not None:
-            first = given["from"].this
+        if clauses.get("from") is not None:
+            first = clauses["from"].this
             sources.append((_name_of(first), self.relation(first, ctes)))
-        sources += [self._joined(join, ctes) for join in given.get("joins") or ()]
+        sources += [self._joined(join, ctes) for join in clauses.get("joins") or ()]
         self._selects += 1
-        here, read = self._selects, {place for _, own in sources for place in _places(own)}
-        made: Columns = []
+        here, read = self._selects, {table for _, columns in sources for table in _places(columns)}
+        selected: Columns = []
         for item in node.expressions:
             if item.is_star:
-                made += self._star(item, sources, made, here)
+                selected += self._star(item, sources, selected, here)
             else:
-                named = isinstance(item, exp.Alias | exp.Column)
-                name = fold(item.alias_or_name) if named else ""
-                made.append((name, self._value(item, sources, made, here)))
-        met = [(name, found | _away(read - _places([(name, found)]), here)) for name, found in made]
+                has_name = isinstance(item, exp.Alias | exp.Column)
+                name = fold(item.alias_or_name) if has_name else ""
+                selected.append((name, self._value(item, sources, selected, here)))
+        met = [(name, origins | _away(read - _places([(name, origins)]), here)) for name, origins in selected]
         return _told_apart(met)
 
-    def _star(self, item: Node, sources: list[tuple[Label, Columns]], made: Columns, here: int) -> Columns:
+    def _star(
+        self, item: Node, sources: list[tuple[Label, Columns]], selected: Columns, here: int
+    ) -> Columns:
         """``*`` or ``t.*``, with what EXCLUDE, REPLACE and RENAME change."""
         star = item.this if isinstance(item, exp.Column) else item
         if not isinstance(star, exp.Star):
             raise _Lost
         wanted = fold(item.table) if isinstance(item, exp.Column) else None
-        told = arguments_of(star)
-        excluded = {fold(one.name) for one in told.get("except") or ()}
-        replaced = {fold(one.alias): one for one in told.get("replace") or ()}
-        renamed = {fold(one.this.name): fold(one.alias) for one in told.get("rename") or ()}
-        found: Columns = []
-        for name, origins in (one for label, own in sources if wanted in (None, *label[-1:]) for one in own):
+        changes = arguments_of(star)
+        excluded = {fold(column.name) for column in changes.get("except") or ()}
+        replaced = {fold(alias.alias): alias for alias in changes.get("replace") or ()}
+        renamed = {fold(alias.this.name): fold(alias.alias) for alias in changes.get("rename") or ()}
+        columns: Columns = []
+        for name, origins in (
+            column for label, of_source in sources if wanted in (None, *label[-1:]) for column in of_source
+        ):
             if name in replaced:
-                origins = self._value(replaced[name], sources, made, here)
+                origins = self._value(replaced[name], sources, selected, here)
             if name not in excluded:
-                found.append((renamed.get(name, name), origins))
-        return found
+                columns.append((renamed.get(name, name), origins))
+        return columns
 
-    def _value(self, item: Node, sources: list[tuple[Label, Columns]], made: Columns, here: int) -> Origins:
+    def _value(
+        self, item: Node, sources: list[tuple[Label, Columns]], selected: Columns, here: int
+    ) -> Origins:
         """Where the value of an expression in the SELECT of this number comes from."""
         while isinstance(item, exp.Alias | exp.Paren):
             item = item.this
         if isinstance(item, exp.Column):
-            found = _looked_up(item, sources, made)
-            if found is not None:
-                return found
+            known_origins = _looked_up(item, sources, selected)
+            if known_origins is not None:
+                return known_origins
         if type(item) is exp.Cast and item.to.this.name in _TEXTS:
-            below = self._value(item.this, sources, made, here)
+            below = self._value(item.this, sources, selected, here)
             if all(self._types.get(origin) in _WRITTEN_ONE_WAY for origin in below if not _is_away(origin)):
                 return below
-        copy, places, away = item.copy(), set[Place | None](), set[Place | None]()
+        copy, tables, away = item.copy(), set[Place | None](), set[Place | None]()
         for column in list(copy.find_all(exp.Column)):
-            origins = _looked_up(column, sources, made) or frozenset()
+            origins = _looked_up(column, sources, selected) or frozenset()
             away |= {origin[0] for origin in origins if _is_away(origin)}
             origins = frozenset(origin for origin in origins if not _is_away(origin))
-            places |= {place for place, _ in origins}
+            tables |= {table for table, _ in origins}
             texts = sorted({text for _, text in origins}) or [f"? {column.sql()}"]
             if column is not copy:
                 column.replace(exp.to_identifier(" or ".join(texts), quoted=True))
         text = f"the value of {copy.sql(dialect='duckdb', comments=False)}"
-        if len(places | away) > 1:  # of several tables: how they meet decides too
+        if len(tables | away) > 1:  # of several tables: how they meet decides too
             text = f"{text}{IN_SELECT}{here}"
-        return frozenset((place, text) for place in places or {None}) | _away(away - places, here)
+        return frozenset((table, text) for table in tables or {None}) | _away(away - tables, here)
 
 
 def _places(columns: Columns) -> set[Place | None]:
-    return {place for _, found in columns for place, _ in found if place is not None}
+    return {table for _, origins in columns for table, _ in origins if table is not None}
 
 
-def _away(places: set[Place | None], here: int) -> Origins:
-    return frozenset((place, f"{AWAY}{here}") for place in places)
+def _away(tables: set[Place | None], here: int) -> Origins:
+    return frozenset((table, f"{AWAY}{here}") for table in tables)
 
 
 def _is_away(origin: Origin) -> bool:
@@ -211,14 +221,14 @@ def _is_away(origin: Origin) -> bool:
 def _told_apart(columns: Columns) -> Columns:
     """Of columns of one name the database gives all but the first another name, which can be that of a column
     that ends in a digit: what is not sure has no name here."""
-    seen, names = set[str](), [name for name, _ in columns]
+    names_before, names = set[str](), [name for name, _ in columns]
     if len(set(names)) == len(names):
         return columns
-    kept: Columns = []
-    for name, found in columns:
-        kept.append(("" if name in seen or name[-1:].isdigit() else name, found))
-        seen.add(name)
-    return kept
+    distinct: Columns = []
+    for name, origins in columns:
+        distinct.append(("" if name in names_before or name[-1:].isdigit() else name, origins))
+        names_before.add(name)
+    return distinct
 
 
 def _name_of(relation: Node) -> Label:
@@ -231,7 +241,7 @@ def _name_of(relation: Node) -> Label:
 def _renamed(columns: Columns, node: Node) -> Columns:
     """The first columns under the names that an alias lists."""
     alias = node.args.get("alias")
-    names = [fold(one.name) for one in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    names = [fold(column.name) for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     return [(new or name, origins) for (name, origins), new in _with_rest(columns, names)]
 
 
@@ -239,12 +249,12 @@ def _with_rest(columns: Columns, names: list[str]) -> Iterator[tuple[Any, str]]:
     yield from zip(columns, [*names, *[""] * (len(columns) - len(names))], strict=True)
 
 
-def _looked_up(column: Node, sources: list[tuple[Label, Columns]], made: Columns) -> Origins | None:
+def _looked_up(column: Node, sources: list[tuple[Label, Columns]], selected: Columns) -> Origins | None:
     """What a column's name means: a column of a relation, else one of the same SELECT before it."""
     name, table = fold(column.name), tuple(fold(part.name) for part in column.parts[:-1])
     for label, columns in sources:
         if not table or label[-len(table) :] == table:
-            for known, origins in columns:
-                if known == name:
+            for column_name, origins in columns:
+                if column_name == name:
                     return origins
-    return dict(made).get(name) if not table else None
+    return dict(selected).get(name) if not table else None

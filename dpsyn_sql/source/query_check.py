@@ -159,7 +159,7 @@ def origins(
         check._bind(tree, None if isinstance(source, str) else source.identity[:2])
         calls = {path: check.calls[token] for token, path in check.tokens.items()}
         return origins_of(
-            tree, check.tokens, lambda place: types(calls[place] if isinstance(place, str) else place)
+            tree, check.tokens, lambda table: types(calls[table] if isinstance(table, str) else table)
         )
     return None
 
@@ -173,8 +173,8 @@ def _whole(view: CatalogRelation) -> Node:
     return exp.select("*").from_(exp.Subquery(this=query, alias=alias))
 
 
-def _refuse(what: str) -> SourceError:
-    return SourceError(f"The query uses {what}, which may mix rows. {words.HOW_TO_GO_ON}")
+def _refuse(construct: str) -> SourceError:
+    return SourceError(f"The query uses {construct}, which may mix rows. {words.HOW_TO_GO_ON}")
 
 
 def _definition(view: CatalogRelation) -> tuple[Node, list[Node]]:
@@ -207,7 +207,7 @@ class _Check:
     files: list[tuple[str, CsvForm]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     calls: dict[str, Fragment] = field(default_factory=dict)
-    known: dict[Name, bool] = field(default_factory=dict)
+    private_of_table: dict[Name, bool] = field(default_factory=dict)
     windows: list[Node] = field(default_factory=list)
 
     def finish(self, tree: Node, scope: Namespace | None) -> CheckedQuery:
@@ -267,7 +267,7 @@ class _Check:
         """Whether a table of the printed text holds private rows; None if this check has not bound it."""
         if len(name) == 1 and name[0] in self.tokens:
             return True
-        return self.known.get(tuple(map(fold, name)))
+        return self.private_of_table.get(tuple(map(fold, name)))
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -277,37 +277,37 @@ class _Check:
             if isinstance(table.this, exp.Func):
                 self._bind_function(table, scope)
                 continue
-            parts = tuple(part.name for part in table.parts)
-            if len(parts) == 1 and is_cte(table, parts[0]):
-                hidden = self.catalog.find(parts, scope) if self.trusted else None
+            name_parts = tuple(part.name for part in table.parts)
+            if len(name_parts) == 1 and is_cte(table, name_parts[0]):
+                hidden = self.catalog.find(name_parts, scope) if self.trusted else None
                 if hidden is not None:  # the database may read it after all; it is charged in any case
                     self._remember(hidden)
                 continue
-            found = self.catalog.find(parts, scope)
-            if found is not None:
-                self._remember(found)
-                write_name(table, found.identity)
-                if found.kind == "view" and not self.trusted:
-                    self._write_out(table, found, depth)
-            elif len(parts) > 1 or not self._bind_file(table, parts[0]):
+            relation = self.catalog.find(name_parts, scope)
+            if relation is not None:
+                self._remember(relation)
+                write_name(table, relation.identity)
+                if relation.kind == "view" and not self.trusted:
+                    self._write_out(table, relation, depth)
+            elif len(name_parts) > 1 or not self._bind_file(table, name_parts[0]):
                 raise SourceError(
-                    f"The query reads {shorten('.'.join(parts))!r}, which is not a table or view of the "
+                    f"The query reads {shorten('.'.join(name_parts))!r}, which is not a table or view of the "
                     "database or a file. Write a data frame in a Python variable to a table first."
                 )
 
-    def _remember(self, found: CatalogRelation) -> None:
+    def _remember(self, relation: CatalogRelation) -> None:
         """Note what is read. A trusted query is not checked, but what its views read is charged."""
-        if found.identity in self.relations:
+        if relation.identity in self.relations:
             return
-        self.relations[found.identity] = None
-        if found.identity in self.public and not self.trusted:
-            self.used_public[found.identity] = None
-        if self.trusted or found.kind == "table":  # else the view is written out
-            self.known[tuple(map(fold, found.identity))] = found.identity not in self.public
-        if self.trusted and found.kind == "view":
-            query, _ = _definition(found)
+        self.relations[relation.identity] = None
+        if relation.identity in self.public and not self.trusted:
+            self.used_public[relation.identity] = None
+        if self.trusted or relation.kind == "table":  # else the view is written out
+            self.private_of_table[tuple(map(fold, relation.identity))] = relation.identity not in self.public
+        if self.trusted and relation.kind == "view":
+            query, _ = _definition(relation)
             self._refuse_macros(query)
-            self._bind(query, found.identity[:2])
+            self._bind(query, relation.identity[:2])
 
     def _refuse_macros(self, tree: Node) -> None:
         """A macro can read tables that do not show in the query."""
@@ -323,12 +323,12 @@ class _Check:
         """``read_parquet('path')`` and ``read_csv('path', ...)`` with constant options are files."""
         call = table.this
         name = fold(call.name if isinstance(call, exp.Anonymous) else call.sql_name())
-        given = [
+        arguments = [
             value for value in (call.args.get("this"), *call.expressions) if isinstance(value, exp.Expression)
         ]
-        path = given[0].name if given and given[0].is_string else None
-        if path is not None and (name == "read_csv" or (name == "read_parquet" and len(given) == 1)):
-            if not self._bind_file(table, path, file_options.csv_form_of(given[1:])):
+        path = arguments[0].name if arguments and arguments[0].is_string else None
+        if path is not None and (name == "read_csv" or (name == "read_parquet" and len(arguments) == 1)):
+            if not self._bind_file(table, path, file_options.csv_form_of(arguments[1:])):
                 raise SourceError(f"The query reads {shorten(path)!r}, which is not a file.")
         elif not self.trusted:
             raise _refuse(f"the table function {shorten(name)} ({file_options.ALLOWED})")
@@ -359,8 +359,8 @@ class _Check:
         query, columns = _definition(view)
         self._bind(query, view.identity[:2], depth + 1)
         alias = node.args.get("alias")
-        own = exp.to_identifier(view.identity[2], quoted=True)
-        name = alias.this if alias is not None and alias.this else own
+        view_name = exp.to_identifier(view.identity[2], quoted=True)
+        name = alias.this if alias is not None and alias.this else view_name
         renamed = list(alias.columns) if alias is not None else []
         names = renamed + columns[len(renamed) :]
         node.replace(

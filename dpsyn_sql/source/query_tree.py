@@ -88,8 +88,8 @@ def operands(node: Node) -> list[Node]:
 
 def is_relation(node: Node) -> bool:
     """Whether the node stands where a relation is read."""
-    places = (exp.From, exp.Join, exp.CTE, exp.Subquery, exp.Union)
-    return isinstance(node.parent, places) and node.arg_key in ("this", "expression")
+    parents = (exp.From, exp.Join, exp.CTE, exp.Subquery, exp.Union)
+    return isinstance(node.parent, parents) and node.arg_key in ("this", "expression")
 
 
 def in_select_list(node: Node) -> bool:
@@ -111,9 +111,9 @@ def print_tree(tree: Node) -> str | None:
 
 def refused_construct(node: Node) -> str | None:
     """What a node of an expression is, in words, if it may not stand there; else None."""
-    for kind, what in words.REFUSED_EXPRESSIONS:
+    for kind, construct in words.REFUSED_EXPRESSIONS:
         if isinstance(node, kind):
-            return what
+            return construct
     name = type(node).__name__
     if name.startswith(words.REFUSED_PREFIXES):
         return f"{name}, which is not a row-wise deterministic expression"
@@ -125,7 +125,7 @@ def refused_construct(node: Node) -> str | None:
     if isinstance(node, exp.Dot) and not isinstance(node.expression, exp.Identifier):
         return "a schema-qualified or chained function"
     if isinstance(node, exp.Lambda) and any(
-        fold(one.name) in words.CLOCK_COLUMNS for one in node.expressions
+        fold(parameter.name) in words.CLOCK_COLUMNS for parameter in node.expressions
     ):
         return "a lambda function whose parameter has the name of the time of the query"
     if isinstance(node, exp.Var) and not words.PLAIN_WORD.fullmatch(node.name):

@@ -81,10 +81,10 @@ class Window:
                 "2013-01-01 or 2013-01-01T06:00:00"
             ]
         moments = [_moment(edge) for edge in self.edges]
-        for place in range(1, len(moments)):
-            if moments[place] <= moments[place - 1]:
+        for later in range(1, len(moments)):
+            if moments[later] <= moments[later - 1]:
                 return [
-                    f"edges are not ascending: {self.edges[place - 1]!r} stands before {self.edges[place]!r}"
+                    f"edges are not ascending: {self.edges[later - 1]!r} stands before {self.edges[later]!r}"
                 ]
         return []
 
@@ -172,8 +172,8 @@ class Sliced:
     @property
     def ends(self) -> tuple[str, str]:
         """Of a window: its first moment, and the first one after it."""
-        told = self._edges
-        return (told[self.slice.index], told[-1]) if isinstance(self.slice, Window) else ("", "")
+        edges = self._edges
+        return (edges[self.slice.index], edges[-1]) if isinstance(self.slice, Window) else ("", "")
 
     @property
     def _edges(self) -> tuple[str, ...]:
@@ -187,8 +187,8 @@ class Sliced:
         if isinstance(self.slice, Partition):
             return {**facts, "value": self.value}
         edges = list(self.ends if self.slice.most is None else self._edges)
-        place = {"index": self.slice.index, "span": self.slice.span}
-        return {**facts, "calendar": self.slice.calendar, "edges": edges, **place}
+        window = {"index": self.slice.index, "span": self.slice.span}
+        return {**facts, "calendar": self.slice.calendar, "edges": edges, **window}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -200,8 +200,8 @@ class Sliced:
             start, end = self.ends
             facts |= {"from": start, "until_before": end, "calendar": self.slice.calendar}
             facts |= {"window": self.slice.index + 1, "windows_together": self.slice.span}
-        told = {"claim": self._claim, "at_most": self.slice.most}
-        return facts | told | ({} if self.slice.most is None else {"assumed": self._assumed})
+        promise = {"claim": self._claim, "at_most": self.slice.most}
+        return facts | promise | ({} if self.slice.most is None else {"assumed": self._assumed})
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -214,32 +214,36 @@ class Sliced:
             return f"rows whose {self.column} is {self.value!r}"
         start, end = self.ends
         first, last = self.slice.index + 1, self.slice.index + self.slice.span
-        which = f"window {first}" if first == last else f"windows {first} to {last}"
-        return f"{which} of {self.slice.calendar!r}: {self.column} from {start} until before {end}"
+        windows = f"window {first}" if first == last else f"windows {first} to {last}"
+        return f"{windows} of {self.slice.calendar!r}: {self.column} from {start} until before {end}"
 
     @property
     def _claim(self) -> str:
         """How often a unit bears the loss of such a release."""
         if self.together:
             return "The guarantee is for all rows of a unit in the calendar, in whichever windows they are."
-        one, most = "window" if isinstance(self.slice, Window) else "partition", self.slice.most
-        of_this = f"The guarantee is for the rows of a unit in this {one}"
+        kind, most = "window" if isinstance(self.slice, Window) else "partition", self.slice.most
+        of_this = f"The guarantee is for the rows of a unit in this {kind}"
         if most is None:
-            return f"{of_this}. All {one}s are charged: a unit with rows in several bears the loss of each."
+            return f"{of_this}. All {kind}s are charged: a unit with rows in several bears the loss of each."
         if self.unit is None:
-            return f"{of_this}. A row is in one {one} only, so of all {one}s together the dearest is charged."
+            return (
+                f"{of_this}. A row is in one {kind} only, so of all {kind}s together the dearest is charged."
+            )
         if most == 1:
-            first, dearest = f"one {one}, the first in which it has rows", "dearest is charged"
+            first, dearest = f"one {kind}, the first in which it has rows", "dearest is charged"
         else:
-            first = f"at most {most} {one}s, the first in which it has rows"
+            first = f"at most {most} {kind}s, the first in which it has rows"
             dearest = f"{most} dearest are charged"
-        told = f"A unit counts in {first}, so of all {one}s released in order under one name the {dearest}"
-        return f"{of_this}. {told}. In all a unit loses at most what the account has spent."
+        counting = (
+            f"A unit counts in {first}, so of all {kind}s released in order under one name the {dearest}"
+        )
+        return f"{of_this}. {counting}. In all a unit loses at most what the account has spent."
 
     @property
     def _assumed(self) -> str:
-        kept = self.column if self.unit is None else f"{self.column} and their {self.unit}"
-        return f"rows that were there stay, and keep their {kept}; rows may be added at any time"
+        columns = self.column if self.unit is None else f"{self.column} and their {self.unit}"
+        return f"rows that were there stay, and keep their {columns}; rows may be added at any time"
 
 
 def is_slice(value: Any) -> bool:
@@ -257,16 +261,16 @@ def check_slice(value: Any) -> None:
         raise InputError(f"window={said(value)}: give a Window, a Partition, or None")
 
 
-def _refuse(what: str, faults: list[str]) -> None:
+def _refuse(kind: str, faults: list[str]) -> None:
     if faults:
-        raise InputError(f"The {what} cannot be used: {'; '.join(faults)}.")
+        raise InputError(f"The {kind} cannot be used: {'; '.join(faults)}.")
 
 
-def _named(what: str, text: Any) -> list[str]:
+def _named(argument: str, text: Any) -> list[str]:
     """A name must survive a ledger, a message and a terminal."""
     if isinstance(text, str) and text and text.isprintable() and _is_unicode(text):
         return []
-    return [f"{what}={said(text)}: give some printable text"]
+    return [f"{argument}={said(text)}: give some printable text"]
 
 
 def _is_unicode(text: str) -> bool:

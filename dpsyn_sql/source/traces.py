@@ -37,8 +37,8 @@ def window_fault(window: Node, unit: str) -> str | None:
     name = _function(window)
     if name not in WINDOW_FUNCTIONS:
         return f"{shorten(name)} OVER a window (allowed are {', '.join(sorted(WINDOW_FUNCTIONS))})"
-    given = {key for key, value in window.args.items() if value}
-    if not given <= {"this", "partition_by", "order", "spec", "over"}:
+    clauses = {key for key, value in window.args.items() if value}
+    if not clauses <= {"this", "partition_by", "order", "spec", "over"}:
         return "a named window, FILTER, IGNORE NULLS or another addition to a window function"
     if any(value for key, value in _spec(window).items() if key not in _FRAME):
         return "a window function with EXCLUDE"
@@ -67,9 +67,9 @@ def settle(window: Node, tokens: dict[str, Fragment], stem: str) -> None:
     if _function(window) in BY_PEERS and str(_spec(window).get("kind", "")).upper() != "ROWS":
         return
     order = window.args.get("order") or exp.Order(expressions=[])
-    for place, whole in enumerate(WHOLE_ROW):
-        tokens[f"{stem}_row_{place}"] = whole
-        order.append("expressions", exp.Ordered(this=_column(f"{stem}_row_{place}"), nulls_first=False))
+    for number, tie_break in enumerate(WHOLE_ROW):
+        tokens[f"{stem}_row_{number}"] = tie_break
+        order.append("expressions", exp.Ordered(this=_column(f"{stem}_row_{number}"), nulls_first=False))
     window.set("order", order)
 
 

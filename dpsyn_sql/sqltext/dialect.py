@@ -91,8 +91,8 @@ def _duckdb_of_labels(pairs: Sequence[tuple[Label, int]], text: str) -> Fragment
     return Fragment(f"(MAP {{{listed}}})[{text}]")
 
 
-def _duckdb_of_places(values: Sequence[int], place: str) -> Fragment:
-    return Fragment(f"([{', '.join(map(str, values))}])[{place} + 1]")
+def _duckdb_of_places(values: Sequence[int], index: str) -> Fragment:
+    return Fragment(f"([{', '.join(map(str, values))}])[{index} + 1]")
 
 
 def _duckdb_last_start(starts: Sequence[tuple[str, int]], name: str, key: str) -> Fragment:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import ident
 from dpsyn_sql.sqltext.render import render
 
 SCHEMA = "dpsyn"
@@ -33,15 +33,17 @@ OLD = (
 )
 """What an error says of the releases of a database whose table ``releases`` has no format."""
 
+_TABLE = re.compile(r"^CREATE TABLE IF NOT EXISTS \S+?\.(\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
 _COLUMN = re.compile(r"^ +(\w+) (\w+) NOT NULL", re.MULTILINE)
 
 
 @cache
 def columns_of(table: str) -> tuple[tuple[str, str], ...]:
     """The names and SQL types of a table's columns."""
-    return tuple(_COLUMN.findall(render(f"macros/{table}", schema=Fragment(SCHEMA))))
+    statements = dict(_TABLE.findall(render("macros/tables", database=ident("memory"))))
+    return tuple(_COLUMN.findall(statements[table]))
 
 
 def is_old(columns: tuple[tuple[str, str], ...]) -> bool:
     """Whether a table ``releases`` of these columns is one of version 0.1: without a format."""
-    return columns == tuple(one for one in columns_of("releases") if one[0] != "format")
+    return columns == tuple(column for column in columns_of("releases") if column[0] != "format")

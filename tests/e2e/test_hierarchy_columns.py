@@ -277,7 +277,7 @@ def test_a_column_of_beginnings_alone_has_a_warning():
 
     def told(counts):
         losses = losses_of_column(WORD, counts)
-        return complaint_of(losses.columns[0], named=False, units="rows", total=losses.total)
+        return complaint_of(losses.columns[0], in_workload=False, units="rows", total=losses.total)
 
     assert "72 % of the rows keep only the beginning of 'row'" in told([900, 100, 0, 0]).text
     assert "48 % of the rows keep only the beginning of 'row'" in told([600, 400, 0, 0]).text
@@ -286,7 +286,7 @@ def test_a_column_of_beginnings_alone_has_a_warning():
 
 def test_a_hierarchy_that_does_not_fit_is_told():
     (column,) = losses_of_column(PLACE, [100, 100, 800]).columns
-    complaint = complaint_of(column, named=False, units="rows", total=1000.0)
+    complaint = complaint_of(column, in_workload=False, units="rows", total=1000.0)
     assert "80 %" in complaint.text and "outside of the hierarchy 'place'" in complaint.text
 
 

@@ -578,14 +578,9 @@ EXAMPLES = {
             "conditions": [F('TRY("a" > 0)')],
         }
     },
-    "macros/schema": {"": {"database": ident("d")}},
-    **{
-        f"macros/{name}": {"": SCHEMA}
-        for name in (
-            *("attributes", "axes", "codes", "measured_bins", "measured_cells", "measurements"),
-            *("model_cells", "names", "next_release", "releases", "shares", "variables", "variances"),
-        )
-    },
+    "macros/names": {"": SCHEMA},
+    "macros/next_release": {"": {**SCHEMA, "name": literal("it's.t"), "whole": literal("it's")}},
+    "macros/tables": {"": {"database": ident("d")}},
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
     "sample/drop": {"": {"table": F("model")}},
     "sample/family_rows": {"": FAMILY_ROWS},

@@ -133,7 +133,7 @@ FAULTS = (
     fault(
         "another name of a public row is another question",
         f"{CERTIFICATE}::test_what_codes_of_a_reference_are_called_is_told_and_decides_no_answer",
-        ("dpsyn_sql/report/certificate.py", 'if what != "named"}', "if what}"),
+        ("dpsyn_sql/report/certificate.py", 'if key != "named"}', "if key}"),
     ),
     fault(
         "columns of one name that agree in two tables",
@@ -165,8 +165,8 @@ FAULTS = (
         "tests/unit/planning/test_database_template.py::test_the_top_of_a_tree_is_not_taken_for_the_persons",
         (
             "dpsyn_sql/planning/database_template.py",
-            "guessed = len(found) == 1 and (names_persons(found[0]) or self._units() == found)",
-            "guessed = len(found) == 1",
+            "guessed = len(reached) == 1 and (names_persons(reached[0]) or self._units() == reached)",
+            "guessed = len(reached) == 1",
         ),
     ),
 )

@@ -24,8 +24,8 @@ FAULTS = (
         HEALTHY,
         (
             "dpsyn_sql/fit/denoise.py",
-            "return np.asarray(found)\n\n\ndef working_bins",
-            "return np.asarray(found) + np.eye(found.size)[0] * 0.03\n\n\ndef working_bins",
+            "return np.asarray(shares)\n\n\ndef working_bins",
+            "return np.asarray(shares) + np.eye(shares.size)[0] * 0.03\n\n\ndef working_bins",
         ),
     ),
     fault(
@@ -81,7 +81,7 @@ FAULTS = (
         "tests/unit/test_looked.py::test_codes_that_share_a_cell_are_judged_together",
         (
             "dpsyn_sql/discovery/recoding.py",
-            "first = [least if own == most else own for own in first]",
+            "first = [least if leader == most else leader for leader in first]",
             "pass",
         ),
     ),
@@ -127,7 +127,7 @@ FAULTS = (
     fault(
         "rows are blamed for answers that contradict each other",
         f"{UNIT}::test_answers_that_contradict_each_other_blame_nobody",
-        (CHECK, " and agree(made, bound)", ""),
+        (CHECK, " and agree(fitted, bound)", ""),
     ),
     fault(
         "the row before a first row is the last one of another person",
@@ -165,7 +165,7 @@ FAULTS = (
     fault(
         "discovery takes the rows that it did not find for those of the value that it found",
         "tests/unit/test_one_look.py::test_rows_that_may_have_another_value",
-        ("dpsyn_sql/discovery/one_look.py", "max(0.0, rows - known + error) / rows", "error / rows"),
+        ("dpsyn_sql/discovery/one_look.py", "max(0.0, rows - explained + error) / rows", "error / rows"),
     ),
     fault(
         "a text whose beginning alone is written is good",
@@ -186,7 +186,11 @@ FAULTS = (
         "pairs that stand out and are not measured are forgotten",
         "tests/unit/methods/test_methods_adaptive.py"
         "::test_pairs_that_stand_out_are_told_whether_they_are_worth_their_budget_or_not",
-        ("dpsyn_sql/methods/adaptive/measure.py", "told.other, within, clear)", "told.other, within)"),
+        (
+            "dpsyn_sql/methods/adaptive/measure.py",
+            "round_dispersions.typical, within, clear)",
+            "round_dispersions.typical, within)",
+        ),
     ),
     fault(
         "luck makes a pair stand out",

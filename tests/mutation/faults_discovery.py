@@ -15,7 +15,7 @@ FAULTS = (
     fault(
         "threshold of a count of zero",
         f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
-        (TAIL, "one = _tail(Decimal(sigma), steps)", "one = _tail(Decimal(sigma), steps + 1)"),
+        (TAIL, "of_one_key = _tail(Decimal(sigma), steps)", "of_one_key = _tail(Decimal(sigma), steps + 1)"),
     ),
     fault(
         "threshold one too low",
@@ -25,7 +25,7 @@ FAULTS = (
     fault(
         "one key of a unit charged for all",
         f"{TAILS}::test_the_bound_is_above_the_exact_tail_and_close",
-        (TAIL, "1 - (1 - one) ** keys", "1 - (1 - one) ** min(keys, 1)"),
+        (TAIL, "1 - (1 - of_one_key) ** keys", "1 - (1 - of_one_key) ** min(keys, 1)"),
     ),
     fault(
         "noise of keys for one key a unit",
@@ -96,7 +96,7 @@ FAULTS = (
         "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
         (
             "dpsyn_sql/planning/discovery.py",
-            "keys = Budget(rest.kind, rest.amount, share.delta)",
+            "keys = Budget(for_keys.kind, for_keys.amount, share.delta)",
             "keys = Budget(share.kind, share.amount, share.delta)",
         ),
     ),
@@ -105,8 +105,8 @@ FAULTS = (
         "tests/unit/test_one_look.py::test_values_of_which_nothing_is_found_are_no_nulls",
         (
             "dpsyn_sql/discovery/one_look.py",
-            "null = _null(float(counts[-1]), sigma, total)\n    found =",
-            "null = _null(float(counts[-1]), sigma, total) if pieces else total\n    found =",
+            "null = _null(float(counts[-1]), sigma, total)\n    rows_of_bins =",
+            "null = _null(float(counts[-1]), sigma, total) if pieces else total\n    rows_of_bins =",
         ),
     ),
     fault(
@@ -123,8 +123,8 @@ FAULTS = (
         "tests/unit/test_one_look.py::test_a_column_without_a_found_value_is_in_no_pair",
         (
             "dpsyn_sql/methods/independent.py",
-            "one.regular and one.written > 1",
-            "one.regular and one.size > 1",
+            "attribute.regular and attribute.written > 1",
+            "attribute.regular and attribute.size > 1",
         ),
     ),
     fault(
@@ -206,8 +206,8 @@ FAULTS = (
         "tests/unit/test_one_look.py::test_what_the_mixture_misses_by_far_is_a_piece_of_its_own",
         (
             "dpsyn_sql/discovery/one_look.py",
-            "return {cell: float(left[cell]) for cell in found}",
-            "return {cell: float(left[cell]) for cell in found[:0]}",
+            "return {cell: float(left[cell]) for cell in unexplained}",
+            "return {cell: float(left[cell]) for cell in unexplained[:0]}",
         ),
     ),
     fault(
@@ -238,8 +238,8 @@ FAULTS = (
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (
             "dpsyn_sql/discovery/discover.py",
-            "rest = replace(rest, amount=rest.amount + chooser.budget.amount - spent)",
-            "rest = replace(rest, amount=chooser.budget.amount)",
+            "remaining = replace(remaining, amount=remaining.amount + chooser.budget.amount - spent)",
+            "remaining = replace(remaining, amount=chooser.budget.amount)",
         ),
     ),
     fault(
@@ -247,7 +247,7 @@ FAULTS = (
         "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
             "dpsyn_sql/planning/discovery.py",
-            "math.floor(pool * Fraction(rest) / every)",
+            "math.floor(pool * Fraction(hidden_rows) / every)",
             "math.floor(pool)",
         ),
     ),
@@ -256,8 +256,8 @@ FAULTS = (
         "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
         (
             "dpsyn_sql/planning/discovery.py",
-            "Budget(own.kind, looks[name].amount, later.delta)",
-            "Budget(own.kind, looks[name].amount, 2 * own.delta)",
+            "Budget(share.kind, looks[name].amount, later.delta)",
+            "Budget(share.kind, looks[name].amount, 2 * share.delta)",
         ),
     ),
     fault(
@@ -336,8 +336,8 @@ FAULTS = (
         "tests/unit/test_discovery.py::test_each_length_of_prefixes_is_asked_with_its_part_of_the_share",
         (
             "dpsyn_sql/planning/discovery.py",
-            'DiscoveryStep("prefixes", column.name, own, length)',
-            'DiscoveryStep("prefixes", column.name, Budget(own.kind, own.amount, share.delta), length)',
+            'DiscoveryStep("prefixes", column.name, length_share, length)',
+            'DiscoveryStep("prefixes", column.name, replace(length_share, delta=share.delta), length)',
         ),
     ),
     fault(

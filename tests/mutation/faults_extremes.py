@@ -53,7 +53,7 @@ FAULTS = (
     fault(
         "the last row of a unit is before none",
         ORDERED,
-        (LEVELLED, "np.maximum(alone, own.reshape(alone.shape))", "np.maximum(alone, 0 * alone)"),
+        (LEVELLED, "np.maximum(alone, frequency.reshape(alone.shape))", "np.maximum(alone, 0 * alone)"),
     ),
     fault(
         "a product takes its shape from its two factors",

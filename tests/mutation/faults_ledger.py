@@ -62,15 +62,15 @@ FAULTS = (
     fault(
         "an error after a debit does not say what stays",
         STAYS,
-        ("dpsyn_sql/report/progress_bar.py", "return after_debit(error, told)", "return error"),
+        ("dpsyn_sql/report/progress_bar.py", "return after_debit(error, charge_words)", "return error"),
     ),
     fault(
         "the text of an error of Python is passed on",
         STAYS,
         (
             ENDED,
-            'return InternalError(f"{unexpected(error)} {told} {_MENDED}")',
-            'return InternalError(f"{error} {told} {_MENDED}")',
+            'return InternalError(f"{unexpected(error)} {charge_words} {_MENDED}")',
+            'return InternalError(f"{error} {charge_words} {_MENDED}")',
         ),
     ),
     fault(
@@ -109,7 +109,7 @@ FAULTS = (
     fault(
         "a continued debit is not tied",
         f"{UNITS}::test_a_view_that_changed_is_no_way_to_go_on_with_another_unit",
-        (ENTRIES, "refuse_other_ties(store, known.account.account_id, name, key)", "pass"),
+        (ENTRIES, "refuse_other_ties(store, recorded.account.account_id, name, key)", "pass"),
     ),
     fault(
         "a base table of two owners",
@@ -123,7 +123,7 @@ FAULTS = (
     fault(
         "the second branch of a UNION has no owner",
         f"{ORIGINS}::test_one_table_of_two_owners_is_refused",
-        ("dpsyn_sql/source/origins.py", "return [(name, own | other) for", "return [(name, own) for"),
+        ("dpsyn_sql/source/origins.py", "return [(name, first | second) for", "return [(name, first) for"),
     ),
     fault(
         "any cast keeps the unit",
@@ -137,7 +137,11 @@ FAULTS = (
     fault(
         "a branch whose unit is of a public table has no owner",
         f"{ORIGINS}::test_a_branch_whose_unit_comes_from_elsewhere_is_another_owner",
-        ("dpsyn_sql/source/origins.py", "found | _away(read - _places([(name, found)]), here)", "found"),
+        (
+            "dpsyn_sql/source/origins.py",
+            "origins | _away(read - _places([(name, origins)]), here)",
+            "origins",
+        ),
     ),
     fault(
         "units of a public table are one owner in all queries",
@@ -158,7 +162,7 @@ FAULTS = (
     fault(
         "threshold deltas of a rest that pay twice",
         f"{STOPS}::test_within_a_limit_the_rest_fits_to_the_last_unit[memory]",
-        (STOPPED, "min(delta, one.budget.delta)", "delta"),
+        (STOPPED, "min(delta, stop.budget.delta)", "delta"),
     ),
     fault(
         "a release that went on hands on",
@@ -168,7 +172,7 @@ FAULTS = (
     fault(
         "a question after something was handed on",
         f"{STOPS}::test_a_release_that_handed_something_on_asks_nothing_more[memory-before]",
-        (STOPPED, 'if one.state == "debited":', 'if one.state == "stopped":'),
+        (STOPPED, 'if takeover.state == "debited":', 'if takeover.state == "stopped":'),
         (
             "dpsyn_sql/ledger/questions.py",
             "        self.refuse_after_handing_on()\n        if state",
@@ -180,8 +184,8 @@ FAULTS = (
         f"{STOPS}::test_accounts_and_kinds_keep_to_themselves",
         (
             "dpsyn_sql/accounting/account.py",
-            "if taken is None or budget.kind != self._kind:",
-            "if taken is None:",
+            "if taken_over is None or budget.kind != self._kind:",
+            "if taken_over is None:",
         ),
     ),
     fault(
@@ -196,7 +200,7 @@ FAULTS = (
     fault(
         "what stopped is in the way of the next release",
         f"{STOPS}::test_a_stopped_release_is_in_nobodys_way[memory]",
-        (ENTRIES, '(row for row in named if row["entry_id"] not in stopped)', "iter(named)"),
+        (ENTRIES, '(row for row in same_name if row["entry_id"] not in stopped)', "iter(same_name)"),
     ),
     fault(
         "a release that was named stops",
@@ -220,7 +224,7 @@ FAULTS = (
     fault(
         "a plan that forgets what learning takes",
         "tests/unit/planning/test_planning_foresight.py::test_what_learning_takes_is_not_there_for_tables",
-        ("dpsyn_sql/planning/foresight.py", "float(1 - spends.learning(seen, budget))", "1.0"),
+        ("dpsyn_sql/planning/foresight.py", "float(1 - spends.learning(units, budget))", "1.0"),
     ),
     fault(
         "a plan that takes every table for a large one",
@@ -310,7 +314,7 @@ FAULTS = (
     fault(
         "backup that was not made called made",
         "tests/unit/ledger/test_ledger_backup.py::test_a_backup_never_overwrites",
-        ("dpsyn_sql/ledger/guard.py", "        if not made:\n", "        if made is None:\n"),
+        ("dpsyn_sql/ledger/guard.py", "        if not created:\n", "        if created is None:\n"),
     ),
     fault(
         "a new ledger put over one that is there",
@@ -321,7 +325,7 @@ FAULTS = (
     fault(
         "the last answer wins",
         f"{LEDGER}::test_the_first_answer_wins_and_the_loser_uses_it",
-        (TRANSCRIPT, 'known or {**row, "content": content}', '{**row, "content": content}'),
+        (TRANSCRIPT, 'stored or {**row, "content": content}', '{**row, "content": content}'),
     ),
     fault(
         "one number for the questions of two doors",
@@ -365,8 +369,8 @@ FAULTS = (
         f"{NAMES}::test_a_ledger_that_was_moved_is_refused_until_somebody_says_how",
         (
             "dpsyn_sql/ledger/ties.py",
-            "found == place:\n        return\n    raise",
-            "place:\n        return\n    raise",
+            "actual == recorded:\n        return\n    raise",
+            "recorded:\n        return\n    raise",
         ),
     ),
     fault(
@@ -432,32 +436,32 @@ FAULTS = (
         f"{PANELLED}::test_the_price_is_what_the_unluckiest_unit_can_lose_and_never_falls",
         (
             PANELS,
-            "costs: _Costs = (cost.amount, cost.delta, *parts)",
-            "costs: _Costs = (cost.amount, 0, *parts)",
+            "costs: _Costs = (cost.amount, cost.delta, *by_kind)",
+            "costs: _Costs = (cost.amount, 0, *by_kind)",
         ),
     ),
     fault(
         "a late window is charged as if in order",
         f"{PANELLED}::test_a_window_released_after_a_later_one_is_charged_in_full_for_units_and_not_for_rows",
-        (PANELS, "place.number >= self.last", "place.number != self.last"),
+        (PANELS, "slot.number >= self.last", "slot.number != self.last"),
     ),
     fault(
         "a calendar may change",
         f"{PANELLED}::test_a_calendar_with_other_edges_is_charged_in_full",
-        (PANELS, "        if self.edges[:shared] != place.edges[:shared]:\n            return False\n", ""),
+        (PANELS, "        if self.edges[:shared] != slot.edges[:shared]:\n            return False\n", ""),
     ),
     fault(
         "an unfinished window holds up nothing",
         f"{PANELLED}::test_an_unfinished_window_holds_up_the_next_one_of_its_series",
-        (ACCOUNTS, "    refuse_unfinished(known, charge.place)\n", ""),
+        (ACCOUNTS, "    refuse_unfinished(debited_before, charge.place)\n", ""),
     ),
     fault(
         "a unit without a bound has one",
         f"{PANELLED}::test_without_a_bound_every_window_is_charged",
         (
             IN_LEDGER,
-            'if told is None or told["most"] is None:\n        return None',
-            'if told is None:\n        return None\n    told = {**told, "most": told["most"] or 1}',
+            'if slice_facts is None or slice_facts["most"] is None:\n        return None',
+            'if slice_facts is None:\n        return None\n    slice_facts = {**slice_facts, "most": slice_facts["most"] or 1}',
         ),
     ),
     fault(

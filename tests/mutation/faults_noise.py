@@ -45,7 +45,7 @@ ACCOUNT = "dpsyn_sql/accounting/account.py"
 DRAW_GAUSSIAN = "return _sums(values, drawn(gaussian_law(sigma), len(values)))"
 DRAW_LAPLACE = "return _sums(values, drawn(laplace_law(scale), len(values)))"
 DRAWING = "dpsyn_sql/private/measure/drawing.py"
-LAWS = "dpsyn_sql/private/measure/drawing.py"
+LAWS = "dpsyn_sql/private/measure/laws.py"
 DRAWING_TESTS = "tests/unit/measure/test_measure_drawing.py"
 LAWS_TESTS = "tests/unit/measure/test_measure_laws.py"
 CHI_SQUARE = f"{DRAWING_TESTS}::test_chi_square_of_every_value"
@@ -184,8 +184,8 @@ FAULTS = (
         "tests/unit/methods/test_methods_adaptive.py::test_tables_that_residuals_cannot_hold_are_asked_for_whole",
         (
             "dpsyn_sql/methods/adaptive/measure.py",
-            "held = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
-            "held = budget.gaussian",
+            "as_residuals = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
+            "as_residuals = budget.gaussian",
         ),
     ),
     fault(
@@ -407,7 +407,7 @@ FAULTS = (
     fault(
         "a comparison of words rounded to one side",
         f"{DRAWING_TESTS}::test_a_comparison_is_that_of_real_numbers",
-        (DRAWING, "if (word + 1) << _GUARD_OF_DRAWING <= low:", "if word << _GUARD_OF_DRAWING <= low:"),
+        (DRAWING, "if (word + 1) << _GUARD <= low:", "if word << _GUARD_OF_DRAWING <= low:"),
     ),
     fault(
         "a table rounded up",

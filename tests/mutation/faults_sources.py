@@ -85,8 +85,8 @@ FAULTS = (
         "::test_what_a_release_of_a_database_excluded_is_left_out_and_named",
         (
             "dpsyn_sql/evaluation/tables.py",
-            "if released.issuperset(map(fold, one.columns))]",
-            "if released]",
+            "if released.issuperset(map(fold, reference.columns))",
+            "if released",
         ),
     ),
     # -- what our SQL would call, or read, instead of what it means ----------------------------------
@@ -104,7 +104,7 @@ FAULTS = (
     fault(
         "another file charged than the one that is meant",
         f"{LINKS}::test_what_is_read_is_what_is_charged[parquet]",
-        (PATHS, "os.path.realpath(Path(*parts[:behind]))", "os.path.normpath(Path(*parts[:behind]))"),
+        (PATHS, "os.path.realpath(Path(*components[:after]))", "os.path.normpath(Path(*components[:after]))"),
     ),
     # -- what stays on the disk ------------------------------------------------------------------------
     fault(

@@ -229,7 +229,11 @@ FAULTS = (
     fault(
         "ties of a window in the order of the table",
         f"{STEPS}::test_a_units_result_depends_on_its_own_rows_and_not_on_their_place",
-        (TRACES, "for place, whole in enumerate(WHOLE_ROW):", "for place, whole in enumerate('00'):"),
+        (
+            TRACES,
+            "for number, tie_break in enumerate(WHOLE_ROW):",
+            "for number, tie_break in enumerate('00'):",
+        ),
         (TRACES_JUDGED, "if not call.whole and", "if False and"),
     ),
     fault(

@@ -154,14 +154,14 @@ FAULTS = (
     fault(
         "evidence of rows above that counts with what is fitted",
         "tests/unit/fit/test_fit_given.py::test_two_attributes_above_that_say_the_same_count_once",
-        ("dpsyn_sql/fit/belief.py", "        if index in given:\n", "        if False:\n"),
+        ("dpsyn_sql/fit/belief.py", "        if index in given_tables:\n", "        if False:\n"),
     ),
     fault(
         "pairs of attributes above that are asked about",
         f"{GIVEN}::test_no_question_is_asked_about_attributes_above_alone[gaussian]",
         (
             "dpsyn_sql/methods/independent.py",
-            "pairs = [pair for pair in pairs if not set(pair) <= set(given)]",
+            "pairs = [pair for pair in pairs if not set(pair) <= set(above)]",
             "pairs = [pair for pair in pairs if pair]",
         ),
     ),
@@ -170,8 +170,8 @@ FAULTS = (
         "tests/unit/fit/test_fit_given.py::test_tables_of_given_rows_weigh_them_and_leave_out_the_childless",
         (
             "dpsyn_sql/fit/given.py",
-            "held = self.rows > 0",
-            "held = self.rows >= 0",
+            "present = self.rows > 0",
+            "present = self.rows >= 0",
         ),
     ),
     fault(

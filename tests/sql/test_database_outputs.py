@@ -33,7 +33,7 @@ def kept(name, shape):
     domain = Domain(shape.domain.attributes)
     shares = {one.name: np.full(one.size, 1 / one.size) for one in domain.attributes}
     model = ProductModel(domain, Margins(10.0, shares))
-    guarantee = {"epsilon": 1.0, "delta": 1e-9, "unit": "cid", "most": 1, "rows_per_unit": 6}
+    guarantee = {"epsilon": 1.0, "delta": 1e-9, "privacy_unit": "cid", "rows_per_unit": 6}
     facts = {"method": "independent", "guarantee": guarantee, "release": "id-1", "sampling": {"rows": 1}}
     labels = [code_labels(one) for one in domain.attributes]
     return StoredRelease(

@@ -32,9 +32,9 @@ LOOKS = st.dictionaries(
 def test_no_more_than_the_pool_and_only_where_it_finds_something(pool, looks, rows):
     costs = second_looks(pool, looks, rows)
     assert sum(costs.values()) <= pool and set(costs) <= set(looks)
-    total = max((look.found for look in looks.values()), default=0) if rows is None else rows
+    total = max((look.shown for look in looks.values()), default=0) if rows is None else rows
     for name, cost in costs.items():
-        assert cost > 0 and total - looks[name].found > HIDDEN * total
+        assert cost > 0 and total - looks[name].shown > HIDDEN * total
 
 
 def test_budget_is_divided_in_proportion_to_the_hidden_rows():

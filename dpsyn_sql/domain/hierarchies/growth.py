@@ -31,10 +31,10 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.parents)
 
-    def at(self, places: NDArray[Any] | slice) -> Nodes:
+    def at(self, indices: NDArray[Any] | slice) -> Nodes:
         """Some of the nodes, by their places, a mask or a slice."""
-        levels, ids = (tuple(one[places] for one in own) for own in (self.levels, self.ids))
-        return Nodes(levels, ids, self.parents[places])
+        levels, ids = (tuple(array[indices] for array in arrays) for arrays in (self.levels, self.ids))
+        return Nodes(levels, ids, self.parents[indices])
 
 
 class Growth:
@@ -66,13 +66,13 @@ class Growth:
         If the level below would be too large, the nodes of most rows are split, as many as fit, where
         ``counts`` (int64[nodes], noisy) are known, and else none.
         """
-        places = np.flatnonzero(verdict) if self.level < self._depth else np.zeros(0, dtype=np.int64)
+        indices = np.flatnonzero(verdict) if self.level < self._depth else np.zeros(0, dtype=np.int64)
         if counts is not None:
-            places = places[np.argsort(-counts[places], kind="stable")]
-        made = [self._children(part, places) for part in range(len(self._hierarchies))]
+            indices = indices[np.argsort(-counts[indices], kind="stable")]
+        children = [self._children(part, indices) for part in range(len(self._hierarchies))]
         if counts is not None:
-            made = [self._fitting(below) for below in made]
-        self._below = [_merged([below]) for below in made]
+            children = [self._fitting(below) for below in children]
+        self._below = [_merged([below]) for below in children]
         refined = np.zeros((len(self.nodes), len(self._hierarchies)), dtype=np.bool_)
         for part, below in enumerate(self._below):
             refined[below.parents, part] = True
@@ -84,32 +84,34 @@ class Growth:
         fit = ends[ends <= self._most]
         return below.at(slice(fit[-1] if fit.size else 0))
 
-    def by(self, parts: NDArray[np.int64]) -> bool:
+    def by(self, split_parts: NDArray[np.int64]) -> bool:
         """The part that each node is split by, int64[nodes], -1 for leaves; whether a level follows."""
-        chosen = [below.at(parts[below.parents] == part) for part, below in enumerate(self._below)]
+        chosen = [below.at(split_parts[below.parents] == part) for part, below in enumerate(self._below)]
         level = _merged(chosen)
         if not 0 < len(level) <= self._most:
-            parts = np.full(len(self.nodes), -1, dtype=np.int64)
+            split_parts = np.full(len(self.nodes), -1, dtype=np.int64)
         self._below = []
-        self._leaf.append(parts < 0)
-        if (parts < 0).all():
+        self._leaf.append(split_parts < 0)
+        if (split_parts < 0).all():
             return False
         self._levels.append(level)
         return True
 
-    def _children(self, part: int, places: NDArray[np.int64]) -> Nodes:
-        """The children by one part of nodes of the last level, in the order of ``places`` among nodes of the
+    def _children(self, part: int, indices: NDArray[np.int64]) -> Nodes:
+        """The children by one part of nodes of the last level, in the order of ``indices`` among nodes of the
         same level; somewhat more than ``most`` of them at most."""
         hierarchy, nodes = self._hierarchies[part], self.nodes
-        found, number, step = [nodes.at(places[:0])], 0, max(1, _AT_ONCE // hierarchy.branching)
-        for level in np.unique(nodes.levels[part][places]).tolist():
-            own = places[nodes.levels[part][places] == level] if level < hierarchy.depth else places[:0]
-            for start in range(0, len(own), step):
-                found.append(_children(hierarchy, part, level, nodes, own[start : start + step]))
-                number += len(found[-1])
+        blocks, number, step = [nodes.at(indices[:0])], 0, max(1, _AT_ONCE // hierarchy.branching)
+        for level in np.unique(nodes.levels[part][indices]).tolist():
+            at_level = (
+                indices[nodes.levels[part][indices] == level] if level < hierarchy.depth else indices[:0]
+            )
+            for start in range(0, len(at_level), step):
+                blocks.append(_children(hierarchy, part, level, nodes, at_level[start : start + step]))
+                number += len(blocks[-1])
                 if number > self._most:
-                    return _joined(found)
-        return _joined(found)
+                    return _joined(blocks)
+        return _joined(blocks)
 
     def leaves(self) -> Nodes:
         """All leaves depth first: with one hierarchy they ascend in keys."""
@@ -121,45 +123,45 @@ class Growth:
         leaves = [leaf for _, leaf in self._judged()]
         if any(leaf.any() for leaf in leaves[len(levels) :]):
             return None
-        own = [numbers[leaf] for numbers, leaf in zip(levels, leaves, strict=False)]
-        return np.concatenate(own)[self._order()]
+        of_level = [numbers[leaf] for numbers, leaf in zip(levels, leaves, strict=False)]
+        return np.concatenate(of_level)[self._order()]
 
     def _judged(self) -> list[tuple[Nodes, NDArray[np.bool_]]]:
         """Every level with its leaves; all nodes of a level that was not judged are leaves."""
-        rest = [np.ones(len(nodes), dtype=np.bool_) for nodes in self._levels[len(self._leaf) :]]
-        return list(zip(self._levels, [*self._leaf, *rest], strict=True))
+        unjudged = [np.ones(len(nodes), dtype=np.bool_) for nodes in self._levels[len(self._leaf) :]]
+        return list(zip(self._levels, [*self._leaf, *unjudged], strict=True))
 
     def _order(self) -> NDArray[np.intp]:
         """From the leaves level by level to the leaves depth first."""
         sizes = [leaf.astype(np.int64) for _, leaf in self._judged()]
-        for place in reversed(range(1, len(sizes))):
-            np.add.at(sizes[place - 1], self._levels[place].parents, sizes[place])
+        for level in reversed(range(1, len(sizes))):
+            np.add.at(sizes[level - 1], self._levels[level].parents, sizes[level])
         starts, order = np.zeros(1, dtype=np.int64), []
-        for place, (nodes, leaf) in enumerate(self._judged()):
-            if place:
-                before = np.cumsum(sizes[place]) - sizes[place]
+        for level, (nodes, leaf) in enumerate(self._judged()):
+            if level:
+                before = np.cumsum(sizes[level]) - sizes[level]
                 first = np.searchsorted(nodes.parents, nodes.parents)  # of the same parent's children
                 starts = starts[nodes.parents] + before - before[first]
             order.append(starts[leaf])
         return np.argsort(np.concatenate(order))
 
 
-def _put(arrays: tuple[NDArray[Any], ...], part: int, own: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    return (*arrays[:part], own, *arrays[part + 1 :])
+def _put(arrays: tuple[NDArray[Any], ...], part: int, array: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    return (*arrays[:part], array, *arrays[part + 1 :])
 
 
-def _joined(parts: Sequence[Nodes]) -> Nodes:
+def _joined(blocks: Sequence[Nodes]) -> Nodes:
     def of(name: str) -> tuple[NDArray[Any], ...]:
         return tuple(
-            np.concatenate(arrays) for arrays in zip(*(getattr(one, name) for one in parts), strict=True)
+            np.concatenate(arrays) for arrays in zip(*(getattr(nodes, name) for nodes in blocks), strict=True)
         )
 
-    return Nodes(of("levels"), of("ids"), np.concatenate([one.parents for one in parts]))
+    return Nodes(of("levels"), of("ids"), np.concatenate([nodes.parents for nodes in blocks]))
 
 
-def _merged(parts: Sequence[Nodes]) -> Nodes:
+def _merged(blocks: Sequence[Nodes]) -> Nodes:
     """All of them in the order of their parents; children of one parent keep their own."""
-    together = _joined(parts)
+    together = _joined(blocks)
     return together.at(np.argsort(together.parents, kind="stable"))
 
 
@@ -169,70 +171,74 @@ def disjoint(hierarchies: Sequence[Hierarchy], nodes: Nodes) -> bool:
     From the root downwards every node that holds several of them is split by a part in which all of these
     lie deeper, until each is alone.
     """
-    lowest = [_lowest(one, nodes.levels[part], nodes.ids[part]) for part, one in enumerate(hierarchies)]
-    level, held = root_of(hierarchies), np.zeros(len(nodes), dtype=np.int64)
+    lowest = [
+        _lowest(hierarchy, nodes.levels[part], nodes.ids[part]) for part, hierarchy in enumerate(hierarchies)
+    ]
+    level, node_of = root_of(hierarchies), np.zeros(len(nodes), dtype=np.int64)
     left = np.arange(len(nodes))
     while True:
-        several = np.bincount(held, minlength=len(level)) > 1
-        left, held = left[several[held]], held[several[held]]
+        several = np.bincount(node_of, minlength=len(level)) > 1
+        left, node_of = left[several[node_of]], node_of[several[node_of]]
         if not len(left):
             return True
-        parts = _deeper(level, nodes.at(left), held)
-        if (parts[held] < 0).any():
+        split_by = _deeper(level, nodes.at(left), node_of)
+        if (split_by[node_of] < 0).any():
             return False
-        found, places, first = [level.at(left[:0])], np.zeros(len(left), dtype=np.int64), 0
+        opened_children, child_of, first = [level.at(left[:0])], np.zeros(len(left), dtype=np.int64), 0
         for part, hierarchy in enumerate(hierarchies):
-            for depth in np.unique(level.levels[part][held[parts[held] == part]]).tolist():
-                own = np.flatnonzero((parts == part) & (level.levels[part] == depth) & several)
-                below = _children(hierarchy, part, depth, level, own)
-                if not np.isin(own, below.parents).all():
+            for depth in np.unique(level.levels[part][node_of[split_by[node_of] == part]]).tolist():
+                opened = np.flatnonzero((split_by == part) & (level.levels[part] == depth) & several)
+                below = _children(hierarchy, part, depth, level, opened)
+                if not np.isin(opened, below.parents).all():
                     return False  # one value, such as text that has ended, and several nodes of it
-                mine = np.isin(held, own)
+                mine = np.isin(node_of, opened)
                 lows = hierarchy.lowest(below.ids[part], depth + 1)
-                places[mine] = first + _child(below.parents, lows, held[mine], lowest[part][left[mine]])
-                found.append(below)
+                child_of[mine] = first + _child(below.parents, lows, node_of[mine], lowest[part][left[mine]])
+                opened_children.append(below)
                 first += len(below)
-        kept, held = np.unique(places, return_inverse=True)
-        level = _joined(found).at(kept)
+        occupied, node_of = np.unique(child_of, return_inverse=True)
+        level = _joined(opened_children).at(occupied)
 
 
 def root_of(hierarchies: Sequence[Hierarchy]) -> Nodes:
     """The node that holds everything."""
     start = np.zeros(1, dtype=np.int64)
-    return Nodes(tuple(start for _ in hierarchies), tuple(one.root() for one in hierarchies), start)
+    return Nodes(
+        tuple(start for _ in hierarchies), tuple(hierarchy.root() for hierarchy in hierarchies), start
+    )
 
 
 def _lowest(hierarchy: Hierarchy, levels: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:
     """The lowest key of nodes of any levels."""
-    found = np.empty(len(ids), dtype=object if hierarchy.text else np.int64)
+    keys = np.empty(len(ids), dtype=object if hierarchy.text else np.int64)
     for level in np.unique(levels).tolist():
-        found[levels == level] = hierarchy.lowest(ids[levels == level], level)
-    return found
+        keys[levels == level] = hierarchy.lowest(ids[levels == level], level)
+    return keys
 
 
-def _deeper(level: Nodes, nodes: Nodes, held: NDArray[np.int64]) -> NDArray[np.int64]:
+def _deeper(level: Nodes, nodes: Nodes, node_of: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first part in which all nodes that a node of ``level`` holds lie deeper than itself; -1: none."""
-    parts = np.full(len(level), -1, dtype=np.int64)
+    deeper_part = np.full(len(level), -1, dtype=np.int64)
     for part in reversed(range(len(level.levels))):
         deeper = np.ones(len(level), dtype=np.bool_)
-        deeper[held[nodes.levels[part] <= level.levels[part][held]]] = False
-        parts[deeper] = part
-    return parts
+        deeper[node_of[nodes.levels[part] <= level.levels[part][node_of]]] = False
+        deeper_part[deeper] = part
+    return deeper_part
 
 
 def _child(
-    parents: NDArray[np.int64], lows: NDArray[Any], held: NDArray[np.int64], keys: NDArray[Any]
+    parents: NDArray[np.int64], lows: NDArray[Any], node_of: NDArray[np.int64], keys: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Of each key the child that holds it, among the children of the node that does; these have ``parents``
     and the lowest keys ``lows``, ascending in both."""
     _, ranks = np.unique(np.concatenate((lows, keys)), return_inverse=True)
-    order = np.concatenate((parents, held)) * (len(ranks) + 1) + ranks
+    order = np.concatenate((parents, node_of)) * (len(ranks) + 1) + ranks
     return np.searchsorted(order[: len(lows)], order[len(lows) :], side="right") - 1
 
 
-def _children(hierarchy: Hierarchy, part: int, level: int, nodes: Nodes, places: NDArray[np.int64]) -> Nodes:
+def _children(hierarchy: Hierarchy, part: int, level: int, nodes: Nodes, indices: NDArray[np.int64]) -> Nodes:
     """The children by a part of nodes that all have this level in it."""
-    ids, own = hierarchy.children(nodes.ids[part][places], level)
-    below = nodes.at(places[own])
+    ids, parent_of = hierarchy.children(nodes.ids[part][indices], level)
+    below = nodes.at(indices[parent_of])
     levels = np.full(len(ids), level + 1, dtype=np.int64)
-    return Nodes(_put(below.levels, part, levels), _put(below.ids, part, ids), places[own])
+    return Nodes(_put(below.levels, part, levels), _put(below.ids, part, ids), indices[parent_of])

@@ -23,8 +23,8 @@ from dpsyn_sql.errors import InternalError
 
 def by_level(levels: tuple[int, ...]) -> dict[int, NDArray[np.int64]]:
     """The places of the leaves of each level, ascending."""
-    found = np.array(levels, dtype=np.int64)
-    return {int(level): np.flatnonzero(found == level) for level in np.unique(found)}
+    level_of = np.array(levels, dtype=np.int64)
+    return {int(level): np.flatnonzero(level_of == level) for level in np.unique(level_of)}
 
 
 def node_array(hierarchy: Hierarchy, nodes: tuple[int | str, ...]) -> NDArray[Any]:
@@ -34,15 +34,15 @@ def node_array(hierarchy: Hierarchy, nodes: tuple[int | str, ...]) -> NDArray[An
 
 def finished_leaves(leaves: Leaves) -> list[bool]:
     """Whether each leaf of one or more hierarchies is written whole: no text in it is a beginning alone."""
-    whole = np.ones(len(leaves.codes), dtype=bool)
+    finished = np.ones(len(leaves.codes), dtype=bool)
     for hierarchy, levels, nodes in zip(leaves.hierarchies, leaves.levels, leaves.nodes, strict=True):
         if not isinstance(hierarchy, Texts):
             continue
         ids = node_array(hierarchy, nodes)
-        for level, places in by_level(levels).items():
-            whole[places] &= hierarchy.finished(ids[places], level)
-    found: list[bool] = whole.tolist()
-    return found
+        for level, indices in by_level(levels).items():
+            finished[indices] &= hierarchy.finished(ids[indices], level)
+    flags: list[bool] = finished.tolist()
+    return flags
 
 
 def code_starts(hierarchy: Hierarchy, leaves: Leaves) -> list[int] | list[str]:
@@ -53,11 +53,11 @@ def code_starts(hierarchy: Hierarchy, leaves: Leaves) -> list[int] | list[str]:
     """
     codes = np.array(leaves.codes, dtype=np.int64)
     firsts = np.flatnonzero(np.diff(codes, prepend=-1))
-    levels = tuple(leaves.levels[0][place] for place in firsts)
-    nodes = node_array(hierarchy, tuple(leaves.nodes[0][place] for place in firsts))
+    levels = tuple(leaves.levels[0][first] for first in firsts)
+    nodes = node_array(hierarchy, tuple(leaves.nodes[0][first] for first in firsts))
     starts = np.empty(len(firsts), dtype=nodes.dtype)
-    for level, places in by_level(levels).items():
-        starts[places] = hierarchy.lowest(nodes[places], level)
+    for level, indices in by_level(levels).items():
+        starts[indices] = hierarchy.lowest(nodes[indices], level)
     listed: list[Any] = starts.tolist()
     steady = codes[firsts].tolist() == list(range(len(firsts)))
     if not listed or not steady or any(before >= after for before, after in pairwise(listed)):
@@ -71,7 +71,7 @@ _PLACES = 3  # of numbers of rows: more are noise
 def leaves_facts(leaves: Leaves) -> dict[str, Any]:
     """Everything about leaves, JSON-ready: ``levels``, ``nodes``: a list by leaf for each hierarchy."""
     return {
-        "hierarchies": [_facts(one) for one in leaves.hierarchies],
+        "hierarchies": [_facts(hierarchy) for hierarchy in leaves.hierarchies],
         "levels": [list(levels) for levels in leaves.levels],
         "nodes": [list(nodes) for nodes in leaves.nodes],
         "rows": [round(rows, _PLACES) for rows in leaves.rows],
@@ -85,17 +85,18 @@ def leaves_of(facts: Mapping[str, Any]) -> Leaves:
     Raises:
         InternalError, KeyError, TypeError, ValueError: it describes none.
     """
-    hierarchies = tuple(_hierarchy(one) for one in facts["hierarchies"])
-    levels = tuple(tuple(map(int, own)) for own in facts["levels"])
+    hierarchies = tuple(_hierarchy(hierarchy) for hierarchy in facts["hierarchies"])
+    levels = tuple(tuple(map(int, of_hierarchy)) for of_hierarchy in facts["levels"])
     nodes = tuple(
-        tuple(_node(one, node) for node in own) for one, own in zip(hierarchies, facts["nodes"], strict=True)
+        tuple(_node(hierarchy, node) for node in of_hierarchy)
+        for hierarchy, of_hierarchy in zip(hierarchies, facts["nodes"], strict=True)
     )
     rows, codes = tuple(map(float, facts["rows"])), tuple(map(int, facts["codes"]))
     lengths = {len(rows), len(codes), *map(len, levels), *map(len, nodes)}
     if len(lengths) > 1 or not rows or len(levels) != len(hierarchies):
         raise InternalError("stored leaves do not fit together")
-    for one, own in zip(hierarchies, levels, strict=True):
-        if not all(0 <= level <= one.depth for level in own):
+    for hierarchy, of_hierarchy in zip(hierarchies, levels, strict=True):
+        if not all(0 <= level <= hierarchy.depth for level in of_hierarchy):
             raise InternalError("stored leaves are deeper than their hierarchy")
     return Leaves(hierarchies, levels, nodes, rows, codes)
 
@@ -104,21 +105,30 @@ def _facts(hierarchy: Hierarchy) -> dict[str, Any]:
     """What ``named`` has; of a taxonomy, which that has by its hash, the ids and nodes too."""
     facts = dict(hierarchy.named())
     if isinstance(hierarchy, Taxonomy):
-        facts |= {"ids": list(hierarchy.ids), "nodes": [list(map(list, own)) for own in hierarchy.nodes]}
+        facts |= {
+            "ids": list(hierarchy.ids),
+            "nodes": [list(map(list, level_nodes)) for level_nodes in hierarchy.nodes],
+        }
     return facts
 
 
 def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
     kind, nullable = facts["kind"], bool(facts.get("nullable", False))
     if kind == "point":
-        columns = tuple(HierarchyColumn(one["name"], one["type"]) for one in facts["columns"])
-        lows, highs = (tuple(_end(one[end]) for one in facts["columns"]) for end in ("low", "high"))
+        columns = tuple(
+            HierarchyColumn(column_facts["name"], column_facts["type"]) for column_facts in facts["columns"]
+        )
+        lows, highs = (
+            tuple(_end(column_facts[end]) for column_facts in facts["columns"]) for end in ("low", "high")
+        )
         return Points(facts["name"], columns, lows, highs, facts["depth"], nullable)
     column = HierarchyColumn(facts["name"], facts["type"])
     if kind == "string":
         return Texts(column, facts["alphabet"], tuple(facts["lengths"]), facts["longest"], nullable)
     if kind == "taxonomy":
-        nodes = tuple(tuple((int(first), str(label)) for first, label in own) for own in facts["nodes"])
+        nodes = tuple(
+            tuple((int(first), str(label)) for first, label in level_nodes) for level_nodes in facts["nodes"]
+        )
         return Taxonomy(column, tuple(map(str, facts["ids"])), nodes, nullable)
     raise InternalError("a stored hierarchy is of an unknown kind")
 

@@ -66,15 +66,17 @@ class Axis:
         """The cell of the deepest level as SQL; NULL outside, and for NULL and NaN."""
         if self.kind.discrete:
             low, high = (tick_literal(self.kind, int(end)) for end in (self.low, self.high))
-            place = f"({tick_expression(self.kind, value, dialect)} - ({int(self.low)}))"
+            position = f"({tick_expression(self.kind, value, dialect)} - ({int(self.low)}))"
             if self.unit > 1:
-                place = f"({place} // {self.unit})"
-            cell = place if self.size == 2**self.depth else f"({place} * {2**self.depth} // {self.size})"
+                position = f"({position} // {self.unit})"
+            cell = (
+                position if self.size == 2**self.depth else f"({position} * {2**self.depth} // {self.size})"
+            )
         else:
             low, high = literal(float(self.low)), literal(float(self.high))
             value = value if self.kind.text == "DOUBLE" else Fragment(f"CAST({value} AS DOUBLE)")
-            place = f"floor(({value} - {low}) * {literal(self.scale)})"
-            cell = f"LEAST(CAST({place} AS BIGINT), {2**self.depth - 1})"
+            position = f"floor(({value} - {low}) * {literal(self.scale)})"
+            cell = f"LEAST(CAST({position} AS BIGINT), {2**self.depth - 1})"
         return f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {cell} END"
 
     @property
@@ -169,10 +171,10 @@ class Points:
     def within(self, column: str, low: int, high: int) -> Points | None:
         """The same points with the ticks of a column from ``low`` to ``high`` alone; of fewer levels if there
         are fewer values. None if one value is left of all."""
-        place = [one.name for one in self.columns].index(column)
+        axis = [member.name for member in self.columns].index(column)
         lows, highs = list(self.lows), list(self.highs)
-        lows[place], highs[place] = low, high
-        kinds = [one.type for one in self.columns]
+        lows[axis], highs[axis] = low, high
+        kinds = [member.type for member in self.columns]
         depth = min(self.depth, depth_limit(list(zip(kinds, lows, highs, strict=True))))
         if depth < 1:
             return None
@@ -188,18 +190,18 @@ class Points:
     def children(self, nodes: NDArray[Any], level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ids = np.asarray(nodes, dtype=np.int64)
         parents = np.repeat(np.arange(len(ids), dtype=np.int64), self.branching)
-        found = (ids[:, None] * self.branching + np.arange(self.branching)).reshape(-1)
+        children = (ids[:, None] * self.branching + np.arange(self.branching)).reshape(-1)
         if level >= self.depth:
-            return found[:0], parents[:0]
-        kept = np.ones(len(found), dtype=bool)
+            return children[:0], parents[:0]
+        inhabited = np.ones(len(children), dtype=bool)
         single = np.ones(len(ids), dtype=bool)
         of_parents = self.boxes(ids, level)
-        for place, (lows, highs) in enumerate(self.boxes(found, level + 1)):
-            if self.axes[place].kind.discrete:
-                kept &= highs >= lows
-            single &= of_parents[place][0] == of_parents[place][1]
-        kept &= ~single[parents]
-        return found[kept], parents[kept]
+        for axis, (lows, highs) in enumerate(self.boxes(children, level + 1)):
+            if self.axes[axis].kind.discrete:
+                inhabited &= highs >= lows
+            single &= of_parents[axis][0] == of_parents[axis][1]
+        inhabited &= ~single[parents]
+        return children[inhabited], parents[inhabited]
 
     def lowest(self, nodes: NDArray[Any], level: int) -> NDArray[np.int64]:
         return np.asarray(nodes, dtype=np.int64) << len(self.columns) * (self.depth - level)
@@ -207,52 +209,52 @@ class Points:
     def boxes(self, nodes: NDArray[Any], level: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """For each column the least and the greatest value of each node (``Axis.bounds``)."""
         cells = self.cells(nodes, level)
-        return [axis.bounds(own, level) for axis, own in zip(self.axes, cells, strict=True)]
+        return [axis.bounds(axis_cells, level) for axis, axis_cells in zip(self.axes, cells, strict=True)]
 
     def cells(self, nodes: NDArray[Any], level: int) -> list[NDArray[np.int64]]:
         """For each column the cell of each node, 0 to 2^level - 1."""
         ids = np.asarray(nodes, dtype=np.int64)
         count = len(self.columns)
-        found = []
-        for place in range(count):
+        columns = []
+        for axis in range(count):
             cells = np.zeros(len(ids), dtype=np.int64)
             for bit in range(level):
-                cells |= (ids >> (bit * count + count - 1 - place) & 1) << bit
-            found.append(cells)
-        return found
+                cells |= (ids >> (bit * count + count - 1 - axis) & 1) << bit
+            columns.append(cells)
+        return columns
 
     def labels(self, nodes: NDArray[Any], level: int) -> list[str]:
         columns = []
         for column, axis, (lows, highs) in zip(
             self.columns, self.axes, self.boxes(nodes, level), strict=True
         ):
-            named = f"{column.name} " if len(self.columns) > 1 else ""
+            prefix = f"{column.name} " if len(self.columns) > 1 else ""
             texts = (axis.text(low, high, level) for low, high in zip(lows, highs, strict=True))
-            columns.append([named + text for text in texts])
-        return [", ".join(parts) for parts in zip(*columns, strict=True)]
+            columns.append([prefix + text for text in texts])
+        return [", ".join(row) for row in zip(*columns, strict=True)]
 
     def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
         cells = [axis.cell(value, dialect) for axis, value in zip(self.axes, values, strict=True)]
         if len(cells) == 1:
             return Fragment(cells[0])
         spread = [
-            self._spread(f"({cell})", len(cells) - 1 - place, dialect) for place, cell in enumerate(cells)
+            self._spread(f"({cell})", len(cells) - 1 - index, dialect) for index, cell in enumerate(cells)
         ]
         return Fragment(f"({' + '.join(spread)})")
 
     def _spread(self, cell: str, shift: int, dialect: Dialect) -> str:
         """The bits of a cell as far apart as there are columns, the lowest at ``shift``."""
-        count, parts = len(self.columns), []
+        count, terms = len(self.columns), []
         for start in range(0, self.depth, _CHUNK):
             bits = min(_CHUNK, self.depth - start)
             listed = [
                 sum((number >> bit & 1) << bit * count for bit in range(bits)) for number in range(2**bits)
             ]
-            place = f"({cell} >> {start} & {2**bits - 1})"
-            part = dialect.of_places(listed, place)
+            chunk = f"({cell} >> {start} & {2**bits - 1})"
+            part = dialect.of_places(listed, chunk)
             factor = 2 ** (start * count + shift)
-            parts.append(f"CAST({part} AS BIGINT) * {factor}")
-        return " + ".join(parts)
+            terms.append(f"CAST({part} AS BIGINT) * {factor}")
+        return " + ".join(terms)
 
     def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
         return Fragment(f"({key} >> {len(self.columns) * (self.depth - level)})")
@@ -266,8 +268,8 @@ class Points:
             }
             for column, low, high in zip(self.columns, self.lows, self.highs, strict=True)
         ]
-        named = {"kind": "point", "name": self.name, "columns": columns, "depth": self.depth}
-        return {**named, "nullable": True} if self.nullable else named
+        facts = {"kind": "point", "name": self.name, "columns": columns, "depth": self.depth}
+        return {**facts, "nullable": True} if self.nullable else facts
 
 
 def box_fault(kind: SqlType, low: float, high: float) -> str | None:

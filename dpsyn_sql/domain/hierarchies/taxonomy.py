@@ -193,9 +193,9 @@ def from_prefixes(
                 stem = id_[:length] + ANY_REST
                 parents.setdefault(stem, above[id_])
                 above[id_] = stem
-    taken = [id_ for id_ in ids if id_ in parents]
-    if taken:
-        raise ValueError(f"has {_shown(taken)}, which stands for a beginning; leave it out")
+    clashing = [id_ for id_ in ids if id_ in parents]
+    if clashing:
+        raise ValueError(f"has {_shown(clashing)}, which stands for a beginning; leave it out")
     parents.update(above)
     return from_parents(column, parents, nullable)
 
@@ -226,10 +226,10 @@ def _taxonomy(
         if level == len(nodes):
             nodes.append([])
         nodes[level].append((len(ids), id_))
-        own = below.get(id_, ())
-        if not own:
+        children = below.get(id_, ())
+        if not children:
             ids.append(id_)
-        waiting.extend((child, level + 1) for child in sorted(own, reverse=True))
+        waiting.extend((child, level + 1) for child in sorted(children, reverse=True))
     if not 2 <= len(ids) <= MAX_IDS:
         raise ValueError(f"has {len(ids)} ids without children; allowed are 2 to {MAX_IDS}")
     return Taxonomy(column, tuple(ids), tuple(map(tuple, nodes)), nullable)

@@ -56,8 +56,8 @@ class Texts:
         if fault or list(self.alphabet) != sorted(set(self.alphabet)) or self.branching > MAX_CHILDREN:
             raise InternalError(f"the alphabet or the lengths of {self.name!r} make no tree")
         steps = zip((0, *self.lengths), self.lengths, strict=False)
-        made = {gap: np.array(_endings(self.alphabet, gap), dtype=object) for gap in gaps(self.lengths)}
-        object.__setattr__(self, "_endings", tuple(made[end - start] for start, end in steps))
+        endings = {gap: np.array(_endings(self.alphabet, gap), dtype=object) for gap in gaps(self.lengths)}
+        object.__setattr__(self, "_endings", tuple(endings[end - start] for start, end in steps))
 
     @property
     def name(self) -> str:
@@ -85,12 +85,12 @@ class Texts:
             return np.empty(0, dtype=object), np.empty(0, dtype=np.int64)
         endings = self._endings[level]
         parents = np.repeat(open_.astype(np.int64), len(endings))
-        found = ids[parents] + np.tile(endings, len(open_))
+        texts = ids[parents] + np.tile(endings, len(open_))
         if set(OTHER) <= set(self.alphabet):
             excluded = (OTHER + END, OTHER) if self.lengths[level] == self.longest else (OTHER + END,)
-            kept = np.array([node not in excluded for node in found], dtype=bool)
-            return found[kept], parents[kept]
-        return found, parents
+            allowed = np.array([node not in excluded for node in texts], dtype=bool)
+            return texts[allowed], parents[allowed]
+        return texts, parents
 
     def lowest(self, nodes: NDArray[Any], level: int) -> NDArray[Any]:
         if level == self.depth:
@@ -105,8 +105,8 @@ class Texts:
 
     def labels(self, nodes: NDArray[Any], level: int) -> list[str]:
         mark = _ELLIPSIS if ANY_REST in self.alphabet else ANY_REST
-        rest = "" if level > 0 and self.lengths[level - 1] == self.longest else mark
-        return [node[:-1] if node.endswith(END) else node + rest for node in nodes]
+        ending = "" if level > 0 and self.lengths[level - 1] == self.longest else mark
+        return [node[:-1] if node.endswith(END) else node + ending for node in nodes]
 
     def key(self, values: Sequence[Fragment], dialect: Dialect) -> Fragment:
         (text,) = values
@@ -115,9 +115,9 @@ class Texts:
         inside = dialect.matches(start, f"[{_class(self.alphabet)}]*")
         ended = f"CASE WHEN length({text}) < {length} THEN {text} || chr({ord(END)}) ELSE {start} END"
         if set(OTHER) <= set(self.alphabet):
-            whole = f"substr({text}, 1, {self.longest})"
-            other = dialect.text_bytes(literal(OTHER))
-            inside = Fragment(f"{inside} AND {dialect.text_bytes(whole)} <> {other}")
+            longest = f"substr({text}, 1, {self.longest})"
+            other_text = dialect.text_bytes(literal(OTHER))
+            inside = Fragment(f"{inside} AND {dialect.text_bytes(longest)} <> {other_text}")
         return Fragment(f"CASE WHEN {inside} THEN {ended} END")
 
     def at(self, key: Fragment, level: int, dialect: Dialect) -> Fragment:
@@ -170,7 +170,7 @@ def _endings(alphabet: str, gap: int) -> list[str]:
     """What can follow a beginning, up to ``gap`` characters further on, ascending."""
     if gap == 0:
         return [""]
-    return [END, *(first + rest for first in alphabet for rest in _endings(alphabet, gap - 1))]
+    return [END, *(first + further for first in alphabet for further in _endings(alphabet, gap - 1))]
 
 
 def _class(alphabet: str) -> str:

@@ -30,11 +30,11 @@ def tables_above(plan: Plan, terms: Terms) -> dict[str, Observation]:
     """The one-way tables of the attributes above, without noise: the rows that carry them are drawn."""
     if terms.given is None:
         return {}
-    found = dict[str, Observation]()
+    observed = dict[str, Observation]()
     for name in sorted(terms.above):
         table = terms.given.table([name], [np.arange(plan.domain[name].size)])
-        found[name] = Observation(plan.source.unit.weight * table, np.zeros(()), settled=True)
-    return found
+        observed[name] = Observation(plan.source.unit.weight * table, np.zeros(()), settled=True)
+    return observed
 
 
 def rows_given(plan: Plan, terms: Terms) -> Observation | None:
@@ -54,11 +54,11 @@ def distributions(
     """
     if given is None:
         return {}
-    found = dict[int, FloatArray]()
-    for index in tree.known:
+    shares = dict[int, FloatArray]()
+    for index in tree.given_cliques:
         names, bins = zip(*(variables[v] for v in tree.cliques[index]), strict=True)
-        found[index] = given.shares(names, bins)
-    return found
+        shares[index] = given.shares(names, bins)
+    return shares
 
 
 _MOST_TIED = 2**14
@@ -70,20 +70,22 @@ _GRID = 2.0**-20
 
 def tied(given: Given, domain: Domain, above: Sequence[int], bins: Sequence[IntArray]) -> tuple[Scope, ...]:
     """The pairs of a forest of the most mutual information (Chow and Liu 1968) among given variables."""
-    sizes = [int(own.max()) + 1 for own in bins]
-    told = dict[tuple[int, int], float]()
-    for pair in combinations([place for place in above if sizes[place] > 1], 2):
-        if math.prod(sizes[place] for place in pair) <= _MOST_TIED:
-            joint = given.shares([domain.names[place] for place in pair], [bins[place] for place in pair])
+    sizes = [int(bin_map.max()) + 1 for bin_map in bins]
+    information_of = dict[tuple[int, int], float]()
+    for pair in combinations([attribute for attribute in above if sizes[attribute] > 1], 2):
+        if math.prod(sizes[attribute] for attribute in pair) <= _MOST_TIED:
+            joint = given.shares(
+                [domain.names[attribute] for attribute in pair], [bins[attribute] for attribute in pair]
+            )
             product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
             information = (joint * np.log(joint / product)).sum()
-            told[pair] = float(snapped(np.asarray(information), _GRID))
-    tree, group = list[Scope](), {place: place for place in above}
-    for pair in sorted(told, key=lambda pair: (-told[pair], pair)):
-        first, second = (group[place] for place in pair)
+            information_of[pair] = float(snapped(np.asarray(information), _GRID))
+    tree, group = list[Scope](), {attribute: attribute for attribute in above}
+    for pair in sorted(information_of, key=lambda pair: (-information_of[pair], pair)):
+        first, second = (group[attribute] for attribute in pair)
         if first != second:
             tree.append(pair)
-            group = {place: first if own == second else own for place, own in group.items()}
+            group = {attribute: first if leader == second else leader for attribute, leader in group.items()}
     return tuple(tree)
 
 
@@ -322,8 +324,8 @@ def score_share_of_many(sizes: Sequence[int], power: float, settings: Settings) 
         power: p, of the law of noise.
         settings: of the recipe.
     """
-    own = [size for size in sizes if size > 1]
-    number, size = len(own), sum(own) / len(own)
+    informative = [size for size in sizes if size > 1]
+    number, size = len(informative), sum(informative) / len(informative)
     scores = math.pow(number * (number - 1) / 2, power)
     factor = (1 - 1 / size) ** 2
     tables = settings.charge * size**2 * math.pow(factor * settings.many_tables * number, power)

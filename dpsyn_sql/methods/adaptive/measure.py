@@ -37,7 +37,7 @@ from dpsyn_sql.fit.variances import (
     within_twin,
 )
 from dpsyn_sql.methods.adaptive.budget import Settings, rows_given, tables_above
-from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.model import State, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import (
     SIZE_POWER,
@@ -88,22 +88,22 @@ def first_steps(
     """
     sizes = {a.name: a.size for a in domain.attributes if a.size > 1}
     most = WEIGHT if weighted else 1
-    held = all(holds_residuals((size,), most) for size in sizes.values())
-    if not budget.gaussian or not sizes or not held:
+    all_hold = all(holds_residuals((size,), most) for size in sizes.values())
+    if not budget.gaussian or not sizes or not all_hold:
         return one_way_steps(domain, budget, workload, among)
     means = workload.means(among or domain.names)
     weights, powers = size_weights(sizes, means)
     factors = {name: cost_factor((size,)) for name, size in sizes.items()}
-    weights = {name: own * factors[name] ** settings.residual_power for name, own in weights.items()}
+    weights = {name: weight * factors[name] ** settings.residual_power for name, weight in weights.items()}
     everywhere = float(sum(means[name] for name in sizes)) ** SIZE_POWER
-    own = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
-    share = 0.0 if settled else settings.total_share * everywhere / (everywhere + own)
+    powers_of_all = sum(power * factors[name] ** SIZE_POWER for name, power in powers.items())
+    share = 0.0 if settled else settings.total_share * everywhere / (everywhere + powers_of_all)
     bands = groups_of_equal_size(sizes, means)
-    parts = [
-        (1 - share) * sum(weights[query.attrs[0]] for query in own) / sum(weights.values())
-        for own in bands.values()
+    shares = [
+        (1 - share) * sum(weights[query.attrs[0]] for query in band) / sum(weights.values())
+        for band in bands.values()
     ]
-    for_total, *budgets = budget.split([share, *parts])
+    for_total, *budgets = budget.split([share, *shares])
     steps = [] if settled else [MeasureStep("rows in all", (TOTAL,), for_total)]
     for ((size, mean), queries), part in zip(bands.items(), budgets, strict=True):
         name = f"one-way beyond the rows in all, {size} codes{in_words(mean)}"
@@ -122,18 +122,18 @@ def one_ways(plan: Plan, curator: Curator, terms: Terms) -> list[Observation]:
         if table.attrs
     }
     tables |= tables_above(plan, terms)
-    others = unknown(plan.domain, tables)
-    found = first_tables(others, curator, plan.known, rows_given(plan, terms))
-    tables |= dict(zip(others.names, found, strict=True))
+    unknown_attributes = unknown(plan.domain, tables)
+    measured = first_tables(unknown_attributes, curator, plan.known, rows_given(plan, terms))
+    tables |= dict(zip(unknown_attributes.names, measured, strict=True))
     for table in plan.seen:
         (name,) = table.attrs
         tables[name] = with_seen(tables[name], table.values.astype(np.float64), table.sigma)
     return [tables[name] for name in plan.domain.names]
 
 
-def unknown(domain: Domain, known: Container[str]) -> Domain:
+def unknown(domain: Domain, settled: Container[str]) -> Domain:
     """The attributes whose one-way tables discovery does not know."""
-    return Domain(tuple(one for one in domain.attributes if one.name not in known))
+    return Domain(tuple(attribute for attribute in domain.attributes if attribute.name not in settled))
 
 
 def first_tables(
@@ -167,7 +167,7 @@ _LARGEST_TOTAL = 2.0**56
 
 
 def tables_measured(
-    task: Task, known: Known, weights: Mapping[Scope, float], budget: Budget
+    task: Task, state: State, weights: Mapping[Scope, float], budget: Budget
 ) -> dict[Scope, Observation]:
     """All known tables, after measuring each of ``weights`` with its share; repeated ones are pooled."""
     together = _asked_together(weights, task.working.sizes)
@@ -175,12 +175,12 @@ def tables_measured(
     parted: tuple[list[_Share], list[_Share]] = [], []
     for scopes, share in zip(together, shares, strict=True):
         shape = [task.working.sizes[variable] for variable in scopes[0]]
-        held = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)
-        parted[held].append((scopes, share))
-    found = {**_whole(task, known, parted[0]), **_residuals(task, known, parted[1])}
-    tables = {**known.tables, **known.beside}
+        as_residuals = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)
+        parted[as_residuals].append((scopes, share))
+    measured = {**_whole(task, state, parted[0]), **_residuals(task, state, parted[1])}
+    tables = {**state.tables, **state.beside}
     for scope in weights:
-        tables[scope] = pooled(tables[scope], found[scope]) if scope in tables else found[scope]
+        tables[scope] = pooled(tables[scope], measured[scope]) if scope in tables else measured[scope]
     return tables
 
 
@@ -188,11 +188,11 @@ def _asked_together(weights: Mapping[Scope, float], sizes: Sequence[int]) -> lis
     """Tables of the same sizes and weight: one question for all gives each the noise that one of its own
     would, and the ledger keeps a few answers in place of thousands."""
     groups: dict[tuple[int, tuple[int, ...], float], list[Scope]] = {}
-    held: dict[tuple[tuple[int, ...], float], int] = {}
+    cells_so_far: dict[tuple[tuple[int, ...], float], int] = {}
     for scope, weight in weights.items():
         kind = tuple(sorted(sizes[variable] for variable in scope)), weight
-        held[kind] = held.get(kind, 0) + cells_of([scope], sizes)
-        groups.setdefault((held[kind] // _CELLS_TOGETHER, *kind), []).append(scope)
+        cells_so_far[kind] = cells_so_far.get(kind, 0) + cells_of([scope], sizes)
+        groups.setdefault((cells_so_far[kind] // _CELLS_TOGETHER, *kind), []).append(scope)
     return list(groups.values())
 
 
@@ -200,9 +200,9 @@ _CELLS_TOGETHER = 2**20
 # About the most cells of tables that are asked for at once: counts and noise of one question are in memory.
 
 
-def with_whole(task: Task, known: Known, scope: Scope, budget: Budget) -> dict[Scope, Observation]:
+def with_whole(task: Task, state: State, scope: Scope, budget: Budget) -> dict[Scope, Observation]:
     """All known tables and one more, with all its margins."""
-    return {**known.tables, **known.beside, **_whole(task, known, [([scope], budget)])}
+    return {**state.tables, **state.beside, **_whole(task, state, [([scope], budget)])}
 
 
 _Share = tuple[Sequence[Scope], Budget]
@@ -210,33 +210,33 @@ _Share = tuple[Sequence[Scope], Budget]
 Shares = Sequence[_Share]
 
 
-def _whole(task: Task, known: Known, shares: Shares) -> dict[Scope, Observation]:
-    asked = [(Marginals(task.working.queries(scopes)), share) for scopes, share in shares]
+def _whole(task: Task, state: State, shares: Shares) -> dict[Scope, Observation]:
+    questions = [(Marginals(task.working.queries(scopes)), share) for scopes, share in shares]
     return {
         scope: Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
-        for (scopes, _), answer in zip(shares, task.curator.ask_all(asked), strict=True)
+        for (scopes, _), answer in zip(shares, task.curator.ask_all(questions), strict=True)
         for scope, table in zip(scopes, answer, strict=True)
     }
 
 
-def _residuals(task: Task, known: Known, shares: Shares) -> dict[Scope, Observation]:
+def _residuals(task: Task, state: State, shares: Shares) -> dict[Scope, Observation]:
     """Measured residuals on the margins of the present model, which are made of the one-way tables."""
-    asked = [(Residuals(task.working.queries(scopes)), share) for scopes, share in shares]
+    questions = [(Residuals(task.working.queries(scopes)), share) for scopes, share in shares]
     with phase("model"):
-        model = joints_of(known.beliefs, [scope for scopes, _ in shares for scope in scopes])
+        model = joints_of(state.beliefs, [scope for scopes, _ in shares for scope in scopes])
     return {
         scope: Observation(
-            filled(known.total * model[scope], task.working.turned(scope, interaction(table))),
+            filled(state.total * model[scope], task.working.turned(scope, interaction(table))),
             np.asarray(noise(table)),
             filled=True,
         )
-        for (scopes, _), answer in zip(shares, task.curator.ask_all(asked), strict=True)
+        for (scopes, _), answer in zip(shares, task.curator.ask_all(questions), strict=True)
         for scope, table in zip(scopes, answer, strict=True)
     }
 
 
 def noisy_scores(
-    task: Task, known: Known, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
+    task: Task, state: State, candidates: Sequence[Scope], twins: Mapping[Scope, Scope], budget: Budget
 ) -> Scores:
     """Noisy distances to the model, less what sampling explains (whole rows).
 
@@ -245,15 +245,17 @@ def noisy_scores(
     number, share = task.preselection
     if len(candidates[0]) == 2 and 0 < number < len(candidates) - len(twins):
         for_choice, budget = budget.split((share, 1 - share))
-        candidates = _preselected(task, known, candidates, twins, number, for_choice)
-    queries, references, sampling = _compared(task, known, candidates)
+        candidates = _preselected(task, state, candidates, twins, number, for_choice)
+    queries, references, sampling = _compared(task, state, candidates)
     noisy = task.curator.ask(Distances(queries, references), budget)
-    rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, known, candidates)), 1.0)
+    rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, state, candidates)), 1.0)
     values = dict(zip(candidates, rows.tolist(), strict=True))
     own_noise = [task.working.sum_of_sigma(variable) for variable in range(len(task.working.sizes))]
     distances: dict[Scope, Distance] = {
-        scope: Distance(float(distance), own, MEAN_ABSOLUTE * math.hypot(*(own_noise[v] for v in scope)))
-        for scope, distance, own in zip(candidates, noisy, sampling, strict=True)
+        scope: Distance(
+            float(distance), sampling_error, MEAN_ABSOLUTE * math.hypot(*(own_noise[v] for v in scope))
+        )
+        for scope, distance, sampling_error in zip(candidates, noisy, sampling, strict=True)
         if len(scope) == 2
     }
     return Scores(
@@ -266,7 +268,7 @@ def noisy_scores(
 
 def _preselected(
     task: Task,
-    known: Known,
+    state: State,
     candidates: Sequence[Scope],
     twins: Mapping[Scope, Scope],
     number: int,
@@ -276,46 +278,46 @@ def _preselected(
     coarser = set(twins.values())
     pairs = [pair for pair in candidates if pair not in coarser]
     coarse = [twins.get(pair, pair) for pair in pairs]
-    allowances = [round(rows) for rows in _sampling_errors(task, known, coarse)]
-    queries, references, _ = _compared(task, known, coarse)
+    allowances = [round(rows) for rows in _sampling_errors(task, state, coarse)]
+    queries, references, _ = _compared(task, state, coarse)
     chosen = task.curator.ask(Choice(queries, references, number, allowances), budget)
-    kept = [pairs[index] for index in sorted(chosen)]
-    return [*kept, *(twins[pair] for pair in kept if pair in twins)]
+    selected = [pairs[index] for index in sorted(chosen)]
+    return [*selected, *(twins[pair] for pair in selected if pair in twins)]
 
 
 def _compared(
-    task: Task, known: Known, candidates: Sequence[Scope]
+    task: Task, state: State, candidates: Sequence[Scope]
 ) -> tuple[list[MarginalQuery], list[IntArray], list[float]]:
     """The tables of candidates, all pairs or all inside cliques, the model's expected counts (rows), and how
     far sampling alone takes the counts from them (rows)."""
-    total = min(known.total, _LARGEST_TOTAL)
+    total = min(state.total, _LARGEST_TOTAL)
     with phase("model"):
         of = all_pairs if len(candidates[0]) == 2 else marginals
-        expected = of(known.beliefs, candidates)
+        expected = of(state.beliefs, candidates)
         alike: dict[tuple[int, ...], list[int]] = {}
         tables = [task.working.turned(scope, expected.pop(scope)) for scope in candidates]
-        for place, table in enumerate(tables):
-            alike.setdefault(table.shape, []).append(place)
+        for index, table in enumerate(tables):
+            alike.setdefault(table.shape, []).append(index)
         references, sampling = [_NO_TABLE] * len(tables), np.zeros(len(tables))
         grains = np.array([task.grain(scope) for scope in candidates])
-        for shape, places in alike.items():
-            counts = total * np.concatenate([tables[place].ravel() for place in places]).reshape(-1, *shape)
-            for place, reference in zip(places, np.rint(counts).astype(np.int64), strict=True):
-                references[place] = reference
-            grain = grains[places]
+        for shape, indices in alike.items():
+            counts = total * np.concatenate([tables[index].ravel() for index in indices]).reshape(-1, *shape)
+            for index, reference in zip(indices, np.rint(counts).astype(np.int64), strict=True):
+                references[index] = reference
+            grain = grains[indices]
             counts /= grain.reshape(-1, *[1] * len(shape))
-            sampling[places] = grain * sampling_distances(counts)
+            sampling[indices] = grain * sampling_distances(counts)
     return task.working.queries(candidates), references, sampling.tolist()
 
 
-def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[float]:
+def _sampling_errors(task: Task, state: State, scopes: Sequence[Scope]) -> list[float]:
     """The part of the L1 sampling error of each table that is not dependence (rows).
 
     The expectation of |count - mean| is about sqrt(2 mean / pi) per cell, a product of one factor for
     each variable. It uses independence in place of the model: the choice must not depend on the last bits
     of a fit, which differ between machines.
     """
-    working, total = task.working, min(known.total, _LARGEST_TOTAL)
+    working, total = task.working, min(state.total, _LARGEST_TOTAL)
     one_way = {scope[0]: np.exp(table) for scope, table in working.base.items()}
     one_way |= {
         twin: (one_way[fine][:, None] * np.exp(link)).sum(axis=0)
@@ -329,80 +331,85 @@ def _sampling_errors(task: Task, known: Known, scopes: Sequence[Scope]) -> list[
     ]
 
 
-def with_dispersions(task: Task, known: Known, scores: Scores) -> Known:
+def with_dispersions(task: Task, state: State, scores: Scores) -> State:
     """The same with what the scores of a round tell: of a pair and its coarse twin the larger dispersion, and
     what the twin does not tell."""
     if not scores.distances:
-        return known
-    told = dispersions(scores.distances, scores.deviation)
-    found = dict[Scope, float]()
-    for pair, dispersion in told.pairs.items():
+        return state
+    round_dispersions = dispersions(scores.distances, scores.deviation)
+    of_pairs = dict[Scope, float]()
+    for pair, dispersion in round_dispersions.pairs.items():
         attributes = _attributes(task, pair)
-        found[attributes] = max(dispersion, found.get(attributes, 0.0))
+        of_pairs[attributes] = max(dispersion, of_pairs.get(attributes, 0.0))
     within = dict[Scope, float]()
-    for twin, dispersion in told.pairs.items():
+    for twin, dispersion in round_dispersions.pairs.items():
         pair = _attributes(task, twin)
-        if twin != pair and pair in told.pairs:
-            one, other = scores.distances[pair], scores.distances[twin]
-            within[pair] = within_twin(told.pairs[pair], dispersion, one.sampling, other.sampling)
+        if twin != pair and pair in round_dispersions.pairs:
+            fine, coarse = scores.distances[pair], scores.distances[twin]
+            within[pair] = within_twin(
+                round_dispersions.pairs[pair], dispersion, fine.sampling, coarse.sampling
+            )
     clear = dict[Scope, float]()
     for pair, rows in scores.clear().items():
         attributes = _attributes(task, pair)
         clear[attributes] = max(rows, clear.get(attributes, 0.0))
-    return replace(known, dispersions=(*known.dispersions, Dispersions(found, told.other, within, clear)))
+    return replace(
+        state,
+        dispersions=(*state.dispersions, Dispersions(of_pairs, round_dispersions.typical, within, clear)),
+    )
 
 
-def with_measured_dispersions(task: Task, known: Known, tables: Mapping[Scope, Observation]) -> Known:
+def with_measured_dispersions(task: Task, state: State, tables: Mapping[Scope, Observation]) -> State:
     """The same with what measured pairs tell that no scores came before: how far their noisy counts are from
     the model, beyond their noise and sampling."""
     with phase("model"):
-        expected = all_pairs(known.beliefs, list(tables))
-    found = dict[Scope, float]()
+        expected = all_pairs(state.beliefs, list(tables))
+    of_pairs = dict[Scope, float]()
     for pair, table in tables.items():
         variance = _cell_deviation(table) ** 2
-        squares = float(((table.values - known.total * expected[pair]) ** 2).sum())
-        excess = (squares - variance * table.values.size) / (known.total * task.grain(pair)) - 1
+        squares = float(((table.values - state.total * expected[pair]) ** 2).sum())
+        excess = (squares - variance * table.values.size) / (state.total * task.grain(pair)) - 1
         attributes = _attributes(task, pair)
-        found[attributes] = max(0.0, excess, found.get(attributes, 0.0))
-    return replace(known, dispersions=(*known.dispersions, Dispersions(found, 0.0)))
+        of_pairs[attributes] = max(0.0, excess, of_pairs.get(attributes, 0.0))
+    return replace(state, dispersions=(*state.dispersions, Dispersions(of_pairs, 0.0)))
 
 
-def components(task: Task, known: Known) -> dict[Scope, Components]:
+def components(task: Task, state: State) -> dict[Scope, Components]:
     """Of the pairs that could be scored, by positions of attributes; none if there was no score.
 
     A measured pair has the largest dispersion of all rounds, which is that before it was fitted. Any other
     pair has that of the last round. A table with a coarse twin sees sums of working bins: it adds no
     precision, and leaves the dispersion that it does not tell.
     """
-    domain, rounds = task.plan.domain, known.dispersions
+    domain, rounds = task.plan.domain, state.dispersions
     if not rounds:
         return {}
     precisions, noises = dict[Scope, float](), dict[Scope, float]()
-    for scope, table in (*known.tables.items(), *known.beside.items()):
+    for scope, table in (*state.tables.items(), *state.beside.items()):
         if len(scope) == 2:
             attributes, sigma = _attributes(task, scope), max(_cell_deviation(table), 1e-6)
             precision = sigma**-2 if scope == attributes else 0.0
             precisions[attributes] = max(precision, precisions.get(attributes, 0.0))
             if scope != attributes:
-                noises[attributes] = _twin_noise(task, known, scope, sigma)
+                noises[attributes] = _twin_noise(task, state, scope, sigma)
     announced = {
         tuple(domain.index(name) for name in query.attrs)
         for step in task.plan.reserved
         for query in step.queries
     }
-    found, sizes, last = dict[Scope, Components](), domain.shape(), rounds[-1]
+    of_pairs, sizes, last = dict[Scope, Components](), domain.shape(), rounds[-1]
     for pair in combinations(range(len(domain.names)), 2):
         if sizes[pair[0]] == 1 or sizes[pair[1]] == 1:  # a copy of the other's table
-            found[pair] = Components(0.0, 0.0)
+            of_pairs[pair] = Components(0.0, 0.0)
         elif pair in announced and pair not in precisions:
-            found[pair] = Components(last.pairs.get(pair, last.other), 0.0)
+            of_pairs[pair] = Components(last.pairs.get(pair, last.typical), 0.0)
         elif pair in announced:
-            told = [one.pairs.get(pair, one.other) for one in rounds]
-            dispersion = max(told)
+            of_rounds = [round_.pairs.get(pair, round_.typical) for round_ in rounds]
+            dispersion = max(of_rounds)
             if pair in noises and precisions[pair] == 0:
-                dispersion = noises[pair] + max(one.within.get(pair, dispersion) for one in rounds)
-            found[pair] = Components(dispersion, precisions[pair] * task.plan.source.unit.weight**2)
-    return found
+                dispersion = noises[pair] + max(round_.within.get(pair, dispersion) for round_ in rounds)
+            of_pairs[pair] = Components(dispersion, precisions[pair] * task.plan.source.unit.weight**2)
+    return of_pairs
 
 
 def _cell_deviation(table: Observation) -> float:
@@ -411,12 +418,12 @@ def _cell_deviation(table: Observation) -> float:
     return float(np.max(table.sigma)) * math.sqrt(part)
 
 
-def _twin_noise(task: Task, known: Known, twin: Scope, sigma: float) -> float:
+def _twin_noise(task: Task, state: State, twin: Scope, sigma: float) -> float:
     """The noise of a coarse table as a dispersion of working bins: a cell of m of the M rows of its coarse
     cell has m^2 / M^2 of the variance, which is m (sigma^2 / M) (m / M); with those of a typical cell."""
     coarse = cells_of([twin], task.working.sizes)
     fine = cells_of([_attributes(task, twin)], task.working.sizes)
-    return sigma**2 * coarse**2 / (known.total * fine)
+    return sigma**2 * coarse**2 / (state.total * fine)
 
 
 def _attributes(task: Task, pair: Scope) -> Scope:

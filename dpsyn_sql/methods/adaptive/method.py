@@ -44,7 +44,7 @@ from dpsyn_sql.methods.adaptive.budget import (
     triple_share,
     triples_asked,
 )
-from dpsyn_sql.methods.adaptive.model import Known, Task
+from dpsyn_sql.methods.adaptive.model import State, Task
 from dpsyn_sql.methods.adaptive.orders import full_table, hidden_groups, screened
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import (
@@ -105,21 +105,21 @@ class Adaptive(Recipe):
         most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most, terms.above)
         rho = equivalent_rho(source, domain, budget, of_units=terms.of_tree)
-        others, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
+        unasked, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
         if terms.alone:
             pairs = ()
         share = Fraction(one_way_share(rho, self.constants), 100)
         if terms.unasked:  # the shares of the others are spent, or cost nothing
-            own = share * Fraction(len(others.attributes), attributes)
-            share = own / (1 - share + own)
+            share_of_unasked = share * Fraction(len(unasked.attributes), attributes)
+            share = share_of_unasked / (1 - share + share_of_unasked)
         if not pairs:
             share = Fraction(1)
         counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
-        rows, first, rest = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
+        rows, first, for_pairs = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
         steps: list[MeasureStep | ReservedStep] = []
         if counted:
             steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
-        if others.attributes:
+        if unasked.attributes:
             steps += self._first_steps(domain, first, terms)
         if pairs:
             further = further_queries(domain, most)
@@ -131,9 +131,9 @@ class Adaptive(Recipe):
             if counted:
                 few = _pairs_scored(attributes, pairs, terms)
                 needed = source.unit.sensitivity // source.unit.weight * rows_needed(attributes, budget, few)
-                things = "units" if source.unit.together else "rows"
-                name += f", if there are about {needed:,.0f} {things} or more"
-            steps.append(ReservedStep(name, pairs, rest, further))
+                units = "units" if source.unit.together else "rows"
+                name += f", if there are about {needed:,.0f} {units} or more"
+            steps.append(ReservedStep(name, pairs, for_pairs, further))
         return self.planned(source, domain, budget, terms, steps)
 
     def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
@@ -168,36 +168,36 @@ class Adaptive(Recipe):
             plan = _narrowed(plan, total_of(observed), terms.workload.target)
         cap = self.caps(terms.limits)["model cells"]
         task = Task.of(plan, curator, terms, self.constants, cap, observed)
-        known, about_target = model.independence(task), None
+        state, about_target = model.independence(task), None
         if plan.reserved and total_of(observed) > 0:
             about_target, step = target.asked(task, plan.reserved[0])
-            known, left = all_rounds(task, known, step)
-            others = measure.unknown(plan.domain, terms.unasked)
-            if left is not None and left.amount >= LEAST_UNITS and others.attributes:
+            state, left = all_rounds(task, state, step)
+            unknown = measure.unknown(plan.domain, terms.unasked)
+            if left is not None and left.amount >= LEAST_UNITS and unknown.attributes:
                 # No pair stands out: one-way tables get everything.
                 steps = self._first_steps(plan.domain, left, terms)
                 rows = rows_given(plan, terms)
-                tables = measure.first_tables(others, curator, steps, rows)
-                again = dict(zip(others.names, tables, strict=True))
+                tables = measure.first_tables(unknown, curator, steps, rows)
+                again = dict(zip(unknown.names, tables, strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first
                     for name, first in zip(plan.domain.names, observed, strict=True)
                 ]
                 task = Task.of(plan, curator, terms, self.constants, cap, observed)
-                known = replace(model.independence(task), dispersions=known.dispersions)
-        found = _model(task, known, known.total if known.tables else total_of(observed))
-        return target.refined(task, found, about_target, grouped=known.grouped)
+                state = replace(model.independence(task), dispersions=state.dispersions)
+        fitted = _model(task, state, state.total if state.tables else total_of(observed))
+        return target.refined(task, fitted, about_target, grouped=state.grouped)
 
     def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
         """What is asked after the number of rows, noisy where no rows above tell it: the rest of the plan, or
         one-way tables alone with all that is left."""
-        attributes, found = len(plan.domain.attributes), rows_given(plan, terms)
-        if found is None:
+        attributes, rows_above = len(plan.domain.attributes), rows_given(plan, terms)
+        if rows_above is None:
             first, *_ = plan.known
             (noisy,) = curator.ask(Marginals(first.queries), first.budget)
             plan, rows = replace(plan, steps=plan.steps[1:]), float(noisy.values)
         else:
-            rows = float(found.values)
+            rows = float(rows_above.values)
         pairs = _pairs_scored(attributes, plan.reserved[0].queries, terms)
         if rows >= plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs):
             return plan
@@ -207,9 +207,9 @@ class Adaptive(Recipe):
 
     def _first_steps(self, domain: Domain, budget: Budget, terms: Terms) -> list[MeasureStep]:
         """The one-way tables that are to be asked for."""
-        others, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
+        unasked, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
         return measure.first_steps(
-            others,
+            unasked,
             budget,
             terms.workload,
             self.constants,
@@ -220,16 +220,16 @@ class Adaptive(Recipe):
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of all one-way tables, and of the pairs that were scored."""
-        own = Recipe.variances(self, model, answers)
+        one_way = Recipe.variances(self, model, answers)
         model = model.graphical if isinstance(model, TargetModel) else model
         if not isinstance(model, GraphicalModel):
-            return own
-        return Variances(model.within, {**own.components, **model.components})
+            return one_way
+        return Variances(model.within, {**one_way.components, **model.components})
 
     def visible(self, plan: Plan) -> float | None:
         """Three deviations of the distances of all pairs, by the least that is spent on them; half a distance
         is what moves. Where a private choice or a target comes before them, not all are looked at."""
-        step = next((one for one in plan.reserved if one.queries), None)
+        step = next((reserved for reserved in plan.reserved if reserved.queries), None)
         if step is None or not plan.budget.gaussian or plan.details.public.get("target"):
             return None
         if len(plan.domain.attributes) >= self.constants.preselect_between[0]:
@@ -276,27 +276,27 @@ def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
     *steps, last = plan.steps
     if rows >= needed or not isinstance(last, ReservedStep):
         return plan
-    own = tuple(query for query in last.queries if target in query.attrs)
-    return replace(plan, steps=(*steps, replace(last, queries=own, further=None)))
+    target_queries = tuple(query for query in last.queries if target in query.attrs)
+    return replace(plan, steps=(*steps, replace(last, queries=target_queries, further=None)))
 
 
-def _model(task: Task, known: Known, total: float) -> GraphicalModel:
+def _model(task: Task, state: State, total: float) -> GraphicalModel:
     attributes = task.working.variables[: len(task.plan.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
-    beside = model.targets(task, known)
-    told = measure.components(task, known)
-    clear = known.dispersions[-1].clear if known.dispersions and not known.grouped else {}
+    outside_tree = model.targets(task, state)
+    components = measure.components(task, state)
+    clear = state.dispersions[-1].clear if state.dispersions and not state.grouped else {}
     weight = task.plan.source.unit.weight
     return GraphicalModel(
         task.plan.domain,
         total / weight,
-        known.beliefs,
+        state.beliefs,
         bins,
         task.working.within,
-        beside,
-        told,
-        known.sets,
-        balance=not known.grouped,
+        outside_tree,
+        components,
+        state.sets,
+        balance=not state.grouped,
         families=task.terms.families,
         clear={pair: rows / weight for pair, rows in clear.items()},
     )
@@ -319,7 +319,7 @@ class Progress:
     parts of the budget. ``carried``: units of the budget that a round passes on.
     """
 
-    known: Known
+    state: State
     scores: Scores | None = None
     weights: Mapping[Scope, float] = field(default_factory=dict)
     carried: int = 0
@@ -327,16 +327,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out. Those of ``beside``
+    """Pairs worth measuring, with their parts of ``budget``; none if nothing stands out. Those of ``outside``
     are not for the tree."""
 
     scores: Scores
-    found: Mapping[Scope, float]
+    pairs: Mapping[Scope, float]
     budget: Budget
-    beside: frozenset[Scope] = frozenset()
+    outside: frozenset[Scope] = frozenset()
 
 
-def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Budget | None]:
+def all_rounds(task: Task, state: State, step: ReservedStep) -> tuple[State, Budget | None]:
     """All rounds; also what is left if no pair was worth measuring.
 
     With a target the first of two rounds measures its pairs, whatever they score: what classifiers learn is
@@ -347,56 +347,56 @@ def all_rounds(task: Task, known: Known, step: ReservedStep) -> tuple[Known, Bud
     """
     pairs = Pairs(*select.candidate_pairs(task.working, step.queries), step.budget)
     if not pairs.scopes or step.budget.amount < LEAST_UNITS:
-        return known, step.budget
+        return state, step.budget
     (*earlier, last), for_more = _divided(task, step)
-    after = Progress(known)
+    after = Progress(state)
     if earlier and task.terms.workload.target:
-        after = _around_target(task, known, pairs, earlier.pop(0))
+        after = _around_target(task, state, pairs, earlier.pop(0))
     for share in earlier:
         choice = _choice(task, after, pairs, share, last=False)
-        after = _with_pairs(task, after, choice, choice.found, last=False)
+        after = _with_pairs(task, after, choice, choice.pairs, last=False)
     choice = _choice(task, after, pairs, last, last=True)
     full, triples = full_table(task, for_more), list[Scope]()
     sets = dict[Scope, float]()
     if not full:
-        inside = [*after.known.tables, *sorted(choice.found.keys() - choice.beside)]
-        scores = {pair: choice.scores.rows[pair] for pair in choice.found}
-        sets, left = screened(task, after.known, scores, inside, choice.budget)
+        inside = [*after.state.tables, *sorted(choice.pairs.keys() - choice.outside)]
+        scores = {pair: choice.scores.rows[pair] for pair in choice.pairs}
+        sets, left = screened(task, after.state, scores, inside, choice.budget)
         choice = replace(choice, budget=left)
-        after = replace(after, known=replace(after.known, sets=tuple(sets)))
+        after = replace(after, state=replace(after.state, sets=tuple(sets)))
         triples = _triples(task, [*inside, *sets], step)
         if not triples:
             choice = replace(choice, budget=_larger(choice.budget, for_more.amount))
-    weights = {**choice.found, **sets} or after.weights
+    weights = {**choice.pairs, **sets} or after.weights
     after = _with_pairs(task, after, choice, weights, last=not triples and not full)
     if full:
         return _with_full(task, after, full, for_more), None
     if triples:
-        grouped, spent = hidden_groups(task, after.known, for_more)
+        grouped, spent = hidden_groups(task, after.state, for_more)
         if spent:
-            return grouped or _last_fit(task, after.known), None
-        return _with_triples(task, after.known, triples, after.weights, for_more), None
-    return after.known, Budget(step.budget.kind, after.carried) if after.carried else None
+            return grouped or _last_fit(task, after.state), None
+        return _with_triples(task, after.state, triples, after.weights, for_more), None
+    return after.state, Budget(step.budget.kind, after.carried) if after.carried else None
 
 
-def _with_full(task: Task, before: Progress, full: Scope, budget: Budget) -> Known:
+def _with_full(task: Task, before: Progress, full: Scope, budget: Budget) -> State:
     """The table over all attributes, with what the rounds of pairs have left over."""
-    known = replace(before.known, sets=(full,))
-    tables = measure.with_whole(task, known, full, _larger(budget, before.carried))
-    return model.fitted(task, known, tables, frozenset(), last=True)
+    state = replace(before.state, sets=(full,))
+    tables = measure.with_whole(task, state, full, _larger(budget, before.carried))
+    return model.fitted(task, state, tables, frozenset(), last=True)
 
 
-def _around_target(task: Task, known: Known, pairs: Pairs, budget: Budget) -> Progress:
+def _around_target(task: Task, state: State, pairs: Pairs, budget: Budget) -> Progress:
     """Measure the pairs with the target, or their coarse twins, as many as fit into the tree; fit."""
     target, coarse = task.plan.domain.index(task.terms.workload.target), set(pairs.twins.values())
-    own = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
-    scores = {pairs.twins.get(pair, pair): math.inf for pair in own}
-    weights = _selected(task, known, scores, {}, budget, last=False)
+    fine_pairs = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
+    scores = {pairs.twins.get(pair, pair): math.inf for pair in fine_pairs}
+    weights = _selected(task, state, scores, {}, budget, last=False)
     if not weights:
-        return Progress(known, carried=budget.amount)
-    tables = measure.tables_measured(task, known, weights, budget)
-    known = measure.with_measured_dispersions(task, known, tables)
-    return Progress(model.fitted(task, known, tables, frozenset(), last=False), None, weights)
+        return Progress(state, carried=budget.amount)
+    tables = measure.tables_measured(task, state, weights, budget)
+    state = measure.with_measured_dispersions(task, state, tables)
+    return Progress(model.fitted(task, state, tables, frozenset(), last=False), None, weights)
 
 
 def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], Budget]:
@@ -417,31 +417,31 @@ def _larger(budget: Budget, amount: int) -> Budget:
 
 def _choice(task: Task, before: Progress, pairs: Pairs, share: Budget, *, last: bool) -> Choice:
     """Score all pairs and choose; while the model is still the first one, scores are pooled."""
-    known = before.known
+    state = before.state
     for_scores, for_tables = task.parts(share)
     for_tables = _larger(for_tables, before.carried)
-    scores = measure.noisy_scores(task, known, pairs.scopes, pairs.twins, for_scores)
-    if before.scores is not None and not known.tables:
+    scores = measure.noisy_scores(task, state, pairs.scopes, pairs.twins, for_scores)
+    if before.scores is not None and not state.tables:
         scores = before.scores.pooled(scores)
     stand_out = scores.beyond_luck(task.constants.luck)
-    beside = set[Scope]()
-    found = _selected(task, known, stand_out, pairs.twins, for_tables, last=last, beside=beside)
+    kept_out = set[Scope]()
+    selected = _selected(task, state, stand_out, pairs.twins, for_tables, last=last, kept_out=kept_out)
     left = for_tables if task.many else pairs.budget  # much of it is spent on the scores of many
-    if not known.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, found, left):
-        found = {}
-    outside = model.beside_the_tree(task, [*known.tables, *found], beside & found.keys())
-    return Choice(scores, found, for_tables, outside)
+    if not state.tables and not select.pairs_worth_their_budget(task, scores, pairs.twins, selected, left):
+        selected = {}
+    outside = model.beside_the_tree(task, [*state.tables, *selected], kept_out & selected.keys())
+    return Choice(scores, selected, for_tables, outside)
 
 
 def _selected(
     task: Task,
-    known: Known,
+    state: State,
     scores: Mapping[Scope, float],
     twins: Mapping[Scope, Scope],
     budget: Budget,
     *,
     last: bool,
-    beside: set[Scope] | None = None,
+    kept_out: set[Scope] | None = None,
 ) -> dict[Scope, float]:
     """The greedy choice; before the last round under a smaller cap, and all in the tree."""
     working, constants = task.working, task.constants
@@ -449,14 +449,14 @@ def _selected(
     weights = select.table_weights(working, task.terms.workload, scores)
     small = constants.cap_first * sum(float(size) ** 2 for size in attributes)
     cap = task.cap if last else min(small, task.cap)
-    held = [*working.held, *known.tables]
+    in_every_tree = [*working.held, *state.tables]
     with phase("select"):
         law = task.noise_law(budget)
         outside = (
-            beside if last and not working.levels else None
+            kept_out if last and not working.levels else None
         )  # no exchange of rows meets them in families
         return select.selected(
-            scores, twins, weights, working.sizes, held, cap, law, constants, outside, working.levels
+            scores, twins, weights, working.sizes, in_every_tree, cap, law, constants, outside, working.levels
         )
 
 
@@ -464,11 +464,11 @@ def _with_pairs(
     task: Task, before: Progress, choice: Choice, weights: Mapping[Scope, float], *, last: bool
 ) -> Progress:
     """Measure ``weights`` with the budget of a choice, and fit; without weights the budget is passed on."""
-    known = measure.with_dispersions(task, before.known, choice.scores)
+    state = measure.with_dispersions(task, before.state, choice.scores)
     if not weights:
-        return replace(before, known=known, scores=choice.scores, carried=choice.budget.amount)
-    tables = measure.tables_measured(task, known, weights, choice.budget)
-    after = model.fitted(task, known, tables, choice.beside, last=last)
+        return replace(before, state=state, scores=choice.scores, carried=choice.budget.amount)
+    tables = measure.tables_measured(task, state, weights, choice.budget)
+    after = model.fitted(task, state, tables, choice.outside, last=last)
     return Progress(after, choice.scores, weights)
 
 
@@ -481,26 +481,26 @@ def _triples(task: Task, pairs: Sequence[Scope], step: ReservedStep) -> list[Sco
 
 
 def _with_triples(
-    task: Task, known: Known, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
-) -> Known:
+    task: Task, state: State, triples: Sequence[Scope], pairs: Mapping[Scope, float], budget: Budget
+) -> State:
     """The triples where the model of the pairs is most wrong; otherwise ``pairs`` again, with their weights.
 
     Expected scores choose them: the noise of hundreds of distances alone would look like many triples. If
     no fit meets all of them (``hopeless``), the last fit is that of the pairs.
     """
     for_scores, for_tables = task.parts(budget)
-    expected = measure.noisy_scores(task, known, triples, {}, for_scores).expected(triples)
-    found = _selected(task, known, expected, {}, for_tables, last=True)
-    promised = {triple: expected[triple] for triple in found}
-    if not select.triples_worth_more(task, {**known.tables, **known.beside}, promised, pairs, for_tables):
-        found = {}
-    tables = measure.tables_measured(task, known, found or pairs, for_tables)
-    beside = known.beside.keys()
-    after = model.fitted(task, known, tables, beside, last=True)
-    hopeless = found and after.misfit > task.constants.hopeless
-    return _last_fit(task, known) if hopeless else after
+    expected = measure.noisy_scores(task, state, triples, {}, for_scores).expected(triples)
+    selected = _selected(task, state, expected, {}, for_tables, last=True)
+    promised = {triple: expected[triple] for triple in selected}
+    if not select.triples_worth_more(task, {**state.tables, **state.beside}, promised, pairs, for_tables):
+        selected = {}
+    tables = measure.tables_measured(task, state, selected or pairs, for_tables)
+    outside_tree = state.beside.keys()
+    after = model.fitted(task, state, tables, outside_tree, last=True)
+    hopeless = selected and after.misfit > task.constants.hopeless
+    return _last_fit(task, state) if hopeless else after
 
 
-def _last_fit(task: Task, known: Known) -> Known:
+def _last_fit(task: Task, state: State) -> State:
     """The last fit of the tables that there are."""
-    return model.fitted(task, known, {**known.tables, **known.beside}, known.beside.keys(), last=True)
+    return model.fitted(task, state, {**state.tables, **state.beside}, state.beside.keys(), last=True)

@@ -108,26 +108,26 @@ class Working:
 
     def sum_of_sigma(self, variable: int) -> float:
         """Sum over the bins of a variable of the noise of its one-way table (rows)."""
-        own = self.variables[variable]
-        fine, table = self.variables[own.attribute], self.observed[own.attribute,]
+        of_variable = self.variables[variable]
+        fine, table = self.variables[of_variable.attribute], self.observed[of_variable.attribute,]
         squares = np.broadcast_to(table.sigma, table.values.shape) ** 2
-        coarse = own.bins[np.unique(fine.bins, return_index=True)[1]]
+        coarse = of_variable.bins[np.unique(fine.bins, return_index=True)[1]]
         return float(np.sqrt(np.bincount(coarse, squares)).sum())
 
     def queries(self, scopes: Sequence[Scope]) -> list[MarginalQuery]:
         """The questions for the tables over ``scopes``, attributes in domain order."""
-        told = [(v.attribute, self.domain.names[v.attribute], map_of(v.bins)) for v in self.variables]
-        found = []
+        columns = [(v.attribute, self.domain.names[v.attribute], map_of(v.bins)) for v in self.variables]
+        queries = []
         for scope in scopes:
-            _, names, maps = zip(*sorted(told[v] for v in scope), strict=True)
-            found.append(MarginalQuery(names, maps if any(maps) else ()))
-        return found
+            _, names, maps = zip(*sorted(columns[v] for v in scope), strict=True)
+            queries.append(MarginalQuery(names, maps if any(maps) else ()))
+        return queries
 
     def turned(self, scope: Scope, table: NDArray[np.generic]) -> FloatArray:
         """A table from the axes of ``query(scope)`` to those of ``scope``, or back: of a pair, or of three
         attributes without twins, whose axes are the same."""
-        places = [self.variables[v].attribute for v in scope]
-        return np.asarray(table if places == sorted(places) else table.T, dtype=np.float64)
+        attributes = [self.variables[v].attribute for v in scope]
+        return np.asarray(table if attributes == sorted(attributes) else table.T, dtype=np.float64)
 
 
 def working_domain(
@@ -156,28 +156,32 @@ def working_domain(
         max(settings.merge_sigmas, math.sqrt(2 * math.log(attribute.size))) * (float(table.sigma) or noise)
         for attribute, table in zip(domain.attributes, one_ways, strict=True)
     ]
-    found = binned(domain, one_ways, least, most, finer_tails=True)
-    variables = [Variable(index, bins) for index, bins in enumerate(found.bins)]
-    observed: dict[Scope, Observation] = {(i,): table for i, table in enumerate(found.observed)}
+    working_bins = binned(domain, one_ways, least, most, finer_tails=True)
+    variables = [Variable(index, bins) for index, bins in enumerate(working_bins.bins)]
+    observed: dict[Scope, Observation] = {(i,): table for i, table in enumerate(working_bins.observed)}
     base: dict[Scope, FloatArray] = {}
-    for index, shares in enumerate(found.shares):
+    for index, shares in enumerate(working_bins.shares):
         start = np.maximum(shares, _LEAST_PROBABILITY / shares.size)
         base[index,] = np.log(start / start.sum())
     coarse = strength < settings.twin_strength
     levels = () if families is None or families.by_themselves else families.levels
-    above = [] if families is None else [domain.index(one.name) for one in families.above]
+    above = (
+        [] if families is None else [domain.index(attribute_above.name) for attribute_above in families.above]
+    )
     # What may be known of a row has no twin: a twin would be drawn beside it.
     single = {*above, *(domain.index(name) for name in (families.kept if families else ()))}
     twinned = [
-        attribute if coarse and place not in single and (not levels or levels[place] != BEFORE) else None
-        for place, attribute in enumerate(domain.attributes)
+        attribute
+        if coarse and position not in single and (not levels or levels[position] != BEFORE)
+        else None
+        for position, attribute in enumerate(domain.attributes)
     ]
     twins, links = _twins(twinned, variables, observed, settings)
     variables += twins
     levels = tuple(levels[variable.attribute] for variable in variables) if levels else ()
-    ties = () if given is None else tied(given, domain, above, found.bins)
+    ties = () if given is None else tied(given, domain, above, working_bins.bins)
     return Working(
-        domain, tuple(variables), observed, base, links, found.within, levels, frozenset(above), ties
+        domain, tuple(variables), observed, base, links, working_bins.within, levels, frozenset(above), ties
     )
 
 
@@ -242,8 +246,8 @@ class Task:
     def given(self, tree: JunctionTree) -> dict[int, FloatArray]:
         """Of each clique of given variables their distribution in the rows above."""
         names = self.plan.domain.names
-        known = [(names[own.attribute], own.bins) for own in self.working.variables]
-        return distributions(self.terms.given, tree, known)
+        bins_of = [(names[variable.attribute], variable.bins) for variable in self.working.variables]
+        return distributions(self.terms.given, tree, bins_of)
 
     @property
     def rho(self) -> float:
@@ -263,11 +267,11 @@ class Task:
             return weight if self.terms.given is None else weight * self.terms.given.grain
         if all(self.working.levels[variable] == UNIT for variable in scope):
             return weight
-        place = families.domain.index(families.size)
-        edges = np.array(edge_ticks(families.domain.attributes[place]), dtype=np.float64)
+        size_column = families.domain.index(families.size)
+        edges = np.array(edge_ticks(families.domain.attributes[size_column]), dtype=np.float64)
         rows = (edges[:-1] + edges[1:] - 1) / 2
-        shares = np.exp(self.working.base[place,])[self.working.variables[place].bins]
-        shares = shares * self.working.within[place]
+        shares = np.exp(self.working.base[size_column,])[self.working.variables[size_column].bins]
+        shares = shares * self.working.within[size_column]
         return weight * float((shares / rows).sum() / shares.sum())
 
     @property
@@ -276,8 +280,8 @@ class Task:
         no table of several columns asks about them, and where discovery has their one-way tables they are not
         even counted."""
         names, sizes = self.plan.domain.names, self.working.sizes
-        held = {name for query in self.plan.reserved[0].queries for name in query.attrs}
-        return [place for place, name in enumerate(names) if sizes[place] > 1 and name in held]
+        in_pairs = {name for query in self.plan.reserved[0].queries for name in query.attrs}
+        return [index for index, name in enumerate(names) if sizes[index] > 1 and name in in_pairs]
 
     @property
     def many(self) -> bool:
@@ -323,7 +327,7 @@ _FIT_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class State:
     """``tables``: beyond one attribute, over working bins. ``total``: rows, at least 1. ``misfit``: that of
     the last fit. ``beside``: tables of pairs that are not in the tree; the sample meets them.
     ``dispersions``: of pairs of attributes, as their scores told them, one round after the other. ``sets``:
@@ -341,33 +345,38 @@ class Known:
     grouped: bool = False
 
 
-def independence(task: Task) -> Known:
+def independence(task: Task) -> State:
     """The first model: the one-way tables alone."""
     fixed = {**task.working.base, **task.working.links}
     tree = task.working.tree(fixed)
-    return Known(task.total, calibrate(tree, fixed, given=task.given(tree)))
+    return State(task.total, calibrate(tree, fixed, given_tables=task.given(tree)))
 
 
 def fitted(
-    task: Task, known: Known, tables: Mapping[Scope, Observation], beside: Collection[Scope], *, last: bool
-) -> Known:
-    """The graphical model of all ``tables`` but those of ``beside``, which are kept; its fit starts where the
-    last fit ended.
+    task: Task,
+    state: State,
+    tables: Mapping[Scope, Observation],
+    outside_scopes: Collection[Scope],
+    *,
+    last: bool,
+) -> State:
+    """The graphical model of all ``tables`` but those of ``outside_scopes``, which are kept; its fit starts
+    where the last fit ended.
 
     The last fit, after the last question, follows tables that agree on one-way sums: first around
     independence, then around what these tables make likely. Only it can be cut short; earlier fits form
     questions.
     """
     working, constants, deadline = task.working, task.constants, task.terms.deadline
-    inside = {scope: table for scope, table in tables.items() if scope not in beside}
-    outside = {scope: table for scope, table in tables.items() if scope in beside}
+    inside = {scope: table for scope, table in tables.items() if scope not in outside_scopes}
+    outside = {scope: table for scope, table in tables.items() if scope in outside_scopes}
     observed = {**working.observed, **inside}
     total = max(total_of(list(observed.values())), 1.0)
     tree = working.tree(observed)
     base = {**working.base, **working.links}
     if last:
         observed = agreeing(observed, working.links, total)
-    observed, given = working.fitted(observed), task.given(tree)
+    observed, given_tables = working.fitted(observed), task.given(tree)
 
     def stop() -> bool:
         return last and deadline.over(_FIT_SHARE, "the last fit stopped early")
@@ -377,8 +386,8 @@ def fitted(
     clock = deadline.running() if last else nullcontext()
     with clock, phase("fit", most) as advance:
         fit = fit_potentials(
-            Likelihood(tree, observed, total, base, given=given),
-            known.potentials,
+            Likelihood(tree, observed, total, base, given_tables=given_tables),
+            state.potentials,
             first,
             constants.tolerance_first if last else constants.tolerance,
             stop,
@@ -386,15 +395,15 @@ def fitted(
         )
         if last and not stop():
             fit = fit_potentials(
-                _centred(task, fit, observed, total, base, given),
+                _centred(task, fit, observed, total, base, given_tables),
                 fit.potentials,
                 constants.iterations_last,
                 constants.tolerance_last,
                 stop,
                 advance,
             )
-    return Known(
-        total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, known.dispersions, known.sets
+    return State(
+        total, fit.beliefs, inside, fit.potentials, fit.misfit, outside, state.dispersions, state.sets
     )
 
 
@@ -404,14 +413,14 @@ def _centred(
     observed: Mapping[Scope, Observation],
     total: float,
     base: Mapping[Scope, FloatArray],
-    given: Mapping[int, FloatArray],
+    given_tables: Mapping[int, FloatArray],
 ) -> Likelihood:
     """The objective around what the pair tables make likely after a first fit (``fit/centres.py``)."""
     attributes = task.plan.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
     around = centres(first.potentials, first.beliefs, observed, total, ordered)
     around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
-    return Likelihood(first.beliefs.tree, observed, total, base, around, given)
+    return Likelihood(first.beliefs.tree, observed, total, base, around, given_tables)
 
 
 def beside_the_tree(task: Task, measured: Sequence[Scope], refused: Set[Scope]) -> frozenset[Scope]:
@@ -428,31 +437,31 @@ _FAINTEST = 1e-200
 # Rows that a model expects: no less, so that no ratio to them leaves float64. A cell of fewer stays one.
 
 
-def targets(task: Task, known: Known) -> dict[Scope, FloatArray]:
+def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
     """Of each pair of attributes beside the tree its joint probabilities over working bins.
 
     A pair that was measured both with a coarse twin and without follows the larger table. What a coarse
     table says of a coarse cell holds for the finer cells in it.
     """
     working, sizes = task.working, task.working.sizes
-    found = dict[Scope, FloatArray]()
-    scopes = sorted(known.beside, key=lambda scope: (cells_of([scope], sizes), scope))
-    tables = all_pairs(known.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
+    joints = dict[Scope, FloatArray]()
+    scopes = sorted(state.beside, key=lambda scope: (cells_of([scope], sizes), scope))
+    tables = all_pairs(state.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
     for scope in scopes:
         ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
-        expected = known.total * tables[scope]
-        ratio = target(known.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
+        expected = state.total * tables[scope]
+        ratio = target(state.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T
         pair = _attributes(working, scope)
-        places = []
+        bins = []
         for variable in chosen:  # the bin of this variable for each working bin of its attribute
-            own = working.variables[variable.attribute].bins
-            places.append(variable.bins[np.unique(own, return_index=True)[1]])
-        joint = tables[pair] * ratio[np.ix_(*places)]
-        found[pair] = joint / joint.sum()
-    return found
+            fine_bins = working.variables[variable.attribute].bins
+            bins.append(variable.bins[np.unique(fine_bins, return_index=True)[1]])
+        joint = tables[pair] * ratio[np.ix_(*bins)]
+        joints[pair] = joint / joint.sum()
+    return joints
 
 
 def _attributes(working: Working, pair: Scope) -> Scope:

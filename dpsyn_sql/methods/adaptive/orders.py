@@ -21,7 +21,7 @@ from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER, Settings
-from dpsyn_sql.methods.adaptive.model import Known, Task, targets
+from dpsyn_sql.methods.adaptive.model import State, Task, targets
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import cell_deviation, over_bins
 from dpsyn_sql.methods.mixture.rounds import Task as Rounds
@@ -49,52 +49,52 @@ _LEAST_SHARE = 1e-9
 # Of a logarithm.
 
 
-def hidden_groups(task: Task, known: Known, budget: Budget) -> tuple[Known | None, bool]:
+def hidden_groups(task: Task, state: State, budget: Budget) -> tuple[State | None, bool]:
     """The model with a hidden variable, or None; and whether the budget was spent."""
-    places = task.paired
-    few = len(places) < task.constants.group_attributes or budget.amount == 0
-    if few or known.sets or task.terms.workload.target or task.terms.families:
+    paired = task.paired
+    few = len(paired) < task.constants.group_attributes or budget.amount == 0
+    if few or state.sets or task.terms.workload.target or task.terms.families:
         return None, False
-    pairs = _pairs(task, known, places)
-    mixture = _explaining(task, known, pairs)
+    pairs = _pairs(task, state, paired)
+    mixture = _explaining(task, state, pairs)
     if mixture is None:
         return None, False
-    rounds = _rounds(task, known, mixture.number, places, budget)
+    rounds = _rounds(task, state, mixture.number, paired, budget)
     label = rounds.label(mixture, 1)
     tables = rounds.by_label(label, budget)
-    of_rows = partial(labels_of, label, rounds.found)
-    tree = _label_tables(_drawn(task, known), of_rows, tables)
+    of_rows = partial(labels_of, label, rounds.working)
+    tree = _label_tables(_drawn(task, state), of_rows, tables)
     foretold = _label_tables(drawn_rows(mixture, np.random.default_rng(_SEED))[0], of_rows, tables)
-    if _apart(foretold, tables, known.total) > task.constants.group_worth * _apart(tree, tables, known.total):
+    if _apart(foretold, tables, state.total) > task.constants.group_worth * _apart(tree, tables, state.total):
         return None, True
-    _, shares, counted = rounds.counted(rounds.found.observed, tables)
+    _, shares, counted = rounds.counted(rounds.working.observed, tables)
     mixture = softened(mixture, counted, of_rows, shares, _SEED)
-    return replace(known, beliefs=_star(mixture), beside={}, grouped=True), True
+    return replace(state, beliefs=_star(mixture), beside={}, grouped=True), True
 
 
-def _pairs(task: Task, known: Known, places: Sequence[int]) -> dict[Scope, FloatArray]:
+def _pairs(task: Task, state: State, attributes: Sequence[int]) -> dict[Scope, FloatArray]:
     """Joint probabilities of all pairs of attributes, those beside the tree as their tables say."""
-    return all_pairs(known.beliefs, list(combinations(places, 2))) | targets(task, known)
+    return all_pairs(state.beliefs, list(combinations(attributes, 2))) | targets(task, state)
 
 
-def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> Components | None:
+def _explaining(task: Task, state: State, pairs: Mapping[Scope, FloatArray]) -> Components | None:
     """The mixture of fewest components whose pairs are those of the model, but for less than sampling alone
     would change. If a short fit of the most components is far from them, none is looked for."""
-    settings, shares = task.constants, _shares(task, known)
+    settings, shares = task.constants, _shares(task, state)
     numbers = _numbers(shares, pairs, settings)
     if not numbers:
         return None
     chance = np.mean([np.sqrt(table * (1 - table)).sum() for table in pairs.values()])
-    chance *= 1 / math.sqrt(2 * math.pi * known.total)
+    chance *= 1 / math.sqrt(2 * math.pi * state.total)
     products: dict[Scope, FloatArray] = {(a, b): np.multiply.outer(shares[a], shares[b]) for a, b in pairs}
     depends = settings.group_depends * _mean_variation(pairs, products)
     most = min(settings.group_apart, settings.group_chance * chance, depends)
 
     def apart(mixture: Components) -> float:
-        own: dict[Scope, FloatArray] = {
+        pairs_of_mixture: dict[Scope, FloatArray] = {
             (a, b): (mixture.profiles[a].T * mixture.weights) @ mixture.profiles[b] for a, b in pairs
         }
-        return float(snapped(np.array([_mean_variation(pairs, own)]), _GRID)[0])
+        return float(snapped(np.array([_mean_variation(pairs, pairs_of_mixture)]), _GRID)[0])
 
     short = latent_classes(shares, pairs, numbers[-1], _SEED, settings.group_starts, settings.group_steps)
     if apart(short) > 2 * most:
@@ -105,67 +105,78 @@ def _explaining(task: Task, known: Known, pairs: Mapping[Scope, FloatArray]) -> 
 
 def _numbers(shares: Sequence[FloatArray], pairs: Collection[Scope], settings: Settings) -> list[int]:
     """Numbers of components with few parameters beside what the pairs tell: more would tell any pairs."""
-    free = [own.size - 1 for own in shares]
-    told = sum(free) + sum(free[a] * free[b] for a, b in pairs)
-    return [number for number in settings.groups if number * (1 + sum(free)) <= settings.group_free * told]
+    free = [share.size - 1 for share in shares]
+    free_of_pairs = sum(free) + sum(free[a] * free[b] for a, b in pairs)
+    return [
+        number
+        for number in settings.groups
+        if number * (1 + sum(free)) <= settings.group_free * free_of_pairs
+    ]
 
 
-def _shares(task: Task, known: Known) -> list[FloatArray]:
+def _shares(task: Task, state: State) -> list[FloatArray]:
     """One-way probabilities of all attributes over working bins."""
-    return [marginals(known.beliefs, [(place,)])[place,] for place in range(len(task.plan.domain.names))]
+    return [
+        marginals(state.beliefs, [(attribute,)])[attribute,]
+        for attribute in range(len(task.plan.domain.names))
+    ]
 
 
-def _mean_variation(ones: Mapping[Scope, FloatArray], others: Mapping[Scope, FloatArray]) -> float:
+def _mean_variation(tables: Mapping[Scope, FloatArray], references: Mapping[Scope, FloatArray]) -> float:
     """The mean total variation distance of tables."""
-    return float(np.mean([np.abs(table - others[scope]).sum() / 2 for scope, table in ones.items()]))
+    return float(np.mean([np.abs(table - references[scope]).sum() / 2 for scope, table in tables.items()]))
 
 
-def _rounds(task: Task, known: Known, number: int, places: Sequence[int], budget: Budget) -> Rounds:
+def _rounds(task: Task, state: State, number: int, paired: Sequence[int], budget: Budget) -> Rounds:
     """What asks for labelled tables over working bins."""
     working, domain = task.working, task.plan.domain
     attributes = range(len(domain.names))
-    found = Binned(
+    binned_tables = Binned(
         domain,
-        tuple(working.variables[place].bins for place in attributes),
+        tuple(working.variables[attribute].bins for attribute in attributes),
         working.within,
-        tuple(working.observed[place,] for place in attributes),
-        tuple(_shares(task, known)),
+        tuple(working.observed[attribute,] for attribute in attributes),
+        tuple(_shares(task, state)),
     )
     rows = task.plan.source.unit.sensitivity
-    return Rounds(task.curator, found, known.total, rows, budget, "em", None, tuple(places), (number,), 1)
+    return Rounds(
+        task.curator, binned_tables, state.total, rows, budget, "em", None, tuple(paired), (number,), 1
+    )
 
 
-def _drawn(task: Task, known: Known) -> list[IntArray]:
+def _drawn(task: Task, state: State) -> list[IntArray]:
     """Rows of the tree in working bins, by attribute."""
-    columns = drawn_bins(known.beliefs, task.constants.group_rows, np.random.default_rng(_SEED))
-    return [np.asarray(columns[place]) for place in range(len(task.plan.domain.names))]
+    columns = drawn_bins(state.beliefs, task.constants.group_rows, np.random.default_rng(_SEED))
+    return [np.asarray(columns[attribute]) for attribute in range(len(task.plan.domain.names))]
 
 
 def _label_tables(
     rows: Sequence[IntArray], of_rows: partial[IntArray], like: Mapping[int, PartTable]
 ) -> dict[int, FloatArray]:
     """Probabilities of (label, attribute) among drawn rows."""
-    codes, found = of_rows(rows), dict[int, FloatArray]()
-    for place, table in like.items():
-        cells = codes * table.values.shape[1] + rows[place]
-        found[place] = (
+    codes, shares = of_rows(rows), dict[int, FloatArray]()
+    for attribute, table in like.items():
+        cells = codes * table.values.shape[1] + rows[attribute]
+        shares[attribute] = (
             np.bincount(cells, minlength=table.values.size).reshape(table.values.shape) / codes.size
         )
-    return found
+    return shares
 
 
 def _apart(foretold: Mapping[int, FloatArray], tables: Mapping[int, PartTable], total: float) -> float:
     """Rows by which noisy tables differ from what is foretold, on a grid."""
-    rows = sum(float(np.abs(table.values - total * foretold[place]).sum()) for place, table in tables.items())
+    rows = sum(
+        float(np.abs(table.values - total * foretold[attribute]).sum()) for attribute, table in tables.items()
+    )
     return float(snapped(np.array([rows]), 1.0)[0])
 
 
 def _star(mixture: Components) -> Beliefs:
     """The component is the variable after the attributes; each attribute depends on it alone."""
-    hidden, sizes = len(mixture.profiles), [own.shape[1] for own in mixture.profiles]
+    hidden, sizes = len(mixture.profiles), [profile.shape[1] for profile in mixture.profiles]
     potentials: dict[Scope, FloatArray] = {(hidden,): np.log(np.maximum(mixture.weights, _LEAST_SHARE))}
-    for place, profiles in enumerate(mixture.profiles):
-        potentials[place, hidden] = np.log(np.maximum(profiles, _LEAST_SHARE)).T
+    for attribute, profiles in enumerate(mixture.profiles):
+        potentials[attribute, hidden] = np.log(np.maximum(profiles, _LEAST_SHARE)).T
     return calibrate(junction_tree((*sizes, mixture.number), potentials), potentials)
 
 
@@ -198,49 +209,49 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     return used if cheap else None
 
 
-def isolated(task: Task, known: Known, scores: Mapping[Scope, float]) -> list[int]:
+def isolated(task: Task, state: State, scores: Mapping[Scope, float]) -> list[int]:
     """The attributes of candidate pairs whose pairs all move few of the rows, narrowest first.
 
     ``scores``: rows by which the model is off for pairs that it will have (rows).
     """
     variables, sizes = task.working.variables, task.working.sizes
     moved = dict(scores)
-    for pair, joint in all_pairs(known.beliefs, [scope for scope in known.tables if len(scope) == 2]).items():
+    for pair, joint in all_pairs(state.beliefs, [scope for scope in state.tables if len(scope) == 2]).items():
         product = np.multiply.outer(joint.sum(axis=1), joint.sum(axis=0))
-        moved[pair] = float(snapped(np.asarray(known.total * np.abs(joint - product).sum()), 1.0))
-    least = task.constants.tied * known.total
-    held = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
-    alone = [place for place in task.paired if place not in held]
-    return sorted(alone, key=lambda place: (sizes[place], place))
+        moved[pair] = float(snapped(np.asarray(state.total * np.abs(joint - product).sum()), 1.0))
+    least = task.constants.tied * state.total
+    dependent = {variables[v].attribute for pair, rows in moved.items() if rows > least for v in pair}
+    alone = [attribute for attribute in task.paired if attribute not in dependent]
+    return sorted(alone, key=lambda attribute: (sizes[attribute], attribute))
 
 
-def candidate_sets(alone: Sequence[int], others: Sequence[int], most: int) -> list[Scope]:
-    """Sets of three to six columns: of those ``alone``, and with at most two ``others``, whose pair the model
-    knows.
+def candidate_sets(alone: Sequence[int], dependent: Sequence[int], most: int) -> list[Scope]:
+    """Sets of three to six columns: of those ``alone``, and with at most two ``dependent``, whose pair the
+    model knows.
 
     All of three and of four, if these are no more than ``most``; of five and six those of as many of the
     first columns alone as there is room for.
     """
-    found = list[Scope]()
+    sets = list[Scope]()
     for number in (3, 4):
-        tied = range(min(2, len(others), number - 1) + 1)
-        more = sum(math.comb(len(others), n) * math.comb(len(alone), number - n) for n in tied)
-        if len(found) + more > most:
-            return found
-        found += [
+        tied = range(min(2, len(dependent), number - 1) + 1)
+        more = sum(math.comb(len(dependent), n) * math.comb(len(alone), number - n) for n in tied)
+        if len(sets) + more > most:
+            return sets
+        sets += [
             tuple(sorted((*first, *second)))
             for n in tied
-            for second in combinations(others, n)
+            for second in combinations(dependent, n)
             for first in combinations(alone, number - n)
         ]
     larger = range(5, MOST_TOGETHER + 1)
-    room = most - len(found)
+    room = most - len(sets)
     first = max(n for n in range(len(alone) + 1) if sum(math.comb(n, k) for k in larger) <= room)
-    return found + [tuple(sorted(own)) for k in larger for own in combinations(alone[:first], k)]
+    return sets + [tuple(sorted(columns)) for k in larger for columns in combinations(alone[:first], k)]
 
 
 def screened(
-    task: Task, known: Known, scores: Mapping[Scope, float], tied: Sequence[Scope], budget: Budget
+    task: Task, state: State, scores: Mapping[Scope, float], tied: Sequence[Scope], budget: Budget
 ) -> tuple[dict[Scope, float], Budget]:
     """The sets that stand out, with their weights in the budget, and what is left of it.
 
@@ -250,7 +261,7 @@ def screened(
     strongest dependence.
     """
     settings = task.constants
-    alone = isolated(task, known, scores)
+    alone = isolated(task, state, scores)
     if (
         task.working.levels
         or task.many
@@ -259,22 +270,24 @@ def screened(
         or budget.amount == 0
     ):
         return {}, budget
-    others = [place for place in task.paired if place not in alone]
+    dependent = [attribute for attribute in task.paired if attribute not in alone]
     most, sets, share = settings.most_sets, list[Scope](), Fraction(1)
     while most and share > settings.screen_most:  # fewer sets have less noise each
-        sets = candidate_sets(alone, others, most)
+        sets = candidate_sets(alone, dependent, most)
         share = _share(task, len(sets), budget) if sets else Fraction(1)
         most //= 4
     if share > settings.screen_most:
         return {}, budget
     for_scores, left = budget.split((share, 1 - share))
-    found = _distances(task, known, [(own, _tied(own, others)) for own in sets], for_scores)
-    return _chosen(task, tied, found, left), left
+    distances = _distances(
+        task, state, [(columns, _tied(columns, dependent)) for columns in sets], for_scores
+    )
+    return _chosen(task, tied, distances, left), left
 
 
-def _tied(scope: Scope, others: Collection[int]) -> Scope:
+def _tied(scope: Scope, dependent: Collection[int]) -> Scope:
     """The two columns of a set that are not alone, or none."""
-    pair = tuple(place for place in scope if place in others)
+    pair = tuple(attribute for attribute in scope if attribute in dependent)
     return pair if len(pair) == 2 else ()
 
 
@@ -282,9 +295,11 @@ def _share(task: Task, number: int, budget: Budget) -> Fraction:
     """The part of the budget with which ``Settings.visible`` stands out of so many distances, in thousandths;
     not less than ``screen_least``."""
     settings = task.constants
-    whole = cell_deviation(budget, number, task.plan.source.unit.sensitivity)  # of distances with all of it
+    deviation = cell_deviation(
+        budget, number, task.plan.source.unit.sensitivity
+    )  # of distances with all of it
     visible = settings.visible * task.total / _luck(number, budget, settings)
-    share = (whole / visible) ** (1 / task.noise_law(budget).power)
+    share = (deviation / visible) ** (1 / task.noise_law(budget).power)
     return Fraction(min(1_000, math.ceil(1_000 * max(settings.screen_least, min(share, 1.0)))), 1_000)
 
 
@@ -295,15 +310,17 @@ def _luck(number: int, budget: Budget, settings: Settings) -> float:
     return highest + settings.screen_clear
 
 
-def _distances(task: Task, known: Known, sets: Sequence[tuple[Scope, Scope]], budget: Budget) -> Scores:
+def _distances(task: Task, state: State, sets: Sequence[tuple[Scope, Scope]], budget: Budget) -> Scores:
     """How far the model is from the rows over two bins a column, less what sampling explains (rows).
 
     ``sets``: each with its pair that the model knows, or none.
     """
     domain, halves = task.plan.domain, _halves(task)
-    queries = [over_bins(domain, ((place, halves[place][0]) for place in scope)) for scope, _ in sets]
-    expected = products(known.beliefs, sets, {place: bins for place, (_, bins) in halves.items()})
-    counts = [known.total * expected[scope] for scope, _ in sets]
+    queries = [
+        over_bins(domain, ((attribute, halves[attribute][0]) for attribute in scope)) for scope, _ in sets
+    ]
+    expected = products(state.beliefs, sets, {attribute: bins for attribute, (_, bins) in halves.items()})
+    counts = [state.total * expected[scope] for scope, _ in sets]
     references = [np.rint(table).astype(np.int64) for table in counts]
     noisy = task.curator.ask(Distances(queries, references), budget)
     sampling = [
@@ -321,26 +338,26 @@ def _halves(task: Task) -> dict[int, tuple[IntArray, IntArray]]:
     Bins of an ordered attribute are cut at the median; others are taken from the largest on, each to the
     smaller half. The one-way tables decide, on the coarse grid that replays repeat.
     """
-    found = dict[int, tuple[IntArray, IntArray]]()
-    for place, attribute in enumerate(task.plan.domain.attributes):
-        variable = task.working.variables[place]
+    bins_of_halves = dict[int, tuple[IntArray, IntArray]]()
+    for index, attribute in enumerate(task.plan.domain.attributes):
+        variable = task.working.variables[index]
         if variable.size < 2:
             continue
-        counts = np.maximum(snapped(task.working.observed[place,].values, 1.0), 0.0)
+        counts = np.maximum(snapped(task.working.observed[index,].values, 1.0), 0.0)
         if attribute.ordered:
             below = np.cumsum(counts)[:-1]
             cut = int(np.argmin(np.abs(below - counts.sum() / 2))) + 1
             bins = (np.arange(variable.size) >= cut).astype(np.int64)
         else:
-            bins, held = np.zeros(variable.size, dtype=np.int64), [0.0, 0.0]
+            bins, rows_of_side = np.zeros(variable.size, dtype=np.int64), [0.0, 0.0]
             for code in np.argsort(-counts, kind="stable").tolist():
-                side = int(held[1] < held[0])
-                bins[code], held[side] = side, held[side] + counts[code]
+                side = int(rows_of_side[1] < rows_of_side[0])
+                bins[code], rows_of_side[side] = side, rows_of_side[side] + counts[code]
             if bins.max() == 0:
                 bins[-1] = 1
         bins = bins ^ bins[0]  # the first bin is that of the first code, as in a table over codes
-        found[place] = bins[variable.bins], bins
-    return found
+        bins_of_halves[index] = bins[variable.bins], bins
+    return bins_of_halves
 
 
 def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -> dict[Scope, float]:
@@ -357,9 +374,9 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
         key=lambda scope: (len(scope), -scores.rows[scope], scope),
     )
     graph = Triangulation(sizes, [*task.working.links, *tied])
-    found, room = dict[Scope, float](), MAX_FURTHER_CELLS
+    chosen, room = dict[Scope, float](), MAX_FURTHER_CELLS
     for scope in clear:
-        inside = [scores.rows[own] for own in found if set(own) <= set(scope)]
+        inside = [scores.rows[smaller] for smaller in chosen if set(smaller) <= set(scope)]
         if scores.rows[scope] - max(inside, default=0.0) <= least:
             continue
         cells = cells_of([scope], sizes)
@@ -367,6 +384,6 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
         larger = graph.grown(scope, task.cap)
         if noise > scores.rows[scope] or larger is None or cells > room:
             continue
-        graph, found[scope] = larger, float(cells) ** constants.allocation
+        graph, chosen[scope] = larger, float(cells) ** constants.allocation
         room -= cells
-    return found
+    return chosen

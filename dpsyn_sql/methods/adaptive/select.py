@@ -72,9 +72,9 @@ class Scores:
         mean = math.fsum(self.rows.values()) / number
         squares = math.fsum((score - mean) ** 2 for score in self.rows.values())
         noise = max(0, number - 3) * self.deviation**2 * (1 + _SURE * math.sqrt(2 / number))
-        kept = 1.0 - noise / max(squares, noise) if noise else 1.0
+        trust = 1.0 - noise / max(squares, noise) if noise else 1.0
         sure = mean - _SURE * self.deviation / math.sqrt(number)
-        return {pair: max(0.0, sure + kept * (self.rows[pair] - mean)) for pair in pairs}
+        return {pair: max(0.0, sure + trust * (self.rows[pair] - mean)) for pair in pairs}
 
     def likely(self) -> dict[Scope, float]:
         """Of very many tables what each is likely to hold (whole rows; may be negative).
@@ -88,8 +88,8 @@ class Scores:
         apart = (rows - middle) / unit
         cells = np.rint((np.clip(apart, _GRID[0], _GRID[-1]) - _GRID[0]) / _STEP).astype(np.int64)
         means = _posterior_means(np.bincount(cells, minlength=len(_GRID)), self.kind)
-        found = np.where(apart < _GRID[-1], middle + unit * means[cells], rows)
-        return _whole(dict(zip(self.rows, found.tolist(), strict=True)))
+        likely = np.where(apart < _GRID[-1], middle + unit * means[cells], rows)
+        return _whole(dict(zip(self.rows, likely.tolist(), strict=True)))
 
     def clear(self) -> dict[Scope, float]:
         """Of pairs whose distance is clear of noise the rows that their dependence moves: half of what the
@@ -97,7 +97,8 @@ class Scores:
         part = _LUCK / max(1, len(self.distances))
         highest = -math.log(2 * part) / math.sqrt(2) if self.kind == "pure" else -NormalDist().inv_cdf(part)
         beyond = {
-            pair: one.rows - math.hypot(one.sampling, one.margins) for pair, one in self.distances.items()
+            pair: distance.rows - math.hypot(distance.sampling, distance.margins)
+            for pair, distance in self.distances.items()
         }
         return {pair: rows / 2 for pair, rows in beyond.items() if rows > highest * self.deviation}
 
@@ -109,8 +110,8 @@ class Scores:
         weight = first / (first + second)
         rows = {pair: weight * self.rows[pair] + (1 - weight) * score for pair, score in later.rows.items()}
         distances = {
-            pair: replace(one, rows=weight * self.distances[pair].rows + (1 - weight) * one.rows)
-            for pair, one in later.distances.items()
+            pair: replace(distance, rows=weight * self.distances[pair].rows + (1 - weight) * distance.rows)
+            for pair, distance in later.distances.items()
         }
         return Scores(_whole(rows), (first + second) ** -0.5, later.kind, distances)
 
@@ -121,7 +122,7 @@ def _posterior_means(counts: IntArray, kind: Kind) -> FloatArray:
     likelihood = np.exp(-math.sqrt(2) * apart if kind == "pure" else -0.5 * apart**2)
     even = np.full(len(_GRID), 1 / len(_GRID))
     return posterior_means(
-        likelihood, _GRID, even, _EM_STEPS, lambda found: np.asarray(counts @ found / counts.sum())
+        likelihood, _GRID, even, _EM_STEPS, lambda posterior: np.asarray(counts @ posterior / counts.sum())
     )
 
 
@@ -137,14 +138,14 @@ def candidate_pairs(
 
     ``allowed`` are the pairs of attributes that the plan announces. A variable of one bin carries nothing.
     """
-    named = {query.attrs for query in allowed}
+    announced = {query.attrs for query in allowed}
     names, sizes = working.domain.names, working.sizes
     coarse = {attribute: attribute for attribute in range(len(names))}
     coarse |= {working.variables[v].attribute: v for v in range(len(names), len(sizes))}
     pairs: list[Scope] = [
         pair
         for pair in combinations(range(len(names)), 2)
-        if (names[pair[0]], names[pair[1]]) in named and min(sizes[v] for v in pair) > 1
+        if (names[pair[0]], names[pair[1]]) in announced and min(sizes[v] for v in pair) > 1
     ]
     twins: dict[Scope, Scope] = {}
     for first, second in pairs:
@@ -167,12 +168,12 @@ def candidate_triples(
         if not working.given.issuperset(triple) and cells_of([triple], working.sizes) <= settings.triple_cells
     }
     codes = {triple: cells_of([triple], working.domain.shape()) for triple in sorted(triples)}
-    kept, held = list[Scope](), 0
+    affordable, cells = list[Scope](), 0
     for triple in sorted(codes, key=codes.__getitem__):
-        held += codes[triple]
-        if codes[triple] <= allowed.cells and held <= room_of_each(allowed):
-            kept.append(triple)
-    return sorted(kept) if len(kept) >= settings.fewest_triples else []
+        cells += codes[triple]
+        if codes[triple] <= allowed.cells and cells <= room_of_each(allowed):
+            affordable.append(triple)
+    return sorted(affordable) if len(affordable) >= settings.fewest_triples else []
 
 
 def table_weights(working: Working, workload: Workload, scopes: Iterable[Scope]) -> dict[Scope, float]:
@@ -192,9 +193,9 @@ def pair_weights(working: Working, workload: Workload) -> dict[Scope, float]:
         variables.setdefault(names[variable.attribute], []).append(number)
     return {
         (min(first, second), max(first, second)): float(weight)
-        for (one, other), weight in workload.pairs(names).items()
-        for first in variables[one]
-        for second in variables[other]
+        for (left, right), weight in workload.pairs(names).items()
+        for first in variables[left]
+        for second in variables[right]
     }
 
 
@@ -240,11 +241,11 @@ def selected(
     twins: Mapping[Scope, Scope],
     weights: Mapping[Scope, float],
     sizes: Sequence[int],
-    held: Sequence[Scope],
+    required: Sequence[Scope],
     cap: float,
     law: NoiseLaw,
     settings: Settings,
-    beside: set[Scope] | None = None,
+    kept_out: set[Scope] | None = None,
     levels: Sequence[int] = (),
 ) -> dict[Scope, float]:
     """Pairs to measure, with their weights in the budget.
@@ -259,17 +260,17 @@ def selected(
             gain of a fine pair is then what its twin does not already give.
         weights: of the workload, of pairs for which it is not 1.
         sizes: of the variables.
-        held: scopes the graph has already.
+        required: scopes the graph has already.
         cap: the most cells of the junction tree.
         law: the noise that this round's budget buys.
         settings: of the recipe.
-        beside: filled with pairs that only the cap keeps out of the tree, if they are worth it nevertheless
+        kept_out: filled with pairs that only the cap keeps out of the tree, if they are worth it nevertheless
             (``Settings.beside``): they are among the pairs to measure. None: there are no such pairs.
         levels: of the variables of families (``fit/graph.py``).
     """
     fine_of = {twin: fine for fine, twin in twins.items()}
     scores = {pair: weights.get(pair, 1.0) * score for pair, score in scores.items()}
-    basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, held, levels), 0
+    basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, required, levels), 0
     patience = 4 * len(sizes) + 40
     # A table with a variable of one code says nothing that the others do not.
     wanted = [pair for pair, score in scores.items() if score > 0 and law.factor(pair, sizes) > 0]
@@ -284,8 +285,8 @@ def selected(
         larger = None if full else graph.grown(pair, cap)
         if larger is None:
             misses += 1
-            if beside is not None and settings.beside * gain > settings.charge * basket.price(pair):
-                beside.add(pair)
+            if kept_out is not None and settings.beside * gain > settings.charge * basket.price(pair):
+                kept_out.add(pair)
                 basket.take(pair)
             continue
         graph = larger
@@ -294,7 +295,11 @@ def selected(
 
 
 def pairs_worth_their_budget(
-    task: Task, scores: Scores, twins: Mapping[Scope, Scope], found: Mapping[Scope, float], for_pairs: Budget
+    task: Task,
+    scores: Scores,
+    twins: Mapping[Scope, Scope],
+    worth_measuring: Mapping[Scope, float],
+    for_pairs: Budget,
 ) -> bool:
     """Whether the first pairs gain more than the one-way tables would with the budget ``for_pairs``.
 
@@ -303,9 +308,9 @@ def pairs_worth_their_budget(
     """
     plan, working, workload = task.plan, task.working, task.terms.workload
     weights = pair_weights(working, workload)
-    chosen = found.keys() - {twins[pair] for pair in found if pair in twins}
-    held = scores.likely() if task.many else scores.expected(chosen)
-    gain = math.fsum(weights.get(pair, 1.0) * held[pair] for pair in chosen)
+    chosen = worth_measuring.keys() - {twins[pair] for pair in worth_measuring if pair in twins}
+    rows_of = scores.likely() if task.many else scores.expected(chosen)
+    gain = math.fsum(weights.get(pair, 1.0) * rows_of[pair] for pair in chosen)
     means, law = workload.means(plan.domain.names), task.noise_law(for_pairs)
     partners = sum(size > 1 for size in plan.domain.shape()) - 1
     noise = math.fsum(
@@ -328,12 +333,12 @@ def triples_worth_more(
     that pooling removes from their ``tables``, of which ``charge`` counts."""
     weights = table_weights(task.working, task.terms.workload, [*expected, *pairs])
     gain = math.fsum(weights.get(triple, 1.0) * rows for triple, rows in expected.items())
-    law, whole = task.noise_law(budget), math.fsum(pairs.values())
+    law, weight_of_all = task.noise_law(budget), math.fsum(pairs.values())
     saved = 0.0
     for pair, share in pairs.items():
         table = tables[pair]
         factor = law.factor(pair, task.working.sizes)
-        deviation = law.unit / law.mean_absolute * (factor * whole / share) ** law.power
+        deviation = law.unit / law.mean_absolute * (factor * weight_of_all / share) ** law.power
         again = pooled(table, Observation(table.values, np.asarray(deviation)))
         taken_off = law.mean_absolute * (table.sum_of_sigma - again.sum_of_sigma)
         saved += weights.get(pair, 1.0) * taken_off

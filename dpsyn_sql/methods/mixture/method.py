@@ -121,10 +121,10 @@ class Mixture(Recipe):
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
         further = self._further(sizes, bool(terms.workload.target))
         terms.limits.check_measured(further.together)
-        first, rest = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
+        first, for_rounds = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
         steps: list[MeasureStep | ReservedStep] = [
             *one_way_steps(domain, first),
-            ReservedStep("pairs and labels", (), rest, further),
+            ReservedStep("pairs and labels", (), for_rounds, further),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
@@ -136,10 +136,10 @@ class Mixture(Recipe):
                 continue
             task = self._task(plan, curator, step.budget, observed, terms.workload.target)
             if task is not None:
-                return _model(task.found, task.total, fitted(task))
+                return _model(task.working, task.total, fitted(task))
             observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
-        found = binned(plan.domain, observed, [-math.inf] * len(observed), MOST_BINS)
-        return _model(found, total_of(observed), product(found.shares))
+        working = binned(plan.domain, observed, [-math.inf] * len(observed), MOST_BINS)
+        return _model(working, total_of(observed), product(working.shares))
 
     def _check_target(self, target: str) -> None:
         if self.by == TARGET and not target:
@@ -182,22 +182,22 @@ class Mixture(Recipe):
         number = sum(attribute.size > 1 for attribute in domain.attributes)
         noise = cell_deviation(for_rounds, number * rounds, rows)
         pairs = zip(domain.attributes, observed, strict=True)
-        found = binned(domain, observed, [_least(a, o, LEAST_SIGMAS * noise) for a, o in pairs], MOST_BINS)
-        classes = domain.index(target) if target and found.sizes[domain.index(target)] > 1 else None
-        seen = tuple(p for p, size in enumerate(found.sizes) if size > 1 and p != classes)
-        if len(seen) < (2 if classes is None else 1):
+        working = binned(domain, observed, [_least(a, o, LEAST_SIGMAS * noise) for a, o in pairs], MOST_BINS)
+        classes = domain.index(target) if target and working.sizes[domain.index(target)] > 1 else None
+        informative = tuple(p for p, size in enumerate(working.sizes) if size > 1 and p != classes)
+        if len(informative) < (2 if classes is None else 1):
             return None
-        shares = np.ones(1) if classes is None else found.shares[classes]
-        bins = math.sqrt(sum(found.sizes[place] for place in seen) / len(seen))
+        shares = np.ones(1) if classes is None else working.shares[classes]
+        bins = math.sqrt(sum(working.sizes[index] for index in informative) / len(informative))
         components = _numbers(shares, self.components, total / (ROWS_PER_SIGMA * bins * noise))
         if sum(components) == 1:
             return None
-        return Task(curator, found, total, rows, budget, self.by, classes, seen, components, rounds)
+        return Task(curator, working, total, rows, budget, self.by, classes, informative, components, rounds)
 
 
-def _model(found: Binned, total: float, mixture: Components) -> NetworkModel:
-    network = mixture_network(mixture, found.bins, found.within, found.domain.names)
-    return NetworkModel(found.domain, total, network)
+def _model(working: Binned, total: float, mixture: Components) -> NetworkModel:
+    network = mixture_network(mixture, working.bins, working.within, working.domain.names)
+    return NetworkModel(working.domain, total, network)
 
 
 def _numbers(shares: FloatArray, wanted: int, affordable: float) -> tuple[int, ...]:

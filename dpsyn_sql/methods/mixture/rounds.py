@@ -72,19 +72,19 @@ _SEED = 0
 class Task:
     """What is public once the one-way tables are known.
 
-    ``found``: working bins. ``classes``: the place of the target whose bins split the rows first, if one
-    does. ``seen``: places of the other attributes of several bins. ``components``: of each class (of all rows
+    ``working``: the bins. ``classes``: the target whose bins split the rows first, if one
+    does. ``informative``: the other attributes of several bins. ``components``: of each class (of all rows
     if there is no target). ``rows``: of a unit at most.
     """
 
     curator: Curator
-    found: Binned
+    working: Binned
     total: float
     rows: int
     budget: Budget
     by: str
     classes: int | None
-    seen: tuple[int, ...]
+    informative: tuple[int, ...]
     components: tuple[int, ...]
     rounds: int
 
@@ -95,10 +95,10 @@ class Task:
 
     def by_class(self, scopes: Sequence[Scope], budget: Budget) -> dict[Scope, PartTable]:
         """Tables (classes, bins ...) of attributes by position."""
-        bins = self.found.bins
+        bins = self.working.bins
         first = () if self.classes is None else ((self.classes, bins[self.classes]),)
         queries = [
-            over_bins(self.found.domain, (*first, *((place, bins[place]) for place in scope)))
+            over_bins(self.working.domain, (*first, *((attribute, bins[attribute]) for attribute in scope)))
             for scope in scopes
         ]
         tables = self.curator.ask(Marginals(queries), budget)
@@ -107,18 +107,20 @@ class Task:
     def by_label(self, label: NearestLabel, budget: Budget) -> dict[int, PartTable]:
         """Tables (components, bins) of every attribute."""
         queries = []
-        for place in self.seen:
-            own = over_bins(self.found.domain, [(place, self.found.bins[place])])
-            queries.append(MarginalQuery((label.name, *own.attrs), (None, *own.maps) if own.maps else ()))
+        for attribute in self.informative:
+            query = over_bins(self.working.domain, [(attribute, self.working.bins[attribute])])
+            queries.append(
+                MarginalQuery((label.name, *query.attrs), (None, *query.maps) if query.maps else ())
+            )
         tables = self.curator.ask(Marginals(queries, labels=(label,)), budget)
-        return dict(zip(self.seen, (_parts(table, False) for table in tables), strict=True))
+        return dict(zip(self.informative, (_parts(table, False) for table in tables), strict=True))
 
     def counted(
         self, margins: Sequence[Observation], tables: Mapping[int, PartTable]
     ) -> tuple[list[Observation], list[FloatArray], Components]:
         """One-way tables pooled with the sums of these, shares of bins, and the parts that they count."""
         margins = with_sums(margins, tables)
-        shares = shares_of_bins(margins, self.found.shares, self.total)
+        shares = shares_of_bins(margins, self.working.shares, self.total)
         return margins, shares, of_tables(tables, shares, self.total)
 
     def round(
@@ -130,46 +132,46 @@ class Task:
         # The label of a class is no part of the tables: it follows from the component.
         counted = self.of_class(counted, self.class_of)
         start = counted if self.by == KMEANS and number == 1 else mixture
-        mixture = softened(start, counted, partial(labels_of, label, self.found), shares, number)
+        mixture = softened(start, counted, partial(labels_of, label, self.working), shares, number)
         return margins, self.of_class(mixture, self.class_of)
 
     def first(self) -> tuple[list[Observation], Components, Budget]:
         """Components before any row has a label, fitted to pairs where these stand out of their noise, else
         at random; one-way tables, and the budget that is left."""
-        scopes, margins = list(combinations(self.seen, 2)), list(self.found.observed)
+        scopes, margins = list(combinations(self.informative, 2)), list(self.working.observed)
         for_pairs, left = self.budget.split(PAIRS_AND_ROUNDS)
-        sizes, classes = self.found.sizes, len(self.components)
+        sizes, classes = self.working.sizes, len(self.components)
         cells = classes * sum(sizes[a] * sizes[b] for a, b in scopes)
         noise = cell_deviation(for_pairs, max(1, len(scopes)), self.rows)
         stand_out = self.total * len(scopes) >= PAIR_ROWS_PER_SIGMA * noise * cells
         if self.by == KMEANS or not scopes or cells > MOST_CELLS or not stand_out:
-            drawn = at_random(self.found.shares, self.class_of.size, _SEED)
+            drawn = at_random(self.working.shares, self.class_of.size, _SEED)
             return margins, self.of_class(drawn, self.class_of), self.budget
         pairs = self.by_class(scopes, for_pairs)
         tables = by_attribute(pairs)
         margins = with_sums(margins, tables)
-        shares = shares_of_bins(margins, self.found.shares, self.total)
-        parts = product(shares)
+        shares = shares_of_bins(margins, self.working.shares, self.total)
+        outer = product(shares)
         if classes > 1:
-            parts = self.of_class(of_tables(tables, shares, self.total), np.arange(classes))
-        mixture = within_parts(parts, pairs, self.components, self.total, _SEED)
+            outer = self.of_class(of_tables(tables, shares, self.total), np.arange(classes))
+        mixture = within_parts(outer, pairs, self.components, self.total, _SEED)
         return margins, self.of_class(mixture, self.class_of), left
 
     def of_class(self, mixture: Components, class_of: IntArray) -> Components:
         if self.classes is None:
             return mixture
-        return with_classes(mixture, self.classes, class_of, self.found.shares[self.classes])
+        return with_classes(mixture, self.classes, class_of, self.working.shares[self.classes])
 
     def label(self, mixture: Components, number: int) -> NearestLabel:
         """The component that a row is nearest to, among those of its class."""
-        domain, bins = self.found.domain, self.found.bins
+        domain, bins = self.working.domain, self.working.bins
         scores, offsets = [], np.zeros(mixture.number, np.int64)
         if self.by != KMEANS:
             offsets = _logarithms(mixture.weights)
-        for place in self._looked_at(mixture.number):
-            own = mixture.profiles[place]
-            by_bin = self._squares(place, own) if self.by == KMEANS else _logarithms(own)
-            scores.append((domain.names[place], by_bin[:, bins[place]]))
+        for attribute in self._looked_at(mixture.number):
+            profiles = mixture.profiles[attribute]
+            by_bin = self._squares(attribute, profiles) if self.by == KMEANS else _logarithms(profiles)
+            scores.append((domain.names[attribute], by_bin[:, bins[attribute]]))
         if self.classes is not None:
             apart = np.where(mixture.profiles[self.classes] > 0, 0, _FAR)
             scores.append((domain.names[self.classes], apart[:, bins[self.classes]]))
@@ -182,14 +184,14 @@ class Task:
     def _looked_at(self, components: int) -> list[int]:
         """Places of attributes that a label looks at: those of the fewest codes, as many as ``MOST_SCORES``
         allows, and at least one."""
-        codes = [self.found.bins[place].size for place in self.seen]
+        codes = [self.working.bins[attribute].size for attribute in self.informative]
         order = np.argsort(codes, kind="stable")
         fitting = int((components * np.cumsum(np.array(codes)[order]) <= MOST_SCORES).sum())
-        return sorted(self.seen[index] for index in order[: max(1, fitting)])
+        return sorted(self.informative[index] for index in order[: max(1, fitting)])
 
-    def _squares(self, place: int, profiles: FloatArray) -> IntArray:
+    def _squares(self, attribute: int, profiles: FloatArray) -> IntArray:
         """Squared distances (K, bins) of bins to the centres of components."""
-        at = _on_scale(self.found, place)
+        at = _on_scale(self.working, attribute)
         squares = ((at - (profiles @ at)[:, None]) ** 2).sum(axis=-1)
         return np.asarray(np.rint(_SQUARES * squares), np.int64)
 
@@ -197,9 +199,11 @@ class Task:
 def fitted(task: Task) -> Components:
     """Ask for what the first components rest on, then count them anew in rounds."""
     if task.class_of.size == len(task.components):  # the classes alone
-        scopes = [(place,) for place in task.seen]
+        scopes = [(attribute,) for attribute in task.informative]
         tables = task.by_class(scopes, task.budget)
-        *_, mixture = task.counted(task.found.observed, {place: tables[place,] for place in task.seen})
+        *_, mixture = task.counted(
+            task.working.observed, {attribute: tables[attribute,] for attribute in task.informative}
+        )
         return task.of_class(mixture, task.class_of)
     margins, mixture, left = task.first()
     for number, budget in enumerate(left.split([1] * task.rounds), start=1):
@@ -207,17 +211,17 @@ def fitted(task: Task) -> Components:
     return mixture
 
 
-def labels_of(label: NearestLabel, found: Binned, rows: Sequence[IntArray]) -> IntArray:
+def labels_of(label: NearestLabel, working: Binned, rows: Sequence[IntArray]) -> IntArray:
     """The label of rows in bins: it is the same for all codes of a bin."""
-    firsts = (np.unique(own, return_index=True)[1] for own in found.bins)
-    names = found.domain.names
-    return label.codes({name: first[own] for name, first, own in zip(names, firsts, rows, strict=True)})
+    firsts = (np.unique(bins, return_index=True)[1] for bins in working.bins)
+    names = working.domain.names
+    return label.codes({name: first[column] for name, first, column in zip(names, firsts, rows, strict=True)})
 
 
-def _parts(table: NoisyMarginal, whole: bool) -> PartTable:
-    """A table with its parts first; of the ``whole`` table one part."""
+def _parts(table: NoisyMarginal, undivided: bool) -> PartTable:
+    """A table with its parts first; one part if it is ``undivided``."""
     values = table.values.astype(np.float64)
-    return PartTable(values[None] if whole else values, table.sigma)
+    return PartTable(values[None] if undivided else values, table.sigma)
 
 
 def _logarithms(probabilities: FloatArray) -> IntArray:
@@ -225,11 +229,11 @@ def _logarithms(probabilities: FloatArray) -> IntArray:
     return np.asarray(np.rint(-_SCALE * np.log(np.maximum(probabilities, _LEAST))), np.int64)
 
 
-def _on_scale(found: Binned, place: int) -> FloatArray:
+def _on_scale(working: Binned, index: int) -> FloatArray:
     """Where the bins of an attribute lie (bins, axes), from public facts: ordered codes on an axis from 0 to
     1; codes without order, and ``__other__`` and NULL, each on an axis of its own: two differ by 1."""
-    attribute, bins = found.domain.attributes[place], found.bins[place]
-    size, ordered = found.sizes[place], np.zeros(bins.size, np.bool_)
+    attribute, bins = working.domain.attributes[index], working.bins[index]
+    size, ordered = working.sizes[index], np.zeros(bins.size, np.bool_)
     ordered[: attribute.regular if attribute.ordered else 0] = True
     codes = np.bincount(bins, minlength=size)
     inside = np.bincount(bins[ordered], minlength=size) / codes

@@ -52,7 +52,12 @@ def fault(domain: Domain, attrs: Sequence[str], most: int | None = None) -> str:
     names = tuple(attrs)
     unknown = [name for name in names if name not in domain]
     if unknown:
-        owner = [one.name for one in domain.attributes for own in one.columns if own.name == unknown[0]]
+        owner = [
+            attribute.name
+            for attribute in domain.attributes
+            for column in attribute.columns
+            if column.name == unknown[0]
+        ]
         if owner:
             return f"The column {unknown[0]!r} is part of the attribute {owner[0]!r}: ask for that"
         return f"There is no attribute {unknown[0]!r}; {name_hint(unknown[0], domain.names, 'the model has')}"
@@ -102,12 +107,12 @@ class Answering(ABC):
         names = checked_names(self.domain, attrs, self.most)
         return tuple(self.domain.index(name) for name in names)
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether ``_counts`` has an answer for attributes at these places."""
         return True
 
     @abstractmethod
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
         """Expected counts of the attributes at these places, axes in their order.
 
         Raises:
@@ -149,17 +154,22 @@ class ProductModel(Answering):
         """Of each attribute, in domain order."""
         return tuple(self.margins.probabilities[name] for name in self.domain.names)
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
         """The outer product of the margins."""
-        own = self._probabilities
-        return np.asarray(max(0.0, self.total) * reduce(np.multiply.outer, (own[place] for place in places)))
+        probabilities = self._probabilities
+        return np.asarray(
+            max(0.0, self.total)
+            * reduce(np.multiply.outer, (probabilities[position] for position in positions))
+        )
 
     def network(self) -> Network:
         """Attributes without parents."""
         sizes = self.domain.shape()
         nodes = [
-            node_of(name, (), (index,), proper(own))
-            for index, (name, own) in enumerate(zip(self.domain.names, self._probabilities, strict=True))
+            node_of(name, (), (index,), proper(probability))
+            for index, (name, probability) in enumerate(
+                zip(self.domain.names, self._probabilities, strict=True)
+            )
             if sizes[index] > 1
         ]
         return Network(sizes, joined(nodes, sizes), tuple(range(len(sizes))))
@@ -169,7 +179,7 @@ class ProductModel(Answering):
         sizes = self.domain.shape()
         return ModelTables(
             tuple(np.zeros(size, np.int64) for size in sizes),
-            tuple(np.asarray(own, np.float64) for own in self._probabilities),
+            tuple(np.asarray(probability, np.float64) for probability in self._probabilities),
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
@@ -192,8 +202,8 @@ class CountedModel(ProductModel):
     @classmethod
     def of(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> CountedModel:
         """The model of these rows."""
-        own = proper(rows)
-        return cls(domain, Margins(total, {domain.names[0]: own / own.sum()}), rows, exact)
+        positive = proper(rows)
+        return cls(domain, Margins(total, {domain.names[0]: positive / positive.sum()}), rows, exact)
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
         """Rows that meet the counts; no way is faster."""
@@ -229,8 +239,8 @@ class CopulaModel(_OfNormals):
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.margins.total
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
-        names, fitted = [self.domain.names[place] for place in places], self.fitted
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
+        names, fitted = [self.domain.names[position] for position in positions], self.fitted
         return max(0.0, self.total) * (
             fitted.margins.probabilities[names[0]] if len(names) == 1 else fitted.pair(*names)
         )
@@ -238,9 +248,9 @@ class CopulaModel(_OfNormals):
     def tables(self) -> ModelTables:
         """All attributes and pairs."""
         total, names, sizes = max(self.total, 1e-300), self.domain.names, self.domain.shape()
-        ones, room = affordable(combinations(range(len(names)), 1), sizes)
+        singles, room = affordable(combinations(range(len(names)), 1), sizes)
         pairs, _ = affordable(combinations(range(len(names)), 2), sizes, room)
-        alone = ((scope, self.project([names[scope[0]]]) / total) for scope in ones)
+        alone = ((scope, self.project([names[scope[0]]]) / total) for scope in singles)
         share = max(0.0, self.total) / total
         joint = ((scope, share * self.fitted.pair(*(names[i] for i in scope))) for scope in pairs)
         return tables_of_codes(sizes, (*alone, *joint))
@@ -250,7 +260,7 @@ class CopulaModel(_OfNormals):
         if isinstance(self.fitted, FittedCopula):
             return CopulaSampler(self.fitted)
         probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
-        return OneNormalSampler(probabilities) if self.fitted.one else ProductSampler(probabilities)
+        return OneNormalSampler(probabilities) if self.fitted.all_ones else ProductSampler(probabilities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,18 +279,20 @@ class LatentModel(_OfNormals):
         """Estimated number of (bounded) rows of the source; may be negative."""
         return self.fitted.total
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
-        ordered, table = self.fitted.ordered, self._over_bins(places)
-        return over_codes(max(0.0, self.total) * table, places, ordered.bins, ordered.within)
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
+        ordered, table = self.fitted.ordered, self._over_bins(positions)
+        return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
 
     def tables(self) -> ModelTables:
         """All attributes and pairs, over working bins."""
         ordered = self.fitted.ordered
         sizes = [share.size for share in ordered.shares]
-        ones, room = affordable(combinations(range(len(sizes)), 1), sizes)
+        singles, room = affordable(combinations(range(len(sizes)), 1), sizes)
         pairs, _ = affordable(combinations(range(len(sizes)), 2), sizes, room)
         return ModelTables(
-            ordered.bins, ordered.within, tuple((scope, self._over_bins(scope)) for scope in (*ones, *pairs))
+            ordered.bins,
+            ordered.within,
+            tuple((scope, self._over_bins(scope)) for scope in (*singles, *pairs)),
         )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> LatentSampler:
@@ -339,17 +351,17 @@ class ViewsModel(Answering):
     synthesis: Synthesis
     reconstruction: str
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether a view holds them all, or they are few enough to be reconstructed."""
-        return not self._too_large(places)
+        return not self._too_large(positions)
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
         """From the smallest view that holds the attributes, or reconstructed from all that hold some."""
-        if problem := self._too_large(places):
+        if problem := self._too_large(positions):
             raise InputError(problem)
-        scope = tuple(sorted(places))
-        table = self._joint(scope).transpose([scope.index(place) for place in places])
-        return over_codes(max(0.0, self.total) * table, places, self.bins, self.within)
+        scope = tuple(sorted(positions))
+        table = self._joint(scope).transpose([scope.index(position) for position in positions])
+        return over_codes(max(0.0, self.total) * table, positions, self.bins, self.within)
 
     def _joint(self, scope: Scope) -> FloatArray:
         """Probabilities over working bins."""
@@ -365,7 +377,7 @@ class ViewsModel(Answering):
 
     def _too_large(self, scope: Scope) -> str:
         """Why a marginal cannot be made; empty if it can."""
-        codes = math.prod(self.bins[place].size for place in scope)
+        codes = math.prod(self.bins[attribute].size for attribute in scope)
         limits = [(codes, MOST_CODES, "")] if len(scope) > 2 else []
         if self._smallest(scope) is None:
             cells = math.prod(self.beliefs.tree.sizes[position] for position in scope)
@@ -385,13 +397,13 @@ class ViewsModel(Answering):
     def tables(self) -> ModelTables:
         """The views, and the pairs that no view holds."""
         sizes = self.beliefs.tree.sizes
-        held = {attribute for view in self.views if len(view) > 1 for attribute in view}
-        views = [view for view in self.views if len(view) > 1 or view[0] not in held]
-        kept, room = affordable(views, sizes)
+        covered = {attribute for view in self.views if len(view) > 1 for attribute in view}
+        views = [view for view in self.views if len(view) > 1 or view[0] not in covered]
+        affordable_views, room = affordable(views, sizes)
         inside = {pair for view in views for pair in combinations(view, 2)}
         across = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
         pairs, _ = affordable(across, sizes, max(room, 0))
-        return ModelTables(self.bins, self.within, tuple(self._stored([*kept, *pairs])))
+        return ModelTables(self.bins, self.within, tuple(self._stored([*affordable_views, *pairs])))
 
     def _stored(self, scopes: Sequence[Scope]) -> Iterator[tuple[Scope, FloatArray]]:
         for scope in scopes:

@@ -73,28 +73,31 @@ class NetworkModel(Answering):
         if any(v not in drawn and self.fitted.sizes[v] > 1 for v in self.fitted.codes):
             raise InternalError("a network does not draw every attribute of its domain")
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or all tables on the way to their marginal are small
         enough."""
-        return self._countable(places) or fits(self.fitted, self._variables(places))
+        return self._countable(positions) or fits(self.fitted, self._variables(positions))
 
-    def _countable(self, places: tuple[int, ...]) -> bool:
-        return len(places) <= 2 and math.prod(self.domain.shape()[place] for place in places) <= MOST_COUNTED
+    def _countable(self, positions: tuple[int, ...]) -> bool:
+        return (
+            len(positions) <= 2
+            and math.prod(self.domain.shape()[position] for position in positions) <= MOST_COUNTED
+        )
 
-    def _variables(self, places: tuple[int, ...]) -> list[int]:
-        return [self.fitted.codes[place] for place in places]
+    def _variables(self, positions: tuple[int, ...]) -> list[int]:
+        return [self.fitted.codes[position] for position in positions]
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
         """Summed over all other attributes.
 
         Where elimination takes too large a table, one or two attributes are counted in ``DRAWN`` rows of the
         network: always the same rows, so that the same question has the same answer.
         """
-        variables = self._variables(places)
+        variables = self._variables(positions)
         if fits(self.fitted, variables):
             table = joint(self.fitted, variables)
-        elif self._countable(places):
-            (table,) = self._counted([places])
+        elif self._countable(positions):
+            (table,) = self._counted([positions])
         else:
             raise InputError(
                 f"this marginal needs a table of more than {MOST_LINES:,} cells on the way; ask for fewer "
@@ -107,12 +110,12 @@ class NetworkModel(Answering):
         if not self._drawn:
             self._drawn.append(np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0))))
         rows = self._drawn[0]
-        found = list[FloatArray]()
+        shares = list[FloatArray]()
         for scope in scopes:
-            shape = [self.domain.shape()[place] for place in scope]
-            numbers = np.ravel_multi_index(tuple(rows[:, place] for place in scope), shape)
-            found.append(np.bincount(numbers, minlength=math.prod(shape)).reshape(shape) / DRAWN)
-        return found
+            shape = [self.domain.shape()[position] for position in scope]
+            numbers = np.ravel_multi_index(tuple(rows[:, position] for position in scope), shape)
+            shares.append(np.bincount(numbers, minlength=math.prod(shape)).reshape(shape) / DRAWN)
+        return shares
 
     def network(self) -> Network:
         """Its network; neighbours are drawn together if their common table stays small."""
@@ -126,33 +129,36 @@ class NetworkModel(Answering):
         """
         sizes = self.domain.shape()
         families, room = affordable(self._families(), sizes)
-        kept, work = self._within(families, MOST_WORK)
-        inside = {pair for scope in kept for pair in combinations(scope, 2)}
+        affordable_families, work = self._within(families, MOST_WORK)
+        inside = {pair for scope in affordable_families for pair in combinations(scope, 2)}
         pairs = (pair for pair in combinations(range(len(sizes)), 2) if pair not in inside)
         across, work = self._within(affordable(pairs, sizes, room)[0], work)
-        held = set(chain(*kept, *across))
-        single = [(place,) for place in range(len(sizes)) if place not in held]
+        covered = set(chain(*affordable_families, *across))
+        single = [(position,) for position in range(len(sizes)) if position not in covered]
         alone, _ = self._within(single, work)
         counted = [scope for scope in single if scope not in alone]
-        exact = ((scope, joint(self.fitted, self._variables(scope))) for scope in (*kept, *across, *alone))
+        exact = (
+            (scope, joint(self.fitted, self._variables(scope)))
+            for scope in (*affordable_families, *across, *alone)
+        )
         return tables_of_codes(
             sizes, chain(exact, zip(counted, self._counted(counted) if counted else (), strict=True))
         )
 
     def _within(self, scopes: Sequence[Scope], work: int) -> tuple[list[Scope], int]:
         """The tables that can be made with so much work together, and the work that is left."""
-        kept = list[Scope]()
+        within_work = list[Scope]()
         for scope in scopes:
             needed = work_of(self.fitted, self._variables(scope))
             if needed is not None and needed <= work:
                 work -= needed
-                kept.append(scope)
-        return kept, work
+                within_work.append(scope)
+        return within_work, work
 
     def _families(self) -> list[Scope]:
-        place = {variable: attribute for attribute, variable in enumerate(self.fitted.codes)}
+        position = {variable: attribute for attribute, variable in enumerate(self.fitted.codes)}
         families = [
-            tuple(sorted(place[v] for v in (*node.parents, *node.variables) if v in place))
+            tuple(sorted(position[v] for v in (*node.parents, *node.variables) if v in position))
             for node in self.fitted.nodes
         ]
         return largest(family for family in families if family)
@@ -200,16 +206,16 @@ class GraphicalModel(Answering):
     families: Families | None = None
     clear: Mapping[Scope, float] = field(default_factory=dict)
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or several within one clique."""
-        return len(places) <= 2 or self._together(places)
+        return len(positions) <= 2 or self._together(positions)
 
     def _together(self, variables: Sequence[int]) -> bool:
         """Whether a clique holds all of them."""
         return self.beliefs.tree.home(tuple(sorted(variables))) is not None
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
-        return over_codes(max(0.0, self.total) * self.joint(places), places, self.bins, self.within)
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
+        return over_codes(max(0.0, self.total) * self.joint(positions), positions, self.bins, self.within)
 
     def joint(self, variables: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins, axes in the order of ``variables``."""
@@ -231,18 +237,18 @@ class GraphicalModel(Answering):
     def network(self) -> Network:
         """The junction tree from its roots, and codes after their bins; without ``beside``. With families
         units before their rows."""
-        own = self.families
-        if own is not None and not own.by_themselves:
-            place = self.domain.index
-            previous = {place(hidden): place(shown) for hidden, shown in own.previous}
+        families = self.families
+        if families is not None and not families.by_themselves:
+            position = self.domain.index
+            previous = {position(hidden): position(shown) for hidden, shown in families.previous}
             return levelled_network(
                 self.beliefs,
                 self.bins,
                 self.within,
                 self.domain.names,
                 previous,
-                given=bool(own.above),
-                kept=own.kept,
+                given_units=bool(families.above),
+                retained=families.kept,
             )
         return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
@@ -258,13 +264,13 @@ class GraphicalModel(Answering):
 
     def _attribute_tables(self) -> dict[Scope, FloatArray]:
         """The attributes, without twins, of every clique that no other clique holds."""
-        found: dict[Scope, FloatArray] = {}
+        tables: dict[Scope, FloatArray] = {}
         for clique, table in zip(self.beliefs.tree.cliques, self.beliefs.tables, strict=True):
             twins = [axis for axis, variable in enumerate(clique) if variable >= len(self.bins)]
             scope = tuple(variable for variable in clique if variable < len(self.bins))
-            if scope and scope not in found:
-                found[scope] = summed(table, twins)
-        return {scope: found[scope] for scope in largest(found)}
+            if scope and scope not in tables:
+                tables[scope] = summed(table, twins)
+        return {scope: tables[scope] for scope in largest(tables)}
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
         """Rows below others; or rows of a root with low variance, balanced if ``deadline`` leaves the time.
@@ -281,8 +287,10 @@ class GraphicalModel(Answering):
         hidden = next((name for name, of in families.previous if of == families.order), None)
         if hidden is None:
             return None
-        before, own = self.domain.index(hidden), self.domain.index(families.order)
-        return succession(self.joint((before, own)), self.bins[own], self.bins[before], self.within[before])
+        before, order = self.domain.index(hidden), self.domain.index(families.order)
+        return succession(
+            self.joint((before, order)), self.bins[order], self.bins[before], self.within[before]
+        )
 
     def row_sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
         """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""
@@ -313,20 +321,20 @@ class FamilyNetworkModel(NetworkModel):
     def __post_init__(self) -> None:
         NetworkModel.__post_init__(self)
         levels = self.fitted.levels
-        if len(levels) != len(self.fitted.nodes) or any(one > next_ for one, next_ in pairwise(levels)):
+        if len(levels) != len(self.fitted.nodes) or any(level > next_ for level, next_ in pairwise(levels)):
             raise InternalError("the nodes of a network of families do not ascend by level")
 
     def network(self) -> Network:
         """The network without nodes of the row before, whose attributes are evidence."""
         fitted, domain = self.fitted, self.domain
-        kept = [i for i, level in enumerate(fitted.levels) if level != BEFORE]
-        known = [place for place, level in enumerate(self.families.levels) if level == BEFORE]
+        drawn = [i for i, level in enumerate(fitted.levels) if level != BEFORE]
+        evidence = [position for position, level in enumerate(self.families.levels) if level == BEFORE]
         return Network(
             fitted.sizes,
-            tuple(fitted.nodes[i] for i in kept),
+            tuple(fitted.nodes[i] for i in drawn),
             fitted.codes,
-            tuple(fitted.levels[i] for i in kept),
-            {fitted.codes[place]: np.arange(domain.attributes[place].size) for place in known},
+            tuple(fitted.levels[i] for i in drawn),
+            {fitted.codes[position]: np.arange(domain.attributes[position].size) for position in evidence},
         )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> FamilySampler:  # type: ignore[override]
@@ -361,36 +369,38 @@ class TargetModel(Answering):
     given: FloatArray
     exact: ClassVar[bool] = True
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether the graphical model answers for them without the target."""
-        others = self._others(places)
-        return not others or self.graphical.supports([self.domain.names[place] for place in others])
+        without_target = self._others(positions)
+        return not without_target or self.graphical.supports(
+            [self.domain.names[position] for position in without_target]
+        )
 
-    def _others(self, places: Sequence[int]) -> tuple[int, ...]:
-        return tuple(place for place in places if place != self.conditional.target)
+    def _others(self, positions: Sequence[int]) -> tuple[int, ...]:
+        return tuple(position for position in positions if position != self.conditional.target)
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
-        graphical, others = self.graphical, self._others(places)
-        if len(others) == len(places) or not others:
-            return graphical.project([self.domain.names[place] for place in places])
-        joint = self._joint(others)
-        joint = np.moveaxis(joint, -1, places.index(self.conditional.target))
-        return over_codes(max(0.0, self.total) * joint, places, graphical.bins, graphical.within)
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
+        graphical, without_target = self.graphical, self._others(positions)
+        if len(without_target) == len(positions) or not without_target:
+            return graphical.project([self.domain.names[position] for position in positions])
+        joint = self._joint(without_target)
+        joint = np.moveaxis(joint, -1, positions.index(self.conditional.target))
+        return over_codes(max(0.0, self.total) * joint, positions, graphical.bins, graphical.within)
 
-    def _joint(self, others: tuple[int, ...]) -> FloatArray:
+    def _joint(self, positions: tuple[int, ...]) -> FloatArray:
         """Probabilities over working bins of other attributes and, last, the target: what rows have, with
         the margins of the graphical model."""
-        table = self.graphical.joint(others)
+        table = self.graphical.joint(positions)
         shares = self.graphical.joint((self.conditional.target,))
-        numbers = np.ravel_multi_index(tuple(self.rows[place] for place in others), table.shape)
-        sums = np.stack([np.bincount(numbers, own, table.size) for own in self.given.T], axis=1)
-        seen = sums.sum(axis=1, keepdims=True)
+        numbers = np.ravel_multi_index(tuple(self.rows[position] for position in positions), table.shape)
+        sums = np.stack([np.bincount(numbers, law_of_bin, table.size) for law_of_bin in self.given.T], axis=1)
+        rows_of_cell = sums.sum(axis=1, keepdims=True)
         # A cell that few rows show is like all others.
-        law = (sums + shares) / (seen + 1.0)
+        law = (sums + shares) / (rows_of_cell + 1.0)
         joint = law * table.reshape(-1, 1)
         for _ in range(_ROUNDS):
-            own = joint.sum(axis=0)
-            joint = joint * np.divide(shares, own, out=np.zeros_like(own), where=own > 0)
+            current = joint.sum(axis=0)
+            joint = joint * np.divide(shares, current, out=np.zeros_like(current), where=current > 0)
             each = joint.sum(axis=1, keepdims=True)
             joint *= np.divide(table.reshape(-1, 1), each, out=np.zeros_like(each), where=each > 0)
         return np.asarray(joint.reshape(*table.shape, shares.size))
@@ -401,26 +411,28 @@ class TargetModel(Answering):
 
     def tables(self) -> ModelTables:
         """Those of the graphical model without the target, and the pairs of the target."""
-        own, target = self.graphical.tables(), self.conditional.target
-        found: dict[Scope, FloatArray] = {}
-        for scope, table in own.tables:
-            others = self._others(scope)
+        graphical, target = self.graphical.tables(), self.conditional.target
+        summed_tables: dict[Scope, FloatArray] = {}
+        for scope, table in graphical.tables:
+            without_target = self._others(scope)
             if target in scope and table.ndim == len(scope):
                 table = table.sum(axis=scope.index(target))
-            if others and (target not in scope or others not in found):
-                found[others] = table
-        kept = {scope: found[scope] for scope in largest(found)}
+            if without_target and (target not in scope or without_target not in summed_tables):
+                summed_tables[without_target] = table
+        maximal = {scope: summed_tables[scope] for scope in largest(summed_tables)}
         size = len(self.domain.attributes)
-        for other in (place for place in range(size) if place != target):
-            pair = (min(other, target), max(other, target))
-            table = self._joint((other,))
-            kept[pair] = table if other < target else table.T
+        for position in (index for index in range(size) if index != target):
+            pair = (min(position, target), max(position, target))
+            table = self._joint((position,))
+            maximal[pair] = table if position < target else table.T
         alone = [
             scope
-            for scope in kept
-            if len(scope) == 1 and any(scope[0] in other for other in kept if len(other) > 1)
+            for scope in maximal
+            if len(scope) == 1 and any(scope[0] in wider for wider in maximal if len(wider) > 1)
         ]
-        return ModelTables(own.bins, own.within, tuple((s, t) for s, t in kept.items() if s not in alone))
+        return ModelTables(
+            graphical.bins, graphical.within, tuple((s, t) for s, t in maximal.items() if s not in alone)
+        )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> RedrawnSampler:
         """Rows of the graphical model, with a target of its own law."""

@@ -70,16 +70,16 @@ class StoredModel(Answering):
                 holding.setdefault(position, []).append(table)
         object.__setattr__(self, "_holding", holding)
 
-    def _answers(self, places: tuple[int, ...]) -> bool:
+    def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether a stored table holds them all."""
-        return self._smallest(places) is not None
+        return self._smallest(positions) is not None
 
-    def _counts(self, places: tuple[int, ...]) -> FloatArray:
+    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
         """Summed from the smallest table that holds the attributes."""
-        table = self._smallest(places)
+        table = self._smallest(positions)
         if table is None:
-            raise InputError(self._without([self.domain.names[place] for place in places]))
-        return over_codes(max(0.0, self.total) * table.summed(places), places, self.bins, self.within)
+            raise InputError(self._without([self.domain.names[position] for position in positions]))
+        return over_codes(max(0.0, self.total) * table.summed(positions), positions, self.bins, self.within)
 
     def _smallest(self, positions: Sequence[int]) -> StoredTable | None:
         wanted = set(positions)

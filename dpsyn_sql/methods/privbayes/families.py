@@ -103,14 +103,14 @@ def candidates(
 
     best = {child: max(known(child, parent) for parent in inside) for child in outside}
     likely = sorted(outside, key=lambda child: -best[child])[:MOST_CHILDREN]
-    found: list[tuple[float, Family]] = []
+    scored: list[tuple[float, Family]] = []
     for child in likely:
         near = sorted(inside, key=lambda parent: -known(child, parent))[:MOST_PARENTS]
-        own = {*near, *(() if target is None else (target,))}
-        for family in _families(encoded, child, sorted(own), bounds, target):
-            found.append((sum(max(0.0, known(child, parent)) for parent, _ in family.parents), family))
-    found.sort(key=lambda pair: -pair[0])
-    return [family for _, family in found[:MOST_CANDIDATES]]
+        nearest = {*near, *(() if target is None else (target,))}
+        for family in _families(encoded, child, sorted(nearest), bounds, target):
+            scored.append((sum(max(0.0, known(child, parent)) for parent, _ in family.parents), family))
+    scored.sort(key=lambda pair: -pair[0])
+    return [family for _, family in scored[:MOST_CANDIDATES]]
 
 
 def _families(
@@ -142,16 +142,16 @@ def _finest(encoded: Encoded, child: int, chosen: Sequence[int], bounds: Bounds)
         for combination in product(*levels)
         if bounds.fits(encoded, child, tuple(zip(chosen, combination, strict=True)))
     }
-    kept = [
+    maximal = [
         combination
         for combination in sorted(fitting)
         if not any(
-            (*combination[:place], level - 1, *combination[place + 1 :]) in fitting
-            for place, level in enumerate(combination)
+            (*combination[:index], level - 1, *combination[index + 1 :]) in fitting
+            for index, level in enumerate(combination)
         )
     ]
-    found = [tuple(zip(chosen, combination, strict=True)) for combination in kept]
-    return sorted(found, key=lambda parents: -cells_of(encoded, parents))[: len(chosen)]
+    parent_sets = [tuple(zip(chosen, combination, strict=True)) for combination in maximal]
+    return sorted(parent_sets, key=lambda parents: -cells_of(encoded, parents))[: len(chosen)]
 
 
 L1 = "L1"
@@ -243,8 +243,8 @@ class Task:
 
     def pairs(self) -> list[Family]:
         """Every pair of active attributes that may be counted, as a child and its parent."""
-        found = (Family(child, ((parent, 0),)) for parent, child in combinations(self.active, 2))
-        return [f for f in found if self.bounds.fits(self.encoded, f.child, f.parents)]
+        families = (Family(child, ((parent, 0),)) for parent, child in combinations(self.active, 2))
+        return [f for f in families if self.bounds.fits(self.encoded, f.child, f.parents)]
 
     def distances(self, budget: Budget) -> dict[Pair, float]:
         """Of every pair its noisy distance to independence, less what sampling explains (rows)."""
@@ -266,5 +266,5 @@ class Task:
     def _expected(self, grown: GrowingNetwork, family: Family) -> FloatArray:
         """Counts (parents' values ..., child's values) of a child that is independent of its parents."""
         above, _ = grown.parents_joint(family.parents)
-        own = self.encoded.shares[family.child]
-        return np.asarray(min(self.total, _LARGEST_TOTAL) * np.multiply.outer(above, own))
+        shares = self.encoded.shares[family.child]
+        return np.asarray(min(self.total, _LARGEST_TOTAL) * np.multiply.outer(above, shares))

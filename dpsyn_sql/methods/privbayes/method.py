@@ -126,9 +126,9 @@ class PrivBayes(Recipe):
         pairs = candidate_queries(domain, most)
         if not pairs:
             return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
-        first, rest = budget.split(SHARES)
+        first, for_families = budget.split(SHARES)
         further = LaterMarginals(self._degree + 1, MOST_CELLS, most // _FOR_PAIRS)
-        reserved = ReservedStep("families of children and parents", pairs, rest, further)
+        reserved = ReservedStep("families of children and parents", pairs, for_families, further)
         steps: list[MeasureStep | ReservedStep] = [*one_way_steps(domain, first), reserved]
         return self.planned(source, domain, budget, terms, steps)
 
@@ -188,12 +188,12 @@ class PrivBayes(Recipe):
 def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
     """Attributes by themselves; all uniform if the noisy total says that there are no rows."""
     total, nodes = total_of(observed), list[Node]()
-    for place, (attribute, table) in enumerate(zip(domain.attributes, observed, strict=True)):
+    for index, (attribute, table) in enumerate(zip(domain.attributes, observed, strict=True)):
         weights = np.ones(attribute.size)
         if total > 0:
             weights = shares_of(attribute, denoised(attribute, table.values, float(table.sigma)), total)
         if attribute.size > 1:
-            nodes.append(node_of(attribute.name, (), (place,), weights))
+            nodes.append(node_of(attribute.name, (), (index,), weights))
     return Network(domain.shape(), tuple(nodes), tuple(range(len(domain.names))))
 
 
@@ -228,8 +228,8 @@ def grown_network(task: Task) -> GrowingNetwork:
 def _first(task: Task) -> tuple[GrowingNetwork, list[int]]:
     """The target, else the attribute of most entropy, is placed; the other active ones remain."""
     grown = GrowingNetwork.of(task.encoded)
-    own = [np.maximum(task.encoded.shares[v], np.finfo(np.float64).tiny) for v in task.active]
-    entropies = snapped(np.array([-(q * np.log(q)).sum() for q in own]), _GRID)
+    shares = [np.maximum(task.encoded.shares[v], np.finfo(np.float64).tiny) for v in task.active]
+    entropies = snapped(np.array([-(q * np.log(q)).sum() for q in shares]), _GRID)
     first = task.active[int(np.argmax(entropies))] if task.target is None else task.target
     grown.place(Family(first, ()), None, task.total)
     return grown, [v for v in task.active if v != first]

@@ -63,7 +63,7 @@ class Encoded:
             _levels(attribute, bins, shares) if hierarchical else (np.arange(shares.size),)
             for attribute, bins, shares in columns
         ]
-        sizes = (tuple(int(level.max()) + 1 for level in own) for own in levels)
+        sizes = (tuple(int(level.max()) + 1 for level in of_attribute) for of_attribute in levels)
         return cls(binned, tuple(levels), tuple(sizes))
 
     @property
@@ -119,10 +119,10 @@ def _rarer_joined(level: IntArray, shares: FloatArray) -> IntArray:
     """The more frequent half of the values, less one, stay in order; the last value is all others."""
     size = int(level.max()) + 1
     mass = snapped(np.bincount(level, shares).astype(np.float64), _GRID)
-    kept = np.sort(np.argsort(-mass, kind="stable")[: (size + 1) // 2 - 1])
-    place = np.full(size, kept.size)
-    place[kept] = np.arange(kept.size)
-    return np.asarray(place[level])
+    frequent = np.sort(np.argsort(-mass, kind="stable")[: (size + 1) // 2 - 1])
+    new_value = np.full(size, frequent.size)
+    new_value[frequent] = np.arange(frequent.size)
+    return np.asarray(new_value[level])
 
 
 def cells_of(encoded: Encoded, members: Sequence[Parent]) -> int:
@@ -167,14 +167,14 @@ class GrowingNetwork:
     def place(self, family: Family, table: Observation | None, total: float) -> None:
         """Add a child with the distribution that a noisy table of its family gives it; without parents, its
         own."""
-        own = self.encoded.shares[family.child]
+        shares = self.encoded.shares[family.child]
         name = self.encoded.binned.domain.names[family.child]
         if table is None:
-            conditional, reach = own[None, :], None
+            conditional, reach = shares[None, :], None
             groups = np.zeros(SAMPLE_ROWS, np.int64)
         else:
             above, exact = self.parents_joint(family.parents)
-            conditional = fitted_conditional(table, above.ravel(), own, total)
+            conditional = fitted_conditional(table, above.ravel(), shares, total)
             reach = above.ravel() if exact else None
             groups = self._rows(family.parents)
         parents = [self._variable(parent) for parent in family.parents]
@@ -243,7 +243,7 @@ class GrowingNetwork:
         return rows
 
 
-def fitted_conditional(table: Observation, above: FloatArray, own: FloatArray, total: float) -> FloatArray:
+def fitted_conditional(table: Observation, above: FloatArray, shares: FloatArray, total: float) -> FloatArray:
     """Distributions of a child (configurations of the parents, child's values) from a noisy joint table.
 
     What the table says beyond independence is shrunk for its noise. The joint distribution keeps to the
@@ -252,16 +252,16 @@ def fitted_conditional(table: Observation, above: FloatArray, own: FloatArray, t
     Args:
         table: (parents' values ..., child's values), rows, one sigma.
         above: the parents' joint distribution in the model, flat.
-        own: the child's distribution.
+        shares: the child's distribution.
         total: rows, above 0.
     """
-    values = table.values.reshape(above.size, own.size)
-    apart = total * np.outer(above, own)
+    values = table.values.reshape(above.size, shares.size)
+    apart = total * np.outer(above, shares)
     signal = shrink_singular_values(doubly_centred(values - apart), float(table.sigma))
-    joint_table = raked(simplex_projection(apart + signal, total) / total, above, own)
+    joint_table = raked(simplex_projection(apart + signal, total) / total, above, shares)
     conditional = proper(joint_table) / proper(joint_table).sum(axis=1, keepdims=True)
     reached = joint_table.sum(axis=1, keepdims=True) > 0
-    return np.where(reached, (1 - MIXED) * conditional + MIXED * own, own)
+    return np.where(reached, (1 - MIXED) * conditional + MIXED * shares, shares)
 
 
 def doubly_centred(table: FloatArray) -> FloatArray:
@@ -275,6 +275,6 @@ def _coarser(table: FloatArray, axis: int, level: IntArray) -> FloatArray:
     """Values of one axis added up to those of a coarser level."""
     shape = list(table.shape)
     shape[axis] = int(level.max()) + 1
-    found = np.zeros(shape)
-    np.add.at(np.moveaxis(found, axis, 0), level, np.moveaxis(table, axis, 0))
-    return found
+    coarse = np.zeros(shape)
+    np.add.at(np.moveaxis(coarse, axis, 0), level, np.moveaxis(table, axis, 0))
+    return coarse

@@ -68,13 +68,13 @@ class Traces(Recipe):
             InputError: rows have no order, or there is no such column of places.
         """
         families = self._families(terms.families)
-        place = self._place(families)
-        first, rest = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
-        further = _further(families, place)
+        column = self._place(families)
+        first, for_walks = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
+        further = _further(families, column)
         terms.limits.check_measured(further.together)
         steps: list[MeasureStep | ReservedStep] = [
             *one_way_steps(_asked_alone(families), first),
-            ReservedStep("flows, steps and times", _of_the_row_before(families, place), rest, further),
+            ReservedStep("flows, steps and times", _of_the_row_before(families, column), for_walks, further),
         ]
         return self.planned(source, domain, budget, terms, steps)
 
@@ -84,8 +84,8 @@ class Traces(Recipe):
         alone = _asked_alone(families)
         observed = dict(zip(alone.names, one_way_tables(alone, curator, plan.known), strict=True))
         task = Task.of(families, self._place(families), observed, plan.source.unit, self.classes)
-        found = task.measured(curator, plan.reserved[0].budget)
-        return FamilyNetworkModel(plan.domain, task.total, network_of(task, found), families)
+        fitted = task.measured(curator, plan.reserved[0].budget)
+        return FamilyNetworkModel(plan.domain, task.total, network_of(task, fitted), families)
 
     def _families(self, families: Families | None) -> Families:
         if families is None or not families.order:
@@ -98,42 +98,44 @@ class Traces(Recipe):
     def _place(self, families: Families) -> str:
         """The attribute of places: one of rows, other than the one that orders them."""
         names = [followed for _, followed in families.previous if followed != families.order]
-        found = [name for name in names if fold(name) == fold(self.place)]
-        if not found:
+        columns = [name for name in names if fold(name) == fold(self.place)]
+        if not columns:
             raise InputError(
                 f"method={self.name!r} walks among places, and no column of rows is called "
                 f"{said(self.place)}: declare a point of that name in the domain file, place: {{type: point, "
                 "columns: {lat: [40, 41], lon: [-75, -73]}}, or name the column of places, "
                 f"method={{'name': {self.name!r}, 'place': 'station'}}"
             )
-        return found[0]
+        return columns[0]
 
 
 def _asked_alone(families: Families) -> Domain:
     """The attributes whose one-way tables are asked for; the row before is like any row."""
     hidden = {families.place, *(name for name, _ in families.previous)}
-    return Domain(tuple(one for one in families.domain.attributes if one.name not in hidden))
+    return Domain(
+        tuple(attribute for attribute in families.domain.attributes if attribute.name not in hidden)
+    )
 
 
-def _of_the_row_before(families: Families, place: str) -> tuple[MarginalQuery, ...]:
+def _of_the_row_before(families: Families, column: str) -> tuple[MarginalQuery, ...]:
     """Attributes that later tables are over, and that have no one-way table of their own."""
-    before = next(name for name, followed in families.previous if followed == place)
+    before = next(name for name, followed in families.previous if followed == column)
     return MarginalQuery((families.place,)), MarginalQuery((before,))
 
 
-def _further(families: Families, place: str) -> LaterMarginals:
+def _further(families: Families, column: str) -> LaterMarginals:
     """What may be asked for beyond the one-way tables, by the most cells and bins."""
     domain, levels = families.domain, families.levels
-    cells = min(domain[place].size, MOST_CELLS)
+    cells = min(domain[column].size, MOST_CELLS)
     walks = [STRATA * 4 * cells, (cells + 1) * cells]
     times = [
         domain[families.size].size * domain[families.since].size,
         domain[families.size].size * 2 * MOST_BINS,
     ]
-    others = [
-        min(one.size, MOST_BINS) * (STRATA if level == UNIT else cells)
-        for one, level in zip(domain.attributes, levels, strict=True)
-        if one.name in families.domain.names[: families.written]
+    cells_of_columns = [
+        min(attribute.size, MOST_BINS) * (STRATA if level == UNIT else cells)
+        for attribute, level in zip(domain.attributes, levels, strict=True)
+        if attribute.name in families.domain.names[: families.written]
     ]
-    asked = [*walks, *times, *others]
-    return LaterMarginals(3, max(asked), sum(asked))
+    cells_of_tables = [*walks, *times, *cells_of_columns]
+    return LaterMarginals(3, max(cells_of_tables), sum(cells_of_tables))

@@ -35,16 +35,16 @@ class _Nodes:
     def add(self, level: int, label: str, parents: list[int], variable: int, table: FloatArray) -> None:
         """A variable given its parents, by an array; parents of one value are left out."""
         shape = [self.sizes[parent] for parent in parents]
-        kept = [parent for parent, size in zip(parents, shape, strict=True) if size > 1]
+        several = [parent for parent, size in zip(parents, shape, strict=True) if size > 1]
         table = table.reshape([size for size in shape if size > 1] + [self.sizes[variable]])
         if self.sizes[variable] > 1:
-            self.made.append((level, node_of(label, kept, [variable], table)))
+            self.made.append((level, node_of(label, several, [variable], table)))
 
     def follow(self, level: int, label: str, parent: int, of: IntArray) -> int:
         """A new variable that is a function of the parent."""
-        made = self.variable(int(of.max()) + 1)
-        self.add(level, label, [parent], made, np.eye(self.sizes[made])[of])
-        return made
+        variable = self.variable(int(of.max()) + 1)
+        self.add(level, label, [parent], variable, np.eye(self.sizes[variable])[of])
+        return variable
 
     def coded(self, name: str, bins: IntArray) -> int:
         """The variable of the bins of an attribute: a new one, unless each code is its own bin."""
@@ -57,7 +57,7 @@ class _Nodes:
             self.made += [(level, node) for node in nodes]
 
     def network(self) -> Network:
-        ordered = sorted(self.made, key=lambda one: one[0])
+        ordered = sorted(self.made, key=lambda entry: entry[0])
         return Network(
             tuple(self.sizes),
             tuple(node for _, node in ordered),
@@ -66,13 +66,13 @@ class _Nodes:
         )
 
 
-def network_of(task: Task, found: Fitted) -> Network:
+def network_of(task: Task, fitted: Fitted) -> Network:
     """All nodes, ascending by level. Those of the row before say how rows are on average; where rows are
     drawn, the row before is known."""
     nodes = _Nodes(task)
-    stratum, pace = _unit(nodes, found)
+    stratum, pace = _unit(nodes, fitted)
     _before(nodes)
-    _row(nodes, found, stratum, pace)
+    _row(nodes, fitted, stratum, pace)
     return nodes.network()
 
 
@@ -80,29 +80,29 @@ def _own(bins: IntArray) -> bool:
     return bool(np.array_equal(bins, np.arange(bins.size)))
 
 
-def _unit(nodes: _Nodes, found: Fitted) -> tuple[int, int]:
+def _unit(nodes: _Nodes, fitted: Fitted) -> tuple[int, int]:
     """The number of rows, and the other columns that all rows share; the variables of strata and paces."""
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
-    nodes.add(UNIT, families.size, [], size, found.sizes + 1e-12)
+    nodes.add(UNIT, families.size, [], size, fitted.sizes + 1e-12)
     if families.differing:
-        seen = (
+        shares = (
             task.within(families.differing) * task.shares(families.differing)[task.bins(families.differing)]
         )
-        nodes.add(UNIT, families.differing, [], nodes.place(families.differing), seen + 1e-12)
+        nodes.add(UNIT, families.differing, [], nodes.place(families.differing), shares + 1e-12)
     stratum = nodes.follow(UNIT, "stratum", size, task.strata)
     for name in task.others:
         if name in families.persons:
-            _column(nodes, UNIT, name, stratum, found.others[name])
+            _column(nodes, UNIT, name, stratum, fitted.columns[name])
     return stratum, nodes.follow(UNIT, "pace", size, task.paces)
 
 
-def _column(nodes: _Nodes, level: int, name: str, given: int, shares: FloatArray) -> None:
+def _column(nodes: _Nodes, level: int, name: str, parent: int, shares: FloatArray) -> None:
     """A column whose bins hang on one variable."""
     bins, within = nodes.task.bins(name), nodes.task.within(name)
     variable = nodes.coded(name, bins)
     label = name if variable == nodes.place(name) else f"{name}|bin"
-    nodes.add(level, label, [given], variable, shares)
+    nodes.add(level, label, [parent], variable, shares)
     nodes.codes(level, name, variable, bins, within)
 
 
@@ -117,12 +117,12 @@ def _before(nodes: _Nodes) -> None:
     kinds[several, MIDDLE] = np.maximum(0.0, 1 - 2 / rows[several])
     kind = nodes.place(families.place)
     nodes.add(BEFORE, families.place, [nodes.place(families.size)], kind, kinds)
-    first = np.array([one in (ONLY, FIRST) for one in range(4)])
+    first = np.array([place_in_family in (ONLY, FIRST) for place_in_family in range(4)])
     for hidden, name in families.previous:
         attribute = nodes.domain[hidden]
         shares = np.zeros(attribute.size)
-        own = task.within(name) * task.shares(name)[task.bins(name)]
-        shares[: own.size] = own
+        shares_of_rows = task.within(name) * task.shares(name)[task.bins(name)]
+        shares[: shares_of_rows.size] = shares_of_rows
         shares[-1] = 1e-12
         absent = np.eye(attribute.size)[-1]
         nodes.add(
@@ -134,20 +134,20 @@ def _before(nodes: _Nodes) -> None:
         )
 
 
-def _row(nodes: _Nodes, found: Fitted, stratum: int, pace: int) -> None:
+def _row(nodes: _Nodes, fitted: Fitted, stratum: int, pace: int) -> None:
     """A row, given its unit and the row before: time since, moment, place, and what hangs on it."""
     task, families = nodes.task, nodes.task.families
     kind = nodes.place(families.place)
     since = nodes.place(families.since)
     times = np.zeros((nodes.sizes[pace], 4, nodes.sizes[since]))
     times[:, [ONLY, FIRST], -1] = 1.0
-    times[:, MIDDLE, :-1] = times[:, LAST, :-1] = found.times
+    times[:, MIDDLE, :-1] = times[:, LAST, :-1] = fitted.times
     nodes.add(ROW, families.since, [pace, kind], since, times)
-    _moment(nodes, found, pace)
+    _moment(nodes, fitted, pace)
     cells, number = task.cells, int(task.cells.max()) + 1
     hidden, last = task.before
     earlier = nodes.follow(ROW, "cell before", nodes.place(hidden), last)
-    walks = np.concatenate([found.walks.steps[:, : last[-1]], found.walks.starts[:, None, :]], axis=1)
+    walks = np.concatenate([fitted.walks.steps[:, : last[-1]], fitted.walks.starts[:, None, :]], axis=1)
     shares = task.within(task.place) * task.shares(task.place)[task.bins(task.place)] + 1e-12
     within = shares / np.bincount(cells, shares)[cells]
     cell = nodes.place(task.place) if _own(cells) else nodes.variable(number)
@@ -155,30 +155,38 @@ def _row(nodes: _Nodes, found: Fitted, stratum: int, pace: int) -> None:
     nodes.codes(ROW, task.place, cell, cells, within)
     for name in task.others:
         if name not in families.persons:
-            _column(nodes, ROW, name, cell, found.others[name])
+            _column(nodes, ROW, name, cell, fitted.columns[name])
 
 
-def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
+def _moment(nodes: _Nodes, fitted: Fitted, pace: int) -> None:
     """The code of the ordering column: of a first row by pace; else what the code of the row before and the
     time since lead to."""
     task, families = nodes.task, nodes.task.families
     order = nodes.domain[families.order]
     hidden = next(name for name, followed in families.previous if followed == families.order)
-    own, before, since = nodes.place(families.order), nodes.place(hidden), nodes.place(families.since)
-    if nodes.sizes[own] == 1:
+    order_variable, before, since = (
+        nodes.place(families.order),
+        nodes.place(hidden),
+        nodes.place(families.since),
+    )
+    if nodes.sizes[order_variable] == 1:
         return
     edges = np.array(edge_ticks(order), np.float64)
     lines = ahead(edges, np.array(edge_ticks(nodes.domain[families.since]), np.float64))
-    begin = _first(task, found, lines, order.regular)
+    begin = _first(task, fitted, lines, order.regular)
     paced, codes, gaps = nodes.sizes[pace], nodes.sizes[before], nodes.sizes[since]
-    parts = [_lines(codes - 1, gap, begin, paced) for gap in range(gaps)]
+    blocks = [_lines(codes - 1, gap, begin, paced) for gap in range(gaps)]
     for code in range(codes - 1):
-        parts.append(_lines(code, gaps - 1, _undated(order.size, code, order.null_code), paced))
+        blocks.append(_lines(code, gaps - 1, _undated(order.size, code, order.null_code), paced))
     walked = np.column_stack([lines.before, lines.since, lines.after, lines.shares])
-    parts += [np.insert(walked, 0, one, axis=1) for one in range(paced)]
-    table = np.concatenate(parts)
+    blocks += [np.insert(walked, 0, number, axis=1) for number in range(paced)]
+    table = np.concatenate(blocks)
     table = table[np.lexsort(table[:, 3::-1].T)]
-    given, values, weights = table[:, :3].astype(np.int64), table[:, 3:4].astype(np.int64), table[:, 4]
+    parent_values, values, weights = (
+        table[:, :3].astype(np.int64),
+        table[:, 3:4].astype(np.int64),
+        table[:, 4],
+    )
     parents = [pace, before, since]
     several = [i for i, parent in enumerate(parents) if nodes.sizes[parent] > 1]
     nodes.made.append(
@@ -186,9 +194,9 @@ def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
             ROW,
             Node(
                 families.order,
-                (own,),
+                (order_variable,),
                 tuple(parents[i] for i in several),
-                np.ascontiguousarray(given[:, several]),
+                np.ascontiguousarray(parent_values[:, several]),
                 np.ascontiguousarray(values),
                 np.ascontiguousarray(weights),
                 np.ones(weights.size),
@@ -197,16 +205,16 @@ def _moment(nodes: _Nodes, found: Fitted, pace: int) -> None:
     )
 
 
-def _first(task: Task, found: Fitted, lines: Ahead, regular: int) -> FloatArray:
+def _first(task: Task, fitted: Fitted, lines: Ahead, regular: int) -> FloatArray:
     """Shares of the codes of first rows (paces, codes); those that are no moments keep theirs."""
-    shares = found.moments.copy()
+    shares = fitted.moments.copy()
     of, rows = task.paces, task.rows
-    for pace, times in enumerate(found.times):
-        own, whole = of == pace, float(shares[pace, :regular].sum())
-        weights = found.sizes[own] + 1e-12
-        mean = round(float((weights @ rows[own]) / weights.sum()))
-        if whole > 0:
-            shares[pace, :regular] = whole * first_moments(lines, times, mean, shares[pace, :regular])
+    for pace, times in enumerate(fitted.times):
+        of_pace, mass = of == pace, float(shares[pace, :regular].sum())
+        weights = fitted.sizes[of_pace] + 1e-12
+        mean = round(float((weights @ rows[of_pace]) / weights.sum()))
+        if mass > 0:
+            shares[pace, :regular] = mass * first_moments(lines, times, mean, shares[pace, :regular])
     return shares
 
 
@@ -220,5 +228,5 @@ def _lines(code: int, gap: int, shares: FloatArray, paced: int) -> FloatArray:
     shares = np.broadcast_to(shares, (paced, shares.shape[-1]))
     shares = shares / shares.sum(axis=1, keepdims=True)
     rows, codes = np.nonzero(shares)
-    given = np.broadcast_to(np.array([code, gap]), (rows.size, 2))
-    return np.column_stack([rows, given, codes, shares[rows, codes]])
+    earlier = np.broadcast_to(np.array([code, gap]), (rows.size, 2))
+    return np.column_stack([rows, earlier, codes, shares[rows, codes]])

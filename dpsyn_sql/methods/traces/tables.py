@@ -60,21 +60,21 @@ Table = tuple[FloatArray, float]
 class Fitted:
     """``sizes`` (codes of the number of rows,): shares of units. ``walks``: among cells. ``times`` (paces,
     bins of the time since the row before): shares of later rows. ``moments`` (paces, codes of the
-    ordering column): shares of all rows. ``others``: of each other column
+    ordering column): shares of all rows. ``columns``: of each other column
     that is written shares of its bins, by cell, or by stratum if all rows of a unit share it."""
 
     sizes: FloatArray
     walks: Walks
     times: FloatArray
     moments: FloatArray
-    others: Mapping[str, FloatArray]
+    columns: Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is public once the one-way tables are known.
 
-    ``observed``: one-way tables (units). ``total``: units. ``found``: attributes in working bins, those of
+    ``observed``: one-way tables (units). ``total``: units. ``working``: attributes in their bins, those of
     ``names``; ``cells``: of each code of ``place`` its cell, ``strata``: of each code of the number of rows
     its stratum.
     """
@@ -85,7 +85,7 @@ class Task:
     total: float
     weight: int
     classes: int
-    found: Binned
+    working: Binned
     cells: IntArray
     strata: IntArray
 
@@ -93,7 +93,7 @@ class Task:
     def of(
         cls,
         families: Families,
-        place: str,
+        column: str,
         observed: Mapping[str, Observation],
         unit: PrivacyUnit,
         classes: int,
@@ -104,39 +104,41 @@ class Task:
             for name, table in observed.items()
         }
         total = float(snapped(np.asarray(total_of(list(people.values()))), _GRID))
-        domain = Domain(tuple(one for one in families.domain.attributes if one.name in people))
+        domain = Domain(
+            tuple(attribute for attribute in families.domain.attributes if attribute.name in people)
+        )
         least = [_FEW * float(people[name].sigma) for name in domain.names]
-        found = binned(domain, [people[name] for name in domain.names], least, MOST_BINS / 2)
+        working = binned(domain, [people[name] for name in domain.names], least, MOST_BINS / 2)
         sizes = simplex_projection(people[families.size].values, max(total, 1.0))
         return cls(
             families,
-            place,
+            column,
             people,
             total,
             unit.weight,
             classes,
-            found,
-            _runs(snapped(simplex_projection(people[place].values, max(total, 1.0)), _GRID)),
+            working,
+            _runs(snapped(simplex_projection(people[column].values, max(total, 1.0)), _GRID)),
             _halves(snapped(sizes, _GRID)),
         )
 
     @property
     def others(self) -> list[str]:
         """The written columns that are neither the places nor the moments."""
-        own = self.families.domain.names[: self.families.written]
-        return [name for name in own if name not in (self.place, self.families.order)]
+        written = self.families.domain.names[: self.families.written]
+        return [name for name in written if name not in (self.place, self.families.order)]
 
     def bins(self, name: str) -> IntArray:
         """The working bin of each code of an attribute."""
-        return self.found.bins[self.found.domain.index(name)]
+        return self.working.bins[self.working.domain.index(name)]
 
     def shares(self, name: str) -> FloatArray:
         """The share of each working bin."""
-        return self.found.shares[self.found.domain.index(name)]
+        return self.working.shares[self.working.domain.index(name)]
 
     def within(self, name: str) -> FloatArray:
         """The probability of each code, given its bin."""
-        return self.found.within[self.found.domain.index(name)]
+        return self.working.within[self.working.domain.index(name)]
 
     @property
     def rows(self) -> FloatArray:
@@ -166,12 +168,12 @@ class Task:
         """Ask for all tables, and fit."""
         names = [name for name in PARTS if name != "others" or self.others]
         shares = dict(zip(names, budget.split([PARTS[name] for name in names]), strict=True))
-        others = self._others(curator, shares["others"]) if self.others else {}
+        columns = self._others(curator, shares["others"]) if self.others else {}
         size = self.families.size
         sizes = self.within(size) * self.shares(size)[self.bins(size)]
-        walks = self._walks(curator, shares["flows"], shares["steps"], sizes, others)
+        walks = self._walks(curator, shares["flows"], shares["steps"], sizes, columns)
         times, moments = self._times(curator, shares["times"], sizes)
-        return Fitted(sizes, walks, times, moments, others)
+        return Fitted(sizes, walks, times, moments, columns)
 
     def _asked(
         self, curator: Curator, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
@@ -190,13 +192,13 @@ class Task:
         flows: Budget,
         steps: Budget,
         sizes: FloatArray,
-        others: Mapping[str, FloatArray],
+        columns: Mapping[str, FloatArray],
     ) -> Walks:
         families, number = self.families, int(self.cells.max()) + 1
         before, last = self.before
-        size, place = (families.size, self.strata), (self.place, self.cells)
-        (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place)])
-        (step,) = self._asked(curator, steps, [((before, last), place)])
+        size, place_cells = (families.size, self.strata), (self.place, self.cells)
+        (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place_cells)])
+        (step,) = self._asked(curator, steps, [((before, last), place_cells)])
         alone = self.observed[self.place]
         spread = np.sqrt(np.bincount(self.cells).mean())
         people, rows = self.people(sizes), self.rows
@@ -206,9 +208,9 @@ class Task:
                 flow,
                 (_padded(step[0], number), step[1]),
                 _known(families.domain[self.place], self.cells),
-                np.array([masses(people[own], rows[own]) for own in self._parts]),
+                np.array([masses(people[stratum], rows[stratum]) for stratum in self._parts]),
                 rings(self._centres(), number),
-                self._alike(others, number),
+                self._alike(columns, number),
             )
         )
 
@@ -225,9 +227,9 @@ class Task:
     def _parts(self) -> list[IntArray]:
         return [np.flatnonzero(self.strata == part) for part in range(int(self.strata.max()) + 1)]
 
-    def _alike(self, others: Mapping[str, FloatArray], number: int) -> IntArray:
+    def _alike(self, columns: Mapping[str, FloatArray], number: int) -> IntArray:
         """Classes of cells by the columns that hang on them."""
-        profiles = [table for name, table in others.items() if name not in self.families.persons]
+        profiles = [table for name, table in columns.items() if name not in self.families.persons]
         if not profiles:
             return np.zeros(number, np.int64)
         return alike(np.concatenate(profiles, axis=1), self._counts(self.place, self.cells), self.classes)
@@ -245,24 +247,24 @@ class Task:
         spread = np.sqrt(np.average((middles - mean) ** 2, axis=0, weights=mass))
         middles = (middles - mean) / np.where(spread > 0, spread, 1.0)
         cell, number = self.cells[code], int(self.cells.max()) + 1
-        held = np.bincount(cell, mass, number)
+        cell_mass = np.bincount(cell, mass, number)
         sums = np.stack([np.bincount(cell, mass * axis, number) for axis in middles.T], axis=1)
-        return np.asarray(sums / np.maximum(held, 1.0)[:, None])  # other values lie in the middle of all
+        return np.asarray(sums / np.maximum(cell_mass, 1.0)[:, None])  # other values lie in the middle of all
 
     def _others(self, curator: Curator, budget: Budget) -> dict[str, FloatArray]:
         """Shares of the bins of other columns by cell, or by stratum."""
         families = self.families
-        given = {
+        parents = {
             name: (families.size, self.strata) if name in families.persons else (self.place, self.cells)
             for name in self.others
         }
-        scopes = [(given[name], (name, self.bins(name))) for name in self.others]
+        scopes = [(parents[name], (name, self.bins(name))) for name in self.others]
         answers = self._asked(curator, budget, scopes)
-        found = dict[str, FloatArray]()
+        shares = dict[str, FloatArray]()
         for name, (values, sigma) in zip(self.others, answers, strict=True):
-            own, groups = given[name]
-            found[name] = conditional(values, sigma, self._counts(own, groups), self.shares(name))
-        return found
+            parent, groups = parents[name]
+            shares[name] = conditional(values, sigma, self._counts(parent, groups), self.shares(name))
+        return shares
 
     def _times(self, curator: Curator, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         families = self.families
@@ -291,8 +293,8 @@ def conditional(table: FloatArray, sigma: float, groups: FloatArray, shares: Flo
     rows = np.repeat(np.arange(groups.size), shares.size).reshape(groups.size, shares.size)
     columns = np.broadcast_to(np.arange(shares.size), rows.shape)
     sides = [(columns, expected.sum(axis=0)), (rows, expected.sum(axis=1))]
-    found = raked(pulled(table, expected, sigma), sides) + 1e-9 * shares
-    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
+    fitted = raked(pulled(table, expected, sigma), sides) + 1e-9 * shares
+    return np.asarray(fitted / np.maximum(fitted.sum(axis=1, keepdims=True), 1e-300))
 
 
 def _by_pace(
@@ -340,10 +342,10 @@ def _known(attribute: Attribute, cells: IntArray) -> FloatArray | None:
 
 def _middles(points: Points, levels: Sequence[int], nodes: Sequence[int | str]) -> FloatArray:
     """The middles of nodes (nodes, axes)."""
-    found = np.empty((len(nodes), len(points.columns)))
+    middles = np.empty((len(nodes), len(points.columns)))
     of, ids = np.array(levels), np.array([int(node) for node in nodes], np.int64)
     for level in np.unique(of):
-        own = np.flatnonzero(of == level)
-        for axis, (low, high) in enumerate(points.boxes(ids[own], int(level))):
-            found[own, axis] = (low.astype(np.float64) + high.astype(np.float64)) / 2
-    return found
+        of_level = np.flatnonzero(of == level)
+        for axis, (low, high) in enumerate(points.boxes(ids[of_level], int(level))):
+            middles[of_level, axis] = (low.astype(np.float64) + high.astype(np.float64)) / 2
+    return middles

@@ -46,10 +46,10 @@ def split_column(text: str, tables: Iterable[str]) -> tuple[str, str] | None:
     for table in sorted(tables, key=len, reverse=True):
         for begin in dict.fromkeys((table, display_name(table))):
             if fold(text).startswith(fold(begin) + ".") and len(text) > len(begin) + 1:
-                rest = text[len(begin) + 1 :]
-                parts = split_name(rest)
-                quoted = parts is not None and len(parts) == 1 and rest.startswith('"')
-                return table, parts[0] if quoted and parts is not None else rest
+                column = text[len(begin) + 1 :]
+                names = split_name(column)
+                quoted = names is not None and len(names) == 1 and column.startswith('"')
+                return table, names[0] if quoted and names is not None else column
     return None
 
 
@@ -80,16 +80,16 @@ class Given:
 
     def named(self, text: str) -> str | None:
         """The table of this name, whatever its letter case."""
-        known = [*self.private, *self.public]
-        return next((name for name in known if fold(text) in (fold(name), fold(display_name(name)))), None)
+        names = [*self.private, *self.public]
+        return next((name for name in names if fold(text) in (fold(name), fold(display_name(name)))), None)
 
     def column(self, table: str, text: str, where: str) -> Column:
         """The column of a table that the owner means."""
-        found = self.facts(table).column(text)
-        if found is None:
+        match = self.facts(table).column(text)
+        if match is None:
             hint = name_hint(text, [column.name for column in self.facts(table).columns])
             raise InputError(f"{where} names {text!r}, which is not a column of {table}; {hint}")
-        return found
+        return match
 
     def columns(self, table: str, texts: Iterable[str], where: str) -> tuple[str, ...]:
         return tuple(self.column(table, text, where).name for text in texts)
@@ -101,7 +101,7 @@ class Given:
 
 
 def keys_of(
-    given: Given, links: Mapping[str, Sequence[Link]], owners: Mapping[str, Link]
+    database: Given, links: Mapping[str, Sequence[Link]], owners: Mapping[str, Link]
 ) -> dict[str, tuple[str, ...]]:
     """The key of each table that has one; of each that is referred to.
 
@@ -109,34 +109,44 @@ def keys_of(
         InputError: a table that others refer to has no key, or the unit is no key.
     """
     keys: dict[str, tuple[str, ...]] = {}
-    for name in (*given.private, *given.public):
-        named = {link.key for own in links.values() for link in own if link.table == name and link.key}
-        needed = any(link.table == name for own in links.values() for link in own)
-        key = _key(given, name, named)
+    for name in (*database.private, *database.public):
+        named_keys = {
+            link.key
+            for table_links in links.values()
+            for link in table_links
+            if link.table == name and link.key
+        }
+        needed = any(link.table == name for table_links in links.values() for link in table_links)
+        key = _key(database, name, named_keys)
         if not key and needed:
-            who = next(own for own, found in links.items() if any(one.table == name for one in found))
-            section = "tables" if name in given.private else "public_tables"
+            who = next(
+                referrer
+                for referrer, referring in links.items()
+                if any(link.table == name for link in referring)
+            )
+            section = "tables" if name in database.private else "public_tables"
             raise InputError(
                 f"{name} has no key, and {who} refers to its rows. Name the columns that tell them apart in "
                 f"the file of the database: {section}: {{{name}: {{key: ...}}}}."
             )
         if key:
             keys[name] = key
-        for column in key if needed or name == given.root else ():
-            _check_key_type(name, given.column(name, column, "the key"))
-    if given.root not in keys:
+        for column in key if needed or name == database.root else ():
+            _check_key_type(name, database.column(name, column, "the key"))
+    if database.root not in keys:
         raise InputError(
-            f"{given.root} holds the units and has no key: name its column, unit='{given.root}.customer_id'."
+            f"{database.root} holds the units and has no key: name its column, "
+            f"unit='{database.root}.customer_id'."
         )
     return keys
 
 
-def _key(given: Given, name: str, named: set[tuple[str, ...]]) -> tuple[str, ...]:
-    facts = given.facts(name)
-    stated = given.words(name).key if name in given.private else given.public_keys.get(name, ())
-    key = given.columns(name, stated, f"the file of the database, key of {name},") or facts.primary
-    if name == given.root and given.unit:
-        unit = given.column(name, given.unit, "unit=").name
+def _key(database: Given, name: str, named_keys: set[tuple[str, ...]]) -> tuple[str, ...]:
+    facts = database.facts(name)
+    stated = database.words(name).key if name in database.private else database.public_keys.get(name, ())
+    key = database.columns(name, stated, f"the file of the database, key of {name},") or facts.primary
+    if name == database.root and database.unit:
+        unit = database.column(name, database.unit, "unit=").name
         if (key and key != (unit,)) and not facts.are_unique((unit,)):
             raise InputError(
                 f"unit='{name}.{unit}' is not the key of {name}, which is {', '.join(key)}. A unit is a row "
@@ -146,8 +156,8 @@ def _key(given: Given, name: str, named: set[tuple[str, ...]]) -> tuple[str, ...
                 f"unit='{name}'."
             )
         return (unit,)
-    if not key and len(named) == 1:
-        return next(iter(named))
+    if not key and len(named_keys) == 1:
+        return next(iter(named_keys))
     return key
 
 
@@ -160,7 +170,7 @@ def _check_key_type(table: str, column: Column) -> None:
         )
 
 
-def check_link(given: Given, name: str, link: Link, keys: Mapping[str, tuple[str, ...]]) -> None:
+def check_link(database: Given, name: str, link: Link, keys: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse a foreign key that does not fit the key that it names.
 
     Raises:
@@ -178,30 +188,31 @@ def check_link(given: Given, name: str, link: Link, keys: Mapping[str, tuple[str
             f"{name}: ({', '.join(link.columns)}) names a row of {link.table}, whose key is "
             f"({', '.join(key)}): name as many columns, in the order of the key."
         )
-    for own, other in zip(in_order(link, key).columns, key, strict=True):
-        ours, theirs = given.column(name, own, "a link"), given.column(link.table, other, "a link")
+    for column, key_column in zip(in_order(link, key).columns, key, strict=True):
+        ours = database.column(name, column, "a link")
+        theirs = database.column(link.table, key_column, "a link")
         if not _comparable(parse_type(ours.sql_type), parse_type(theirs.sql_type)):
             raise InputError(
-                f"{name}.{own} is of type {family_of(ours.sql_type)} and {link.table}.{other}, which it "
-                f"names, of type {family_of(theirs.sql_type)}: they must be of one type. Cast one of them "
+                f"{name}.{column} is of type {family_of(ours.sql_type)} and {link.table}.{key_column}, which "
+                f"it names, of type {family_of(theirs.sql_type)}: they must be of one type. Cast one of them "
                 "in a view."
             )
 
 
-def _comparable(one: SqlType | None, other: SqlType | None) -> bool:
+def _comparable(left: SqlType | None, right: SqlType | None) -> bool:
     """Whether equal values have the same text."""
-    if one is None or other is None:
+    if left is None or right is None:
         return False
     text = {"text", "enum"}
-    if one.family in text and other.family in text:
+    if left.family in text and right.family in text:
         return True
-    whole = (one.family == other.family == "integer") or one.text == other.text
-    return whole or (one.family == other.family == "decimal" and one.scale == other.scale)
+    alike = (left.family == right.family == "integer") or left.text == right.text
+    return alike or (left.family == right.family == "decimal" and left.scale == right.scale)
 
 
 def in_order(link: Link, key: Sequence[str]) -> Link:
     """The same link with its columns in the order of the key."""
     if not link.key:
         return replace(link, key=tuple(key))
-    own = dict(zip(link.key, link.columns, strict=True))
-    return replace(link, columns=tuple(own[column] for column in key), key=tuple(key))
+    column_of = dict(zip(link.key, link.columns, strict=True))
+    return replace(link, columns=tuple(column_of[column] for column in key), key=tuple(key))

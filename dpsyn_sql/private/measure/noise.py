@@ -22,7 +22,8 @@ from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
 from dpsyn_sql.accounting.gdp import LATTICE, SMOOTHING
 from dpsyn_sql.errors import BudgetError, InternalError
-from dpsyn_sql.private.measure.drawing import drawn, gaussian_law, laplace_law
+from dpsyn_sql.private.measure.drawing import drawn
+from dpsyn_sql.private.measure.laws import gaussian_law, laplace_law
 
 # -- how much ----------------------------------------------------------------------------------------
 

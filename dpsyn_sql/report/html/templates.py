@@ -67,9 +67,9 @@ def named_below(items: Sequence[Bar]) -> list[tuple[int, str]]:
     if not items:
         return []
     last, middle = len(items) - 1, len(items) // 2
-    room = sum(min(LETTERS, len(items[place].below)) for place in {0, middle, last}) <= _TOGETHER
-    places = sorted({0, middle, last} if room else {0, last})
-    return [(place, "start" if place == 0 else "end" if place == last else "middle") for place in places]
+    room = sum(min(LETTERS, len(items[index].below)) for index in {0, middle, last}) <= _TOGETHER
+    indices = sorted({0, middle, last} if room else {0, last})
+    return [(index, "start" if index == 0 else "end" if index == last else "middle") for index in indices]
 
 
 # -- templates ----------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ def template(path: Path, **names: Any) -> Any:
         lstrip_blocks=True,
         finalize=_text,
     )
-    own = {"label": label, "named": named, "named_below": named_below, "px": pixels, "scale_of": scale_of}
-    environment.filters |= own | names
-    environment.globals |= own | names
+    helpers = {"label": label, "named": named, "named_below": named_below, "px": pixels, "scale_of": scale_of}
+    environment.filters |= helpers | names
+    environment.globals |= helpers | names
     return environment.get_template(path.name).module
 
 

@@ -246,19 +246,19 @@ def _stands_out(joint: FloatArray, first: str, second: str, tables: Sequence[Noi
     under noise the sum of squared differences over the variance is chi-square of (r - 1) (c - 1) degrees."""
     scores = []
     for table in tables:
-        places = [table.attrs.index(name) for name in (first, second)]
-        others = tuple(axis for axis in range(table.values.ndim) if axis not in places)
-        if table.composed and others:
+        axes = [table.attrs.index(name) for name in (first, second)]
+        summed_axes = tuple(axis for axis in range(table.values.ndim) if axis not in axes)
+        if table.composed and summed_axes:
             continue  # its cells share noise
-        noisy = table.values.sum(axis=others).astype(np.float64)
-        noisy = noisy if places[0] < places[1] else noisy.T
-        maps = [table.maps[place] if table.maps else None for place in places]
+        noisy = table.values.sum(axis=summed_axes).astype(np.float64)
+        noisy = noisy if axes[0] < axes[1] else noisy.T
+        maps = [table.maps[number] if table.maps else None for number in axes]
         binned = _binned(_binned(joint, maps[0]).T, maps[1]).T
-        whole = float(binned.sum())
-        if binned.shape != noisy.shape or not whole > 0:
+        total = float(binned.sum())
+        if binned.shape != noisy.shape or not total > 0:
             continue
         variance = table.sigma**2 * table.values.size / noisy.size
-        expected = np.outer(binned.sum(axis=1), binned.sum(axis=0)) / whole
+        expected = np.outer(binned.sum(axis=1), binned.sum(axis=0)) / total
         beyond = noisy - expected
         beyond = beyond - beyond.mean(axis=0) - beyond.mean(axis=1, keepdims=True) + beyond.mean()
         free = (noisy.shape[0] - 1) * (noisy.shape[1] - 1)
@@ -314,10 +314,10 @@ def measured_tables(measured: Sequence[NoisyMarginal], total: float) -> list[Acc
         if table.attrs and (key not in best or table.sigma < best[key].sigma):
             best[key] = table
     lines = [
-        Accuracy(one.attrs, "noise", True, of_all_counts(one.sigma, total), any(map(bool, one.maps)))
-        for one in best.values()
+        Accuracy(table.attrs, "noise", True, of_all_counts(table.sigma, total), any(map(bool, table.maps)))
+        for table in best.values()
     ]
-    return sorted(lines, key=lambda one: (len(one.attrs), one.exactness.within, one.attrs))
+    return sorted(lines, key=lambda line: (len(line.attrs), line.exactness.within, line.attrs))
 
 
 def accuracy_lines(
@@ -329,11 +329,11 @@ def accuracy_lines(
 
 
 def _of_columns(columns: Sequence[ColumnFigures], tables: Sequence[Accuracy]) -> Iterator[Accuracy]:
-    measured = {one.attrs: one for one in reversed(tables)}
-    for one in columns:
-        attrs = (one.attribute.name,)
-        if one.error_of != "none":
-            yield Accuracy(attrs, one.error_of, True, of_all_counts(one.typical_error, one.total))
+    measured = {line.attrs: line for line in reversed(tables)}
+    for column in columns:
+        attrs = (column.attribute.name,)
+        if column.error_of != "none":
+            yield Accuracy(attrs, column.error_of, True, of_all_counts(column.typical_error, column.total))
         elif attrs in measured:
             yield measured[attrs]
 

@@ -134,16 +134,8 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     """
     check_name(database, kept.name)
     schema = Fragment(f"{ident(database)}.{SCHEMA}")
-    engine.execute(render("macros/schema", database=ident(database)), step=_STEP)
-    for table in TABLES:
-        engine.execute(render(f"macros/{table}", schema=schema), step=_STEP)
-    # The root goes first, and an earlier release of all tables may have others: all of them are forgotten.
-    tied = "" if kept.parent is not None else str(kept.facts.get("database", {}).get("name", ""))
-    name, whole = string_literal(fold(kept.name)), string_literal(fold(tied))
-    for table in TABLES:
-        forget = render("macros/forget", schema=schema, table=ident(table), name=name, whole=whole)
-        engine.execute(forget, step=_STEP)
-    number = int(engine.fetch(render("macros/next_release", schema=schema), step=_STEP)["number"][0])
+    engine.execute(render("macros/tables", database=ident(database)), step=_STEP)
+    number = _number_of(engine, schema, kept)
     for table, parts in _gathered(_contents(kept)).items():
         columns = parts[0] if len(parts) == 1 else _together(parts)
         rows = len(next(iter(columns.values())))
@@ -156,6 +148,19 @@ def persist(engine: Engine, database: str, kept: StoredRelease) -> None:
     with using(engine, ident(database)):
         for statement in _macros(database, schema, kept, numbers):
             engine.execute(statement, step=_STEP)
+
+
+def _number_of(engine: Engine, schema: Fragment, kept: StoredRelease) -> int:
+    """The number of a release that is new now: earlier ones of its name are forgotten. The root of a tree
+    goes first, and an earlier release of all tables may have others: all of them are forgotten."""
+    tied = "" if kept.parent is not None else str(kept.facts.get("database", {}).get("name", ""))
+    name, whole = string_literal(fold(kept.name)), string_literal(fold(tied))
+    numbers = engine.fetch(render("macros/next_release", schema=schema, name=name, whole=whole), step=_STEP)
+    if int(numbers["earlier"][0]):
+        for table in TABLES:
+            forget = render("macros/forget", schema=schema, table=ident(table), name=name, whole=whole)
+            engine.execute(forget, step=_STEP)
+    return int(numbers["number"][0])
 
 
 @contextmanager

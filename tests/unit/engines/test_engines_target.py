@@ -9,8 +9,7 @@ from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.errors import InternalError, TargetError
 from dpsyn_sql.source.names import display_name
-from dpsyn_sql.sqltext.fragments import Fragment, ident
-from dpsyn_sql.sqltext.release_tables import TABLES
+from dpsyn_sql.sqltext.fragments import ident
 from dpsyn_sql.sqltext.render import render
 
 
@@ -130,9 +129,7 @@ def test_what_stands_where_models_belong_is_told_in_time(con, made):
 
 
 def test_tables_of_models_take_more_but_are_no_source_beside_their_own_target(con):
-    con.execute("CREATE SCHEMA dpsyn")
-    for table in TABLES:
-        con.execute(render(f"macros/{table}", schema=Fragment("dpsyn")))
+    con.execute(render("macros/tables", database=ident("memory")))
     with open_source(con, "t") as session:
         open_target(con, "new", session)
     refused(con, "dpsyn.codes", "new", "a table for models")

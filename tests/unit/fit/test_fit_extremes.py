@@ -91,8 +91,8 @@ def test_beliefs_given_variables_are_those_of_the_whole_domain(seed, magnitude):
     law, logarithms = normalised(joint_logs(sizes, potentials), (0, 1, 2))
     joint = shares * law
     tree = junction_tree(sizes, scopes, levels, (3, 4))
-    known = {index: marginal_of(joint, tree.cliques[index]) for index in tree.known}
-    beliefs = calibrate(tree, potentials, given=known).checked()
+    known = {index: marginal_of(joint, tree.cliques[index]) for index in tree.given_cliques}
+    beliefs = calibrate(tree, potentials, given_tables=known).checked()
     assert beliefs.log_partition == pytest.approx(float((shares * logarithms).sum()), rel=1e-9)
     for clique, table in zip(tree.cliques, beliefs.tables, strict=True):
         np.testing.assert_allclose(table, marginal_of(joint, clique), atol=1e-9)

@@ -45,7 +45,7 @@ def case(seed, levels, edges=8):
     whole = weights.sum(axis=own, keepdims=True)
     joint = shares * weights / whole
     tree = junction_tree(sizes, scopes, levels, above)
-    known = {index: marginal_of(joint, tree.cliques[index]) for index in tree.known}
+    known = {index: marginal_of(joint, tree.cliques[index]) for index in tree.given_cliques}
     return tree, potentials, known, joint, float((shares * np.log(whole)).sum())
 
 
@@ -59,7 +59,7 @@ def same_within_cliques(beliefs, joint, above):
 @pytest.mark.parametrize("seed", range(6))
 def test_beliefs_are_the_given_distribution_times_the_others_given_it(levels, seed):
     tree, potentials, known, joint, logarithm = case(seed, levels)
-    beliefs = calibrate(tree, potentials, given=known)
+    beliefs = calibrate(tree, potentials, given_tables=known)
     same_within_cliques(beliefs, joint, known)
     assert beliefs.log_partition == pytest.approx(logarithm, rel=1e-9)
     beliefs.checked()
@@ -70,24 +70,24 @@ def test_beliefs_are_the_given_distribution_times_the_others_given_it(levels, se
 def test_trees_hang_from_cliques_of_given_variables_and_keep_running_intersection(levels, seed):
     tree, *_ = case(seed, levels)
     above = {v for v, level in enumerate(levels) if level == UNIT}
-    held = {v for index in tree.known for v in tree.cliques[index]}
-    assert held == above and all(set(tree.cliques[index]) <= above for index in tree.known)
+    held = {v for index in tree.given_cliques for v in tree.cliques[index]}
+    assert held == above and all(set(tree.cliques[index]) <= above for index in tree.given_cliques)
     assert perfect_elimination(tree)
     for v in range(len(levels)):
         holding = {index for index, clique in enumerate(tree.cliques) if v in clique}
         tops = [i for i in holding if tree.parents[i] not in holding]
         assert len(tops) == 1
     for index, parent in enumerate(tree.parents):
-        assert index not in tree.known or parent == -1 or parent in tree.known
+        assert index not in tree.given_cliques or parent == -1 or parent in tree.given_cliques
 
 
 @pytest.mark.parametrize("levels", LEVELS[:1])
 def test_network_draws_rows_given_the_evidence_alone(levels):
     tree, potentials, known, joint, _ = case(3, levels)
-    beliefs = calibrate(tree, potentials, given=known)
+    beliefs = calibrate(tree, potentials, given_tables=known)
     own = [np.arange(size) for size in tree.sizes]
     names = [f"x{v}" for v in range(len(levels))]
-    network = levelled_network(beliefs, own, [np.ones(size) for size in tree.sizes], names, given=True)
+    network = levelled_network(beliefs, own, [np.ones(size) for size in tree.sizes], names, given_units=True)
     above = [v for v, level in enumerate(levels) if level == UNIT]
     assert set(network.evidence) == set(above)
     whole = marginal_of(joint, above)
@@ -109,7 +109,7 @@ def test_gradient_is_that_of_the_objective():
         for scope, table in potentials.items()
         if any(LEVELS[0][v] != UNIT for v in scope)
     }
-    likelihood = Likelihood(tree, observed, 1000.0, {}, given=known)
+    likelihood = Likelihood(tree, observed, 1000.0, {}, given_tables=known)
     flat = rng.normal(0, 0.3, likelihood.flat({}).size)
     _, gradient = likelihood(flat)
     for place in range(0, flat.size, 5):
@@ -125,11 +125,13 @@ def test_two_attributes_above_that_say_the_same_count_once():
     joint = np.zeros(sizes)
     joint[0, 0], joint[1, 1] = [0.4, 0.1], [0.1, 0.4]
     tree = junction_tree(sizes, [(0, 2), (1, 2)], levels, [0, 1])
-    known = {index: np.maximum(marginal_of(joint, tree.cliques[index]), 1e-12) for index in tree.known}
+    known = {
+        index: np.maximum(marginal_of(joint, tree.cliques[index]), 1e-12) for index in tree.given_cliques
+    }
     observed = {
         pair: Observation(1e4 * marginal_of(joint, pair), np.asarray(1.0)) for pair in ((0, 2), (1, 2))
     }
-    fit = fit_potentials(Likelihood(tree, observed, 1e4, {}, given=known), {}, 100, 0.01)
+    fit = fit_potentials(Likelihood(tree, observed, 1e4, {}, given_tables=known), {}, 100, 0.01)
     np.testing.assert_allclose(marginals(fit.beliefs, [(0, 1, 2)])[0, 1, 2], joint, atol=1e-3)
     assert fit.misfit < 0.5
 

@@ -176,7 +176,7 @@ def test_dispersion_is_told_by_noisy_distances(rng, dispersion, deviation):
         deviation,
     )
     assert 1 + np.mean(list(found.pairs.values())) == pytest.approx(1 + dispersion, rel=0.2)
-    assert 1 + found.other == pytest.approx(1 + dispersion, rel=0.2)
+    assert 1 + found.typical == pytest.approx(1 + dispersion, rel=0.2)
 
 
 def test_noise_of_the_margins_is_no_dispersion():
@@ -185,7 +185,7 @@ def test_noise_of_the_margins_is_no_dispersion():
     found = dispersions(
         {(0, 1): Distance(rows, sampling, margins), (0, 2): Distance(rows, sampling, margins)}, 1e-6
     )
-    assert found.pairs[0, 1] == pytest.approx(3.0) and found.other == pytest.approx(3.0)
+    assert found.pairs[0, 1] == pytest.approx(3.0) and found.typical == pytest.approx(3.0)
 
 
 def test_the_sampling_error_of_counts_is_that_of_poisson_counts(rng):

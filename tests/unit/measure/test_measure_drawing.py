@@ -16,7 +16,8 @@ from scipy.stats import chi2_contingency, chisquare
 
 import dpsyn_sql.private.measure.drawing as drawing
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.private.measure.drawing import Law, block_floors, drawn, gaussian_law, laplace_law
+from dpsyn_sql.private.measure.drawing import drawn
+from dpsyn_sql.private.measure.laws import Law, block_floors, gaussian_law, laplace_law
 from dpsyn_sql.private.measure.noise import gaussian_mechanism, laplace_mechanism
 
 MEASURE = Path(drawing.__file__).parent

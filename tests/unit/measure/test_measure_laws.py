@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpsyn_sql.private.measure.drawing as laws_module
+import dpsyn_sql.private.measure.laws as laws_module
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.private.measure.drawing import Law, block_floors, exp_bounds, gaussian_law, laplace_law
+from dpsyn_sql.private.measure.laws import Law, block_floors, exp_bounds, gaussian_law, laplace_law
 
 DIGITS = 120
 SCALES = [0.05, 0.3, 0.7, 1.0, 2.5, 10.0, 31.9, 32.0, 63.9, 64.0, 100.1, 1000.3, 130_000.7, 2.0**36 - 2**8]

@@ -89,7 +89,7 @@ def test_a_model_is_of_the_rows_above_it_exactly():
     model, _ = fitted(rows, BUDGETS[0], given)
     assert model.total == pytest.approx(given.total) and families_in(model) == rows.families
     sizes = rows.families.domain
-    for clique in model.beliefs.tree.known:
+    for clique in model.beliefs.tree.given_cliques:
         places = model.beliefs.tree.cliques[clique]
         names = [sizes.names[place] for place in places]
         wanted = given.table(names, [model.bins[place] for place in places]) / given.total

@@ -253,10 +253,10 @@ def all_codes(domain):
 def test_the_label_of_em_is_the_likeliest_component():
     domain = mixed_domain()
     own = task(domain, COUNTS, "em")
-    mixture, columns = profiles(own.found.sizes), all_codes(domain)
+    mixture, columns = profiles(own.working.sizes), all_codes(domain)
     logs = np.log(mixture.weights)[:, None]
     for place, name in enumerate(domain.names):
-        logs = logs + np.log(mixture.profiles[place])[:, own.found.bins[place][columns[name]]]
+        logs = logs + np.log(mixture.profiles[place])[:, own.working.bins[place][columns[name]]]
     label = own.label(mixture, 1)
     label.check(domain)
     best, found = logs.argmax(axis=0), label.codes(columns)
@@ -268,8 +268,8 @@ def test_the_label_of_kmeans_is_the_nearest_centre_on_public_scales():
     """Ages 0 to 5 lie on 0 to 1; NULL and towns on axes of their own, at distance 1 of each other."""
     domain = mixed_domain()
     own = task(domain, COUNTS, "kmeans")
-    mixture, columns = profiles(own.found.sizes), all_codes(domain)
-    ages, towns = own.found.bins
+    mixture, columns = profiles(own.working.sizes), all_codes(domain)
+    ages, towns = own.working.bins
     points, centres = [], []
     for age in range(7):
         here = np.flatnonzero(ages == ages[age])
@@ -290,14 +290,14 @@ def test_the_label_of_kmeans_is_the_nearest_centre_on_public_scales():
 def test_labels_of_later_rounds_have_names_of_their_own():
     domain = mixed_domain()
     own = task(domain, COUNTS, "em")
-    mixture = profiles(own.found.sizes)
+    mixture = profiles(own.working.sizes)
     assert len({own.label(mixture, number).name for number in (1, 2, 3)} | set(domain.names)) == 5
 
 
 def test_a_label_looks_at_columns_of_few_codes_if_its_scores_are_too_many(monkeypatch):
     domain = mixed_domain()
     own = task(domain, COUNTS, "em")
-    mixture = profiles(own.found.sizes)
+    mixture = profiles(own.working.sizes)
     for most, looked in ((4 * (7 + 4), ("age", "town")), (4 * (7 + 4) - 1, ("town",)), (1, ("town",))):
         monkeypatch.setattr("dpsyn_sql.methods.mixture.rounds.MOST_SCORES", most)
         assert own.label(mixture, 1).attributes == looked
@@ -306,7 +306,7 @@ def test_a_label_looks_at_columns_of_few_codes_if_its_scores_are_too_many(monkey
 def test_components_without_weight_get_finite_scores():
     domain = mixed_domain()
     own = task(domain, COUNTS, "em")
-    mixture = profiles(own.found.sizes)
+    mixture = profiles(own.working.sizes)
     empty = Components(np.array([1.0, 0, 0, 0]), tuple(np.eye(4, p.shape[1]) for p in mixture.profiles))
     own.label(empty, 1).check(domain)
 

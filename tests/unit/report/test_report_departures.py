@@ -199,7 +199,14 @@ def test_a_departure_is_a_verdict_on_its_column_or_on_the_dependences():
     few = departures(made(OF_A), moved(0.02), pairs=True)
     columns = tuple(
         SimpleNamespace(
-            name=name, shares=(), attribute=one, found=None, other=None, shortened=None, ends=(), faint=()
+            name=name,
+            shares=(),
+            attribute=one,
+            labels_found=None,
+            other=None,
+            shortened=None,
+            ends=(),
+            faint=(),
         )
         for name, one in (("a", A), ("b", B))
     )

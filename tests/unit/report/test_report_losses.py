@@ -41,7 +41,7 @@ def lost(attribute, shares, *, hidden=None, tables=(), sigma=SIGMA, more=(), bou
 
 def said(losses, *named):
     found = [
-        complaint_of(column, named=column.name in named, units="rows", total=losses.total)
+        complaint_of(column, in_workload=column.name in named, units="rows", total=losses.total)
         for column in losses.columns
     ]
     return [one.text for one in found if one]

@@ -64,7 +64,7 @@ def test_leaves_have_the_rows_that_are_written_into_them(zero):
     levels, nodes = grown(hierarchy, np.random.default_rng(1), 4)
     model, leaves = model_of(hierarchy, levels, nodes, zero=zero)
     found = spread_over(model, ["p"])
-    assert found.whole and found.places == (0, 1)
+    assert found.exact and found.positions == (0, 1)
     np.testing.assert_allclose(found.rows, expected_rows(model, leaves))
     assert (found.outside, found.missing) == pytest.approx((model.rows[-2], model.rows[-1]))
     area = np.prod(found.highs - found.lows, axis=1).sum()
@@ -87,7 +87,7 @@ def test_a_grid_over_some_columns_sums_over_the_others(columns):
     for low, high, rows in zip(found.lows, found.highs, found.rows, strict=True):
         at = tuple(slice(int(start), int(end)) for start, end in zip(low, high, strict=True))
         drawn[at] += rows / np.prod([end.stop - end.start for end in at])
-    assert not found.whole
+    assert not found.exact
     np.testing.assert_allclose(drawn, table, atol=1e-6)
 
 
