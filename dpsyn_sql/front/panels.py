@@ -401,7 +401,16 @@ def _staged(
         kept = output.kept(engine, table, staying, past, job.only.shape.per_unit)
     with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
         staged = stage(
-            engine, output.shape, fitted.model, 0, table, seed, advance, above=above, given=given, kept=kept
+            engine,
+            output.shape,
+            fitted.model,
+            0,
+            table,
+            seed,
+            advance,
+            above=above,
+            evidence=given,
+            retained=kept,
         )
     made = staged.rows
     if made is None:

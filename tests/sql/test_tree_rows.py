@@ -147,10 +147,10 @@ def test_rows_of_other_parents_are_refused(session):
     given, shape = above.given(middle.families, 1), shape_of(session, middle)
     for options in ({}, {"above": other}):
         with pytest.raises(InternalError, match="other rows than those above"):
-            stage(session, shape, middle, 10, MIDDLE, 1, given=given, **options)
+            stage(session, shape, middle, 10, MIDDLE, 1, evidence=given, **options)
     with pytest.raises(InternalError, match="given rows above"):
         stage(session, shape, middle, 10, MIDDLE, 1)
     with pytest.raises(InternalError, match="given rows above"):
-        stage(session, shape_of(session, plain()), plain(), 10, MIDDLE, 1, above=above, given=given)
+        stage(session, shape_of(session, plain()), plain(), 10, MIDDLE, 1, above=above, evidence=given)
     with pytest.raises(InternalError, match="each by themselves"):
         stage(session, shape_of(session, top), top, 10, MIDDLE, 1, above=above)

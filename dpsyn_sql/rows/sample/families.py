@@ -87,16 +87,16 @@ class FamilySampler:
         families = self.families
         return bool(families.order or families.previous or families.place or families.since)
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
         return self.families.domain.index(name)
 
     def _attribute(self, name: str) -> Attribute:
-        return self.families.domain.attributes[self._place(name)]
+        return self.families.domain.attributes[self._index(name)]
 
     @property
     def _moment(self) -> int:
         """The variable of the moments' codes."""
-        return self.network.codes[self._place(self.families.order)]
+        return self.network.codes[self._index(self.families.order)]
 
     @cached_property
     def _ticks(self) -> Ticks | None:
@@ -112,48 +112,48 @@ class FamilySampler:
         """What draws moments as a chain, None if they are sorted."""
         if not self.families.order or self.families.kept:
             return None
-        variable = self._place(self.families.order)
+        variable = self._index(self.families.order)
         return linked(self.succession, self._moments, variable, self._moment, self.network.sizes)
 
-    def people(self, units: int, seed: int, given: Given | None = None) -> People:
+    def people(self, units: int, seed: int, evidence: Given | None = None) -> People:
         """What the rows are below, with the moments of the rows; deterministic in ``seed`` (not negative).
-        So many persons (units <= 0: none), or the rows of a table above that are ``given``.
+        So many persons (units <= 0: none), or the rows of a table above that are the ``evidence``.
 
         Raises:
             InternalError: rows of the parent are needed and missing, or given and not needed.
         """
-        if bool(self.families.above) != (given is not None):
+        if bool(self.families.above) != (evidence is not None):
             raise InternalError("rows are drawn given rows above them, or there are none above")
-        people = self._persons(units, seed) if given is None else self._parents(given)
+        people = self._persons(units, seed) if evidence is None else self._parents(evidence)
         if not self._moments:
             return people
         if self._linked is not None:
-            shares = np.ones(people.rows.size) if given is None else given.weights
+            shares = np.ones(people.rows.size) if evidence is None else evidence.weights
             people = replace(people, chain=self._linked.chain(people, shares))
         return replace(people, moments=self._all_moments(people, seed))
 
-    def _parents(self, given: Given) -> People:
+    def _parents(self, evidence: Given) -> People:
         columns, needed = Columns(), self._needed
         for attribute in self.families.above:
-            variable = self._place(attribute.name)
+            variable = self._index(attribute.name)
             if variable in needed:
-                columns[variable] = self.network.evidence[variable][given.columns[attribute.name]]
+                columns[variable] = self.network.evidence[variable][evidence.columns[attribute.name]]
         most = edge_ticks(self._attribute(self.families.size))[-1] - 1
-        return People(columns, given.rows, int(most), before=given.ranks, kept=self._kept(given))
+        return People(columns, evidence.rows, int(most), before=evidence.ranks, kept=self._retained(evidence))
 
-    def _kept(self, given: Given) -> Columns:
+    def _retained(self, evidence: Given) -> Columns:
         """Working bins and codes of what rows keep, as far as it is known of their parent."""
-        found = Columns()
+        columns = Columns()
         for name in self.families.kept:
-            variable, codes = self._place(name), given.columns[name]
-            found[variable] = np.where(codes < 0, -1, self.network.evidence[variable][codes])
-            found[self.network.codes[variable]] = codes
-        return found
+            variable, codes = self._index(name), evidence.columns[name]
+            columns[variable] = np.where(codes < 0, -1, self.network.evidence[variable][codes])
+            columns[self.network.codes[variable]] = codes
+        return columns
 
     def _persons(self, units: int, seed: int) -> People:
         network, columns_of_batches, numbers = self.network, list[Columns](), list[IntArray]()
         edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
-        variable = network.codes[self._place(self.families.size)]
+        variable = network.codes[self._index(self.families.size)]
         needed = self._needed
 
         def batch(size: int, index: int) -> tuple[Columns, IntArray]:
@@ -205,7 +205,7 @@ class FamilySampler:
         """Moments for the rows of these numbers, given their units: as a chain from that of the row before
         on, or in no order. Of each unit the rows are consecutive, up to its last."""
         units, ranks = people.owners(numbers)
-        columns = {v: own[units] for v, own in people.columns.items()}
+        columns = {v: column[units] for v, column in people.columns.items()}
         left = self._moments
         if self._linked is not None and people.chain is not None:
             columns[self._linked.variable] = self._linked.bins(people, people.chain, numbers, generator)
@@ -296,8 +296,8 @@ class FamilySampler:
         for lines in self._rows:
             lines.draw(columns, ranks, units.size, generator)
             for variable in people.kept.keys() & set(lines.node.variables):
-                known = people.kept[variable][units]
-                columns[variable] = np.where(known < 0, columns[variable], known)
+                retained = people.kept[variable][units]
+                columns[variable] = np.where(retained < 0, columns[variable], retained)
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:
@@ -329,13 +329,13 @@ class FamilySampler:
             owners = units[active]
             rank = ranks[active] + turn
             evidence = self._evidence(people.rows[owners], rank, before)
-            evidence |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
+            evidence |= {v: column[people.starts[owners] + rank] for v, column in people.moments.items()}
             in_unit = None if people.before is None else people.in_unit(owners, rank)
             columns = self._drawn(people, owners, in_unit, evidence, generator)
-            own = self._codes(columns, active.size).astype(np.int64)
-            before = self._after(own, columns, before, generator)
+            codes_of_rank = self._codes(columns, active.size).astype(np.int64)
+            before = self._after(codes_of_rank, columns, before, generator)
             rows_of_rank = starts[active] + turn
-            codes[rows_of_rank], ticks[rows_of_rank] = own, before.tick
+            codes[rows_of_rank], ticks[rows_of_rank] = codes_of_rank, before.tick
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
@@ -348,12 +348,12 @@ class FamilySampler:
         """Working bins of what is known before rows of these ranks are drawn."""
         codes_before, columns = dict[str, IntArray](), Columns()
         for name, attribute in self.families.previous:
-            codes = before.codes[:, self._place(attribute)]
+            codes = before.codes[:, self._index(attribute)]
             codes_before[name] = np.where(codes < 0, self._attribute(name).size - 1, codes)
         if self.families.place:
             codes_before[self.families.place] = places(rows, ranks)
         for name, codes in codes_before.items():
-            columns[self._place(name)] = self.network.evidence[self._place(name)][codes]
+            columns[self._index(name)] = self.network.evidence[self._index(name)][codes]
         return columns
 
     def _after(
@@ -363,13 +363,13 @@ class FamilySampler:
         ticks = self._ticks
         if ticks is None:
             return Before(codes, before.tick)
-        order, ticks_after = self._place(self.families.order), before.tick.copy()
+        order, ticks_after = self._index(self.families.order), before.tick.copy()
         dated = codes[:, order] < ticks.order.regular
         fresh, later = dated & (before.codes[:, order] < 0), dated & (before.codes[:, order] >= 0)
         ticks_after[fresh] = ticks.first(codes[fresh, order], generator)
         since = None
         if self.families.since:
-            variable = self.network.codes[self._place(self.families.since)]
+            variable = self.network.codes[self._index(self.families.since)]
             since = columns.get(variable, np.zeros(later.size, np.int64))[later].astype(np.int64)
         ticks_after[later] = ticks.later(codes[later, order], before.tick[later], since, generator)
         return Before(codes, ticks_after)

@@ -141,8 +141,8 @@ def check_statement(table: Fragment, attributes: int, first: int | Fragment) -> 
 
 def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:
     """Every row came through every step, and has every code."""
-    found = engine.fetch(check_statement(table, attributes, first), step=_STEP)
-    if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
+    counted = engine.fetch(check_statement(table, attributes, first), step=_STEP)
+    if (int(counted["complete"][0]), int(counted["found"][0])) != (rows, rows):
         raise InternalError("sampling in the database lost rows or codes")
 
 
@@ -295,12 +295,12 @@ class FamilyScript(Script):
             replace(step, words=(*step.words, _TICK), lists=Fragment(f"lists{number}"))
             for number, step in enumerate(self._steps(tables, ROW))
         ]
-        own = self._steps(tables, ROW)
+        sources = self._steps(tables, ROW)
         return render(
             "sample/walk",
             words=self.words,
             stride=self.stride,
-            lists=[(step.lists, one.lists) for step, one in zip(steps, own, strict=True)],
+            lists=[(step.lists, source.lists) for step, source in zip(steps, sources, strict=True)],
             moments=self._in_order(moments),
             drawn=self._timed(self._independent(self._next(), steps, [*self.words, _TICK])),
             tick=self._tick(fresh),
@@ -352,22 +352,24 @@ class FamilyScript(Script):
 
     def _in_order(self, moments: Fragment) -> Fragment:
         """Rows with their moments, numbered in the order of the moments."""
-        words, own = self.words, "0"
+        words, moment = self.words, "0"
         if self.families.order:
             order = self._attribute(self.families.order)
             variable = self.network.codes[self._index(order.name)]
-            own, place = self._code(order.name), self.places[variable]
+            moment, place = self._code(order.name), self.places[variable]
             if place is not None and (recoding := order.recoding) is not None:  # NULL, where it is but noise
                 drawn = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
                 instead = self._listed(recoding.instead, f"CAST({drawn} AS BIGINT)")
                 lost = ", ".join(map(str, recoding.codes))
-                own = f"CASE WHEN {own} IN ({lost}) THEN {instead} ELSE {own} END"
+                moment = f"CASE WHEN {moment} IN ({lost}) THEN {instead} ELSE {moment} END"
                 others = 2**64 - 1 - (2**place.bits - 1 << place.shift)
                 words[place.word] = Fragment(
                     f"(w{place.word} & CAST('{others}' AS UBIGINT)) | (CAST(own AS UBIGINT) << {place.shift})"
                 )
         columns = [Fragment(f"{word} AS m{number}") for number, word in enumerate(words)]
-        return render("sample/moments", drawn=moments, own=Fragment(own), columns=columns, stride=self.stride)
+        return render(
+            "sample/moments", drawn=moments, own=Fragment(moment), columns=columns, stride=self.stride
+        )
 
     def _next(self) -> Fragment:
         """Rows before they are drawn: numbers, the words of their unit and moment, what is known before."""
@@ -376,7 +378,7 @@ class FamilyScript(Script):
             place = self.places[variable]
             if place is not None:
                 terms[place.word].append(self._evidence(variable, place, code))
-        words = [f"    {' | '.join(own)} AS w{word}" for word, own in enumerate(terms)]
+        words = [f"    {' | '.join(summands)} AS w{word}" for word, summands in enumerate(terms)]
         columns = ",\n".join([*words, f"    {_TICK}"])
         return Fragment(
             f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
@@ -391,19 +393,19 @@ class FamilyScript(Script):
     def _known(self) -> list[tuple[int, str]]:
         """Evidence variables and the codes that are known of them, from the row before at its place."""
         families, place = self.families, f'("row" % {self.stride})'
-        found = list[tuple[int, str]]()
+        codes = list[tuple[int, str]]()
         for name, attribute in families.previous:
             none = self._attribute(name).size - 1
             code = f"CASE WHEN {place} = 0 THEN {none} ELSE {self._code(attribute)} END"
-            found.append((self._index(name), code))
+            codes.append((self._index(name), code))
         if families.place:
             only, first, middle, last = range(len(PLACES))
             code = (
                 f"CASE WHEN n = 1 THEN {only} WHEN {place} = 0 THEN {first} WHEN {place} = n - 1 THEN {last} "
                 f"ELSE {middle} END"
             )
-            found.append((self._index(families.place), code))
-        return [(variable, f"({code})") for variable, code in found]
+            codes.append((self._index(families.place), code))
+        return [(variable, f"({code})") for variable, code in codes]
 
     def _timed(self, drawn: Fragment) -> Fragment:
         """Drawn rows with the code of the ordering attribute as ``own``."""

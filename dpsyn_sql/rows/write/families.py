@@ -118,8 +118,8 @@ def stage(
     advance: Callable[[int], None] = lambda rows: None,
     *,
     above: TableRows | None = None,
-    given: Given | None = None,
-    kept: Kept | None = None,
+    evidence: Given | None = None,
+    retained: Kept | None = None,
     deadline: Deadline = NO_DEADLINE,
     network: Network | None = None,
 ) -> StagedRows:
@@ -139,33 +139,34 @@ def stage(
             Of a table of a tree its own (``rows.sample.tree.table_seed``).
         advance: is told the number of rows after each batch.
         above: the rows of the table above.
-        given: what is drawn given of them; None: ``above.given(families, seed)``.
-        kept: values that will be written in place of those of the codes; conditions are checked with them.
+        evidence: what the rows follow from; None: ``above.given(families, seed)``.
+        retained: values that will be written in place of those of the codes; conditions are checked with
+            them.
         deadline: how much time there is to balance rows.
-        network: SQL draws the rows of it, each independently (``sample.sql_sampler.independent_rows``); None:
+        network: SQL draws the rows of it, each independently (``sample.family_text.independent_rows``); None:
             the sampler of the model.
 
     Raises:
-        InternalError: ``given`` are other rows than those above, or the root has some.
+        InternalError: the evidence is of other rows than those above, or the root has some.
     """
     sampler = model.sampler(deadline)
     if not isinstance(sampler, FamilySampler):
         if above is not None:
             raise InternalError("rows that are each by themselves lie below others")
         return _stage_root(engine, shape, model, sampler, rows, table, seed, advance, network)
-    if above is not None and given is None:
-        given = above.given(sampler.families, seed)
-    if (0 if above is None else above.total) != (0 if given is None else given.rows.size):
+    if above is not None and evidence is None:
+        evidence = above.given(sampler.families, seed)
+    if (0 if above is None else above.total) != (0 if evidence is None else evidence.rows.size):
         raise InternalError("rows are drawn given other rows than those above them")
     # Bins are filled as they are written.
     sampler = replace(sampler, families=sampler.families.with_attributes(shape.domain))
-    people = sampler.people(rows, seed, given)
+    people = sampler.people(rows, seed, evidence)
     parents = TableRows.persons(people.rows.size) if above is None else above
     drawn = sampler.families.domain.attributes[: sampler.families.drawn]
     codes = np.zeros(
         (people.total, len(drawn)), code_type(max((attribute.size for attribute in drawn), default=1))
     )
-    staging = _RowsBelow(engine, shape, sampler, people, table, seed, codes, kept)
+    staging = _RowsBelow(engine, shape, sampler, people, table, seed, codes, retained)
     lost = staging.all(advance)
     staged = TableRows.below(parents, sampler.families, people, codes)
     if lost.size:
@@ -193,7 +194,7 @@ def _stage_root(
         names = families.domain.names[: families.drawn]
         hidden = families.domain.attributes[families.written : families.drawn]
         # No condition, constant or computed column has these names.
-        further = (replace(item, name=f"dpsyn_hidden_{place}") for place, item in enumerate(hidden))
+        further = (replace(item, name=f"dpsyn_hidden_{position}") for position, item in enumerate(hidden))
         alone = replace(shape, measured=(*shape.measured, *further), numbered=False)
     again = shape.numbered and bool(shape.never)
     staged = _temporary() if again else table
@@ -201,7 +202,7 @@ def _stage_root(
 
         def draw(number: int, round_seed: int, first: int) -> int:
             if network is None or lists is None:
-                batches = _told(sampler.batches(number, round_seed), advance)
+                batches = _reported(sampler.batches(number, round_seed), advance)
                 return append(engine, alone.domain, batches, staged, first)
             return append_network(
                 engine, network, lists, number, round_seed, staged, first=first, advance=advance
@@ -224,7 +225,7 @@ def _temporary() -> Fragment:
     return qualified("temp", "main", f"dpsyn_{uuid4().hex}")
 
 
-def _told(batches: Batches, advance: Callable[[int], None]) -> Batches:
+def _reported(batches: Batches, advance: Callable[[int], None]) -> Batches:
     for batch in batches:
         yield batch
         advance(len(batch))
@@ -242,7 +243,7 @@ class _RowsBelow:
     table: Fragment
     seed: int
     codes: Codes
-    kept: Kept | None
+    retained: Kept | None
 
     def all(self, advance: Callable[[int], None]) -> IntArray:
         """Stage all rows; the units that are left out."""
@@ -277,7 +278,7 @@ class _RowsBelow:
         for turn in range(WITHIN):
             if not bad.size:
                 break
-            sql = again_statement(self.shape, self.table, turn * STEP, self.seed, self.kept)
+            sql = again_statement(self.shape, self.table, turn * STEP, self.seed, self.retained)
             self.engine.execute(sql, step=_STEP)
             bad = self._impossible((turn + 1) * STEP)
         for attempt in range(1, ROUNDS + 1):
@@ -294,7 +295,7 @@ class _RowsBelow:
 
     def _impossible(self, first: int) -> IntArray:
         """The numbers of rows, of those from a draw on, that meet a condition; ascending."""
-        name, query = impossible_rows(self.shape, self.table, first, self.seed, self.kept)
+        name, query = impossible_rows(self.shape, self.table, first, self.seed, self.retained)
         return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
 
     def _again(self, bad: IntArray, attempt: int) -> tuple[IntArray, FamilyRows]:

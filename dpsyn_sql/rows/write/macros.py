@@ -1,7 +1,7 @@
 """The queries behind ``dpsyn_sample``: rows that SQL draws of a network, as values of the released columns.
 
 The seed and the number of rows, or of units if their rows go together, are parameters of the macro. Rows are
-drawn from the model of the release; the released ones were drawn from it by ``sample.compile``. Keys and unit
+drawn from the model of the release; the released ones were drawn from it by its sampler. Keys and unit
 ids are NULL, because fresh ones would repeat those of the released table without being the same rows; ids of
 units that are drawn number them, and say no more. Rows that the owner's conditions exclude are left out, not
 replaced.
@@ -383,10 +383,10 @@ class WayDown:
         order = np.argsort(lookup.groups, kind="stable")
         sizes = np.bincount(lookup.groups)
         starts, group = np.cumsum(sizes) - sizes, f"CAST({self._measured(role.attribute)} AS BIGINT) + 1"
-        size, start = (f"({_listed(map(str, one), 'BIGINT')})[{group}]" for one in (sizes, starts))
-        place = _below(self._bits(role.attribute), size)
+        size, start = (f"({_listed(map(str, values), 'BIGINT')})[{group}]" for values in (sizes, starts))
+        chosen = _below(self._bits(role.attribute), size)
         keys = _listed((literal(str(lookup.keys[role.key][row])) for row in order), "VARCHAR")
-        key = f"({keys})[{start} + {place} + 1]"
+        key = f"({keys})[{start} + {chosen} + 1]"
         return Fragment(f"CASE WHEN {size} > 0 THEN CAST({key} AS {written_type(role.type)}) END")
 
     def _random(self, role: RandomKey, units: Fragment) -> Fragment | None:

@@ -365,18 +365,19 @@ def _new_tables(
     new = list[NewTable]()
     for name in order:
         full = qualified(*home, output.names[name])
-        own = written.get(name)
-        comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
+        table = written.get(name)
+        release = None if table is None else table.kept
+        comments = () if table is None or release is None else comment_statements(full, table.shape, release)
         new.append(
             NewTable(
                 full,
                 queries[name],
-                () if own is None else not_null(own.shape),
+                () if table is None else not_null(table.shape),
                 tuple(comments),
                 output.replace,
                 output.only_same and name in output.existing,
                 () if stated is None else stated.definitions(name, order[: order.index(name)]),
-                None if own is None or own.period is None else own.period.there,
+                None if table is None or table.period is None else table.period.there,
             )
         )
     return new
@@ -437,7 +438,8 @@ class Constraints:
             if link.table in before and link.key == self._key(link.table):
                 other_types = self._types(link.table)
                 if all(
-                    kinds[own] == other_types[key] for own, key in zip(link.columns, link.key, strict=True)
+                    kinds[column] == other_types[key]
+                    for column, key in zip(link.columns, link.key, strict=True)
                 ):
                     # The name alone: DuckDB 1.5 takes no other database's here, whatever it is called.
                     referenced = ident(self.names[link.table])
@@ -455,7 +457,9 @@ class Constraints:
         if name in self.shapes:
             shape = self.shapes[name]
             return {column: written_type(shape.types[column]) for column in shape.order}
-        return {one.name: Fragment(one.sql_type) for one in self.tree.public_table(name).relation.columns}
+        return {
+            column.name: Fragment(column.sql_type) for column in self.tree.public_table(name).relation.columns
+        }
 
 
 def _listed(columns: Sequence[str]) -> Fragment:
