@@ -25,9 +25,9 @@ from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import Families, before, numbers_of_rows
-from dpsyn_sql.rows.decode.output import Units, output_statement
+from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.write.families import stage_families, together
+from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -92,10 +92,10 @@ def main() -> None:
 
             rows = sum(len(batch) for batch in sampler.batches(units, 1))
             line("drawn in numpy", rows)
-            sizes = stage_families(engine, shape, sampler, units, STAGED, 1)
+            staged = stage(engine, shape, model, units, STAGED, 1)
             line("drawn and staged", rows)
-            shared = Units(tuple(int(size) for size in sizes))
-            con.execute(f"CREATE TABLE made AS {output_statement(shape, STAGED, rows, shared, 1)}")
+            persons = units_of(None, rows, staged.persons)
+            con.execute(f"CREATE TABLE made AS {output_statement(shape, STAGED, rows, persons, 1)}")
             line("decoded and written", rows)
             labels = [list(range(own.size)) for own in model.domain.attributes]
             kept = StoredRelease("r", "id", "2026-01-01", {}, shape, model, drawn_from(model), (), labels)

@@ -170,8 +170,9 @@ class Shape:
     ``order``: names of all written columns in source order. ``never``: SQL conditions that hold for
     no row of the output (the owner's ``never:`` and the catalog's CHECK constraints). ``not_null``: columns
     that the catalog declares NOT NULL; no row has NULL in them. ``per_unit``: the attributes that, as the
-    owner says, all rows of a unit share. ``together``: rows of a unit are drawn one after another, units by
-    their number of rows. ``ticks``: the attribute that orders them, whose values are drawn; none if empty.
+    owner says, all rows of a unit share. ``together``: rows lie below others, such as those of a
+    person. ``numbered``: rows are numbered from 0 without holes, as rows below them or their persons say.
+    ``ticks``: the attribute that orders rows below others, whose values are drawn; none if empty.
     """
 
     measured: tuple[Attribute | Undiscovered, ...]
@@ -181,6 +182,7 @@ class Shape:
     not_null: tuple[str, ...] = ()
     per_unit: frozenset[str] = frozenset()
     together: bool = False
+    numbered: bool = False
     ticks: str = ""
 
     @property

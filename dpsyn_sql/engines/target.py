@@ -19,6 +19,7 @@ from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.errors import TargetError
 from dpsyn_sql.planning.tree import PublicTable
+from dpsyn_sql.rows.write.publish import Destination, Kind
 from dpsyn_sql.rows.write.tasks import RowPublisher
 from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.source.names import (
@@ -35,8 +36,6 @@ from dpsyn_sql.source.names import (
 )
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 from dpsyn_sql.sqltext.release_tables import SCHEMA
-
-TargetKind = Literal["table", "schema", "file", "folder", "database", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +59,26 @@ class Output:
         return home.table(self.database, *self.table)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target(Destination):
     """A checked output.
 
     Args:
-        kind: what it is; ``"database"`` is a database file of its own.
         name: what to print.
         output: what is written, for the ledger.
         label: what the release is called there by default: a table with its schema unless that is main, a
             schema, or a file or folder without ending.
-        names: what each table, and each public table that is copied, is called there.
-        home: the attached database and the schema; None for a file, a folder or Spark.
-        path: the file, the folder or the database file; None for all else.
         copies: the public tables that are written too, because they are not in the same database or are
             referred to by constraints.
-        existing: those of ``names`` that are there already.
-        dropped: tables of a schema that are written anew, one that refers to others before them.
-        replace: what is there may be overwritten.
-        only_same: what is there must equal what is written.
-        publisher: of Spark, writes the rows.
         spark: the table or folder of Spark.
     """
 
-    kind: TargetKind
     name: str
     output: Output
     label: str
-    names: Mapping[str, str]
-    home: tuple[str, str] | None
-    path: Path | None
     copies: tuple[PublicTable, ...]
-    existing: frozenset[str]
-    dropped: tuple[str, ...]
-    replace: bool
-    only_same: bool
     _open: Callable[[], DuckDBEngine]
     _forbidden: tuple[str, ...]
-    publisher: RowPublisher | None = None
     spark: SparkOutput | None = None
 
     def sql_of(self, table: str) -> Fragment | None:
@@ -113,13 +94,6 @@ class Target:
     def database(self) -> str | None:
         """The attached database."""
         return None if self.home is None else self.home[0]
-
-    @property
-    def format(self) -> Literal["parquet", "csv"] | None:
-        """That of a file; one that ends in .gz is meant compressed."""
-        if self.kind != "file" or self.path is None:
-            return None
-        return "parquet" if ending_of(self.path.name) == ".parquet" else "csv"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -183,7 +157,7 @@ class TargetCheck:
 
     def target(
         self,
-        kind: TargetKind,
+        kind: Kind,
         name: str,
         output: Output,
         label: str,

@@ -24,16 +24,14 @@ from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
-from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.kept import KeptRows
+from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
-from dpsyn_sql.rows.write.families import family_sampler
 from dpsyn_sql.source.relation import WEIGHT
 
 
@@ -63,7 +61,7 @@ def measured(job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
     door = LocalCurator(None, None, 1, entry, ExactNoise())
     measuring = _Measuring(job, entry, door, seed_of(entry.release_id))
     learnt = {table.name: measuring.discovered(table) for table in job.tables}
-    with closing(_coded_rows(job, learnt)) as rows:
+    with closing(_kept_rows(job, learnt)) as rows:
         left = {
             table.name: measuring.grouped(table, learnt[table.name], rows) for table in reversed(job.tables)
         }
@@ -72,33 +70,24 @@ def measured(job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
     return measuring.tables
 
 
-class _OneTable:
-    """The rows of one table, which are coded as they are counted; used as ``KeptRows`` are."""
-
-    def __init__(self, families: Families | None) -> None:
-        self._families = families
-
-    def families(self, name: str) -> Families | None:
-        """The families of the rows, with all classes so far; None where each row stands alone."""
-        return self._families
-
-    def attach(self, name: str, groups: Sequence[FamilyClass]) -> None:
-        """Classes of the rows of a unit, attributes of each of them from now on."""
-        if self._families is not None:
-            self._families = self._families.grouped(groups)
-
-    def close(self) -> None:
-        """Nothing is kept."""
-
-
-def _coded_rows(job: Job, learnt: dict[str, Discovered]) -> KeptRows | _OneTable:
+def _kept_rows(job: Job, learnt: dict[str, Discovered]) -> KeptRows:
     """PRIVATE: the rows of all tables, whose domains are complete now: plans took what was unknown at its
     largest."""
     domains = {name: table.shape.domain for name, table in learnt.items()}
-    if job.tables[0].families is not None:
+    if job.request.several:
         return KeptRows(job.session.engine, job.tree, domains, job.tied.orders)
     table = job.only
-    return _OneTable(table.of_families(domains[table.name], table.terms)[1].families)
+    domain, terms = table.of_families(domains[table.name], table.terms)
+    relation, bound = table.source.relation, Bound.of(table.source.unit, None)
+    return KeptRows.of_table(
+        job.session.engine,
+        relation.sql,
+        domain,
+        decimal=relation.text_decimal,
+        bound=bound,
+        families=terms.families,
+        name=table.name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +121,7 @@ class _Measuring:
             self.door.discover(unknown, looked.max_rows)
             return discovered(table.shape, table.plan.discovery, self.door, looked.max_rows, chooser)
 
-    def grouped(self, table: TablePlan, learnt: Discovered, rows: KeptRows | _OneTable) -> Budget:
+    def grouped(self, table: TablePlan, learnt: Discovered, rows: KeptRows) -> Budget:
         """Give the rows of a unit, or of a row above, classes, if they are alike; what discovery and this
         leave of the budget."""
         budget = learnt.once.rest if learnt.once else _more(table.rest, learnt.unspent)
@@ -146,14 +135,14 @@ class _Measuring:
             further = replace(share, amount=0)
             steps.append(ReservedStep("two attributes of a row", (), further, pairs_of_rows()))
         plan = Plan(table.source, families.domain, table.method.name, tuple(steps), share)
-        with self._of(table), self._counter(plan, families, rows, siblings=True):
+        with self._of(table), self._counter(plan, table, rows, siblings=True):
             before = self.door.questions
             groups, unspent = found_groups(self.door, families, share)
             self._stages[table.name] = SiblingStage(share, self.door.questions - before)
         rows.attach(table.name, groups)
         return _more(rest, unspent.amount)
 
-    def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: KeptRows | _OneTable) -> None:
+    def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: KeptRows) -> None:
         """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
         families, weight = rows.families(table.name), table.source.unit.weight
         domain = learnt.shape.domain if families is None else families.domain
@@ -179,7 +168,7 @@ class _Measuring:
             seen=seen,
         )
         before = len(self.door.measurements) if table.families is not None else 0
-        with self._of(table), self._counter(plan, families, rows), phase("build"):
+        with self._of(table), self._counter(plan, table, rows), phase("build"):
             model = table.method.run(plan, self.door, terms)
         answers = self.door.measurements[before:]
         if given is not None and families is not None and table.table.parent is not None:
@@ -202,15 +191,14 @@ class _Measuring:
         self.tables[table.name] = FittedTable(table, fitted, tuple(self._events[table.name]))
         if families is not None and families.below:
             units = rows_wanted(fitted) if above is None else 0
-            self._rows[table.name] = drawn_rows(family_sampler(model), given, above, units, seed)
+            self._rows[table.name] = drawn_rows(model, families, above, units, seed)
 
     @contextmanager
     def _counter(
-        self, plan: Plan, families: Families | None, rows: KeptRows | _OneTable, *, siblings: bool = False
+        self, plan: Plan, table: TablePlan, rows: KeptRows, *, siblings: bool = False
     ) -> Iterator[None]:
         """PRIVATE: what counts the marginals of a plan is behind the door inside."""
-        tables = rows if isinstance(rows, KeptRows) else None
-        with opened_counter(self.job, plan, families, tables, siblings=siblings) as counter:
+        with opened_counter(self.job, plan, rows, table.name, siblings=siblings) as counter:
             self.door.open(counter, plan.domain, plan.source.unit.sensitivity)
             yield
 
@@ -218,12 +206,13 @@ class _Measuring:
 def opened_counter(
     job: Job,
     plan: Plan,
-    families: Families | None = None,
     rows: KeptRows | None = None,
+    table: str = "",
     *,
     siblings: bool = False,
 ) -> closing[SqlCounter]:
-    """PRIVATE: what counts the marginals of a plan, for the door alone; ``siblings``: and pairs of rows."""
+    """PRIVATE: what counts the marginals of a plan, for the door alone, in the kept ``rows`` of a table;
+    ``siblings``: and pairs of rows."""
     relation = plan.source.relation
     return closing(
         SqlCounter(
@@ -234,9 +223,9 @@ def opened_counter(
             decimal=relation.text_decimal,
             unit=plan.source.unit,
             further=plan.further,
-            families=families,
             siblings=siblings,
             rows=rows,
+            table=table,
         )
     )
 

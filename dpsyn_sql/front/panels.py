@@ -36,7 +36,7 @@ from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, told
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
+from dpsyn_sql.planning.panel import Panel, presence_domain, presence_step
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.private.count.counter import SqlCounter
@@ -51,7 +51,7 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.tree import TableRows
-from dpsyn_sql.rows.write.families import stage, stage_table
+from dpsyn_sql.rows.write.families import stage
 from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
     PanelOutput,
@@ -389,12 +389,7 @@ def _staged(
         rows, drawn = staged.total, staged.compared(engine, seed)
         return table, order.permutation(rows), rows, drawn
     persons, given = following.persons, following.given
-    above = TableRows(
-        families_of_period(Domain(())),
-        np.zeros((given.rows.size, 0), np.uint8),
-        np.zeros(given.rows.size, np.int64),
-        np.arange(given.rows.size),
-    )
+    above = TableRows.persons(given.rows.size)
     known, kept = len(persons.numbers), None
     if output.shape.never:
         parents = np.flatnonzero(given.rows)  # of the rows as they are staged
@@ -403,9 +398,21 @@ def _staged(
         past = _output_before(job, job.only.shape).constant
         kept = output.kept(engine, table, staying, past, job.only.shape.per_unit)
     with job.deadline.running(), phase("sample", int(given.rows.sum())) as advance:
-        made = stage_table(
-            engine, output.shape, fitted.model, given, 0, table, seed, advance, above=above, kept=kept
+        staged = stage(
+            engine,
+            output.shape,
+            fitted.model,
+            0,
+            table,
+            seed,
+            advance,
+            above=above,
+            evidence=given,
+            retained=kept,
         )
+    made = staged.rows
+    if made is None:
+        raise InternalError("rows of a period lie below their persons")
     new = made.parent >= known
     numbers = np.zeros(made.total, np.int64)
     numbers[~new] = persons.numbers[made.parent[~new]]

@@ -22,7 +22,6 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import EngineFailure, PublishError
-from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.front.job import Job, TablePlan, seed_of
@@ -50,11 +49,11 @@ from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, independent_rows, load_slots
 from dpsyn_sql.rows.sample.quotas import unit_sizes
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
-from dpsyn_sql.rows.write.families import StagedRows, stage, stage_table, together
+from dpsyn_sql.rows.write.families import StagedRows, stage, together
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
-from dpsyn_sql.rows.write.staging import DrawnRows, table_codes, warn_of_few_rows
+from dpsyn_sql.rows.write.staging import warn_of_few_rows
 from dpsyn_sql.rows.write.tasks import PartRows, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment, qualified
 
@@ -125,9 +124,7 @@ def with_values(table: FittedTable) -> FittedTable:
     with phase("trust"):
         fitted = table.fitted.with_values
         variances = table.plan.method.variances(fitted.model, fitted.measurements)
-        shape = fitted.shape
-        if table.plan.families is None:
-            shape = together(shape, families_in(fitted.model))
+        shape = together(fitted.shape, families_in(fitted.model))
         return replace(table, fitted=replace(fitted, variances=variances, shape=shape))
 
 
@@ -141,23 +138,6 @@ def _check_room(job: Job, fitted: FittedRelease, rows: int) -> None:
             f"rows=1000000. The debit stands, and the answers are stored: the same call with rows= costs "
             "nothing more."
         )
-
-
-@dataclass(slots=True)
-class _Staged:
-    """Rows of a table that are drawn: their number, how, and what is compared with the noisy answers.
-
-    ``parts``: rows that tasks elsewhere make. ``units``: numbers of units by their rows. ``replaced``: rows
-    that conditions gave other codes. ``network``: that SQL draws further rows from.
-    """
-
-    total: int
-    how: str
-    network: NetworkTables
-    compared: DrawnRows | None
-    parts: PartRows | None = None
-    units: IntArray | None = None
-    replaced: int = 0
 
 
 @dataclass(slots=True)
@@ -175,78 +155,62 @@ class _Drawing:
 
     def draw(self, table: FittedTable, rows: int) -> None:
         """Stage the rows of a table, of the root so many, and judge them."""
-        job, staged_at = self.job, temporary("staged")
+        job, fitted, name = self.job, table.fitted, temporary("staged")
         seed = table_seed(self.seed, table.name) if job.request.several else self.seed
-        if table.plan.families is not None:
-            staged = self._below(table, rows, staged_at, seed)
-        else:
-            staged = self._alone(table, rows, staged_at, seed)
-        with phase("trust"):
-            compared = staged.compared if staged.total else None
-            departures = () if compared is None else departed(table.plan.method, table.fitted, compared)
-            replaced = staged.replaced / max(staged.total, 1)
-            lost, doubts = lost_of(table.plan, table.fitted, departures, replaced)
-        facts = facts_of(job, self.entry, table, staged.total, self.seed, staged.how) | {"losses": lost}
-        if staged.replaced:
-            facts["sampling"]["replaced"] = staged.replaced
-        lookups = {name: _grouped(rows) for name, rows in job.tied.lookups.get(table.name, {}).items()}
-        above = table.plan.table.parent
-        parent = next((one.kept for one in self.written if one.name == above), None)
-        kept = replace(kept_of(job, self.entry, table, staged.network, facts), parent=parent, lookups=lookups)
-        units = staged.units
-        if units is None and table.fitted.contributions is not None:
-            units = unit_sizes(table.fitted.contributions.values, staged.total)
-        source = Fragment("") if staged.parts is not None and staged.parts.staged is None else staged_at
-        shape = together(table.fitted.shape, families_in(table.fitted.model))
-        self.written.append(WrittenTable(table.name, shape, source, seed, kept, lookups, units, staged.parts))
-        self.totals.append(staged.total)
-        self.doubts.append(doubts)
-
-    def _below(self, table: FittedTable, units: int, staged_at: Fragment, seed: int) -> _Staged:
-        """Rows of a table of a tree, given the rows above it."""
-        families, parent = families_in(table.fitted.model), table.plan.table.parent
-        above = None if parent is None else self._rows[parent]
-        given = None if above is None or families is None else above.given(families, seed)
-        shape, model = table.fitted.shape, table.fitted.model
-        with self.job.deadline.running(), phase("sample") as advance:
-            rows = stage_table(self.engine, shape, model, given, units, staged_at, seed, advance, above=above)
-        self._rows[table.name] = rows
-        compared = table_codes(rows, seed) if rows.total else None
-        return _Staged(rows.total, model.sampler().drawn, drawn_from(model), compared)
-
-    def _alone(self, table: FittedTable, rows: int, staged_at: Fragment, seed: int) -> _Staged:
-        """Rows of a table by itself, staged, or drawn by tasks elsewhere: then nothing is staged."""
-        job, fitted = self.job, table.fitted
         network = independent_rows(fitted.model, rows, job.deadline)
         with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
             further = beside.submit(drawn_from, fitted.model)
             if network is not None and job.target.publisher is not None:
                 parts = self._parts(fitted, network, rows, seed)
-                return _Staged(parts.kept, INDEPENDENTLY, further.result(), None, parts)
-            staged = self._staged(fitted, network, rows, staged_at, seed)
-        parts = part_rows(fitted.shape, staged.total, seed, staged=staged.table)
-        compared = staged.compared(self.engine, seed) if staged.total else None
-        return _Staged(
-            staged.total, staged.drawn, further.result(), compared, parts, staged.units, staged.replaced
+                staged = StagedRows(Fragment(""), (), parts.kept, INDEPENDENTLY)
+            else:
+                staged = self._staged(table, network, rows, name, seed)
+                parts = part_rows(fitted.shape, staged.total, seed, staged=name)
+        with phase("trust"):
+            compared = staged.compared(self.engine, seed) if staged.total and staged.table else None
+            departures = () if compared is None else departed(table.plan.method, fitted, compared)
+            replaced = staged.replaced / max(staged.total, 1)
+            lost, doubts = lost_of(table.plan, fitted, departures, replaced)
+        facts = facts_of(job, self.entry, table, staged.total, self.seed, staged.drawn) | {"losses": lost}
+        if staged.replaced:
+            facts["sampling"]["replaced"] = staged.replaced
+        lookups = {name: _grouped(rows) for name, rows in job.tied.lookups.get(table.name, {}).items()}
+        above = next((other.kept for other in self.written if other.name == table.plan.table.parent), None)
+        stored = kept_of(job, self.entry, table, further.result(), facts)
+        stored = replace(stored, parent=above, lookups=lookups)
+        units = None
+        if fitted.contributions is not None and not staged.persons:
+            units = unit_sizes(fitted.contributions.values, staged.total)
+        self.written.append(
+            WrittenTable(
+                table.name, fitted.shape, staged.table, seed, stored, lookups, units, staged.persons, parts
+            )
         )
+        self.totals.append(staged.total)
+        self.doubts.append(doubts)
 
     def _staged(
-        self, fitted: FittedRelease, network: Network | None, rows: int, staged_at: Fragment, seed: int
+        self, table: FittedTable, network: Network | None, rows: int, name: Fragment, seed: int
     ) -> StagedRows:
-        deadline = self.job.deadline
-        known = rows if families_in(fitted.model) is None else None  # of units nobody knows how many rows
+        """Rows that are drawn here."""
+        fitted, deadline, parent = table.fitted, self.job.deadline, table.plan.table.parent
+        known = rows if fitted.families is None else None  # of persons nobody knows how many rows
         with deadline.running(), phase("sample", known) as advance:
-            return stage(
+            staged = stage(
                 self.engine,
                 fitted.shape,
                 fitted.model,
                 rows,
-                staged_at,
+                name,
                 seed,
                 advance,
+                above=None if parent is None else self._rows[parent],
                 deadline=deadline,
                 network=network,
             )
+        if staged.rows is not None:
+            self._rows[table.name] = staged.rows
+        return staged
 
     def _parts(self, fitted: FittedRelease, network: Network, rows: int, seed: int) -> PartRows:
         """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""

@@ -1,18 +1,18 @@
--- The rows of units before any variable of a row is drawn: their numbers, and the words of their unit.
--- in:  persons (query: the columns row, w0, w1, ...), words (names), stride (more than a unit has rows),
---      number (rows of the unit of a row: an expression)
--- out: a query with the columns row (that of the unit times stride, and from 1 on the place in it), w0, w1, ...
+-- The rows of families before any variable of a row is drawn: their numbers, and the words of the family.
+-- in:  given (query: the columns row, n (rows of the family), w0, w1, ...), words (names), stride (more than a family has
+--      rows)
+-- out: a query with the columns row (that of the family times stride, and from 1 on the place in it), w0, w1, ...
 SELECT
 {% for word in words %}
     {{ word }},
 {% endfor %}
-    CAST(person * {{ stride }} + place AS UBIGINT) AS "row"
+    CAST(family * {{ stride }} + place AS UBIGINT) AS "row"
 FROM (
     SELECT
         *,
-        "row" AS person,
-        unnest(range(1, {{ number }} + 1)) AS place
+        "row" AS family,
+        unnest(range(1, n + 1)) AS place
     FROM (
-{{ persons }}
+{{ given }}
     )
 )

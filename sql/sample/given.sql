@@ -1,5 +1,5 @@
--- The rows of a parent table as the families of a child table.
--- in:  parents (query: the columns row, c<i>), number (rows of a family: an expression), words (expressions AS w<i>; the
+-- Rows above, or persons, as the families of the rows below.
+-- in:  parents (query: the column row and others), number (rows of a family: an expression), words (expressions AS w<i>; the
 --      last one is of sofar: how many rows of the child table stand before those of the family)
 -- out: a query with the columns row, n (rows of the family), w0, w1, ...
 SELECT

@@ -1,10 +1,9 @@
--- Rows that are like others of their unit, in everything but their number (and their place in the family).
--- in:  staged (table with the columns row, a0, a1, ...), listed (table with the columns row and donor),
---      ranked (0 or 1: rank is the place in the family)
+-- Rows that are like others of their family, in everything but their number and their place in it.
+-- in:  staged (table with the columns row, a0, a1, ...), listed (table with the columns row and donor)
 -- out: one row a listed row
 INSERT INTO {{ staged }}
 SELECT
-    s.* REPLACE (l."row" AS "row"{% if ranked %}, s.rank + l."row" - l.donor AS rank{% endif %})
+    s.* REPLACE (l."row" AS "row", s.rank + l."row" - l.donor AS rank)
 FROM {{ listed }} AS l
 INNER JOIN {{ staged }} AS s
     ON s."row" = l.donor

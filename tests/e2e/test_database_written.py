@@ -133,7 +133,7 @@ def test_nothing_is_left_on_the_callers_connection(con, monkeypatch):
     stages = [
         "dpsyn_sql.front.measure.KeptRows.attach",
         "dpsyn_sql.front.measure.SqlCounter.count",
-        "dpsyn_sql.front.publish.stage_table",
+        "dpsyn_sql.front.publish.stage",
         "dpsyn_sql.front.publish.publish",
     ]
     for number_, stage in enumerate(stages):

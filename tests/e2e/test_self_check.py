@@ -60,8 +60,8 @@ def fits(made):
 
 def changed(patch, change):
     """Rows of a table are changed as they are drawn."""
-    batches = DRAWN._told
-    patch.setattr(DRAWN, "_told", lambda *given: (change(one.copy()) for one in batches(*given)))
+    batches = DRAWN._reported
+    patch.setattr(DRAWN, "_reported", lambda *given: (change(one.copy()) for one in batches(*given)))
 
 
 def to_first(share):

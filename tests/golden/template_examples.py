@@ -233,7 +233,7 @@ SAMPLER = {
 }
 APART = {**STEP, "columns": [F("thresholds0"), F("own0"), F("aliases0")], "packed_bits": 0}
 QUERY = F("SELECT 1 AS a")
-UNITS = {"persons": QUERY, "words": [F("w0"), F("w1")], "stride": 65, "number": F("w0 & 63")}
+FAMILY_ROWS = {"given": QUERY, "words": [F("w0"), F("w1")], "stride": 65}
 BINNED = passes.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
 LABELS = (
@@ -574,7 +574,7 @@ EXAMPLES = {
     "macros/tables": {"": {"database": ident("d")}},
     "sample/check": {"": {"table": STAGED, "first": 5, "columns": [F("a0"), F("a1")]}},
     "sample/drop": {"": {"table": F("model")}},
-    "sample/family_rows": {"": UNITS},
+    "sample/family_rows": {"": FAMILY_ROWS},
     "sample/given": {
         "": {
             "parents": QUERY,
@@ -586,7 +586,7 @@ EXAMPLES = {
     "sample/possible": {"": {"rows": QUERY, "impossible": QUERY}},
     "sample/walk": {
         "": {
-            "words": UNITS["words"],
+            "words": FAMILY_ROWS["words"],
             "stride": 65,
             "lists": [(F("lists0"), F("lists"))],
             "moments": QUERY,
@@ -752,12 +752,13 @@ EXAMPLES = {
                 (UnitId("u", "BIGINT"),),
                 ("u", "a", "w"),
                 together=True,
+                numbered=True,
                 ticks="a",
                 per_unit=frozenset({"w"}),
             ),
             STAGED,
             7,
-            units_of(np.array([1, 3]), 7),
+            units_of(None, 7, 4),
             9,
         ),
     },
@@ -810,13 +811,15 @@ EXAMPLES = {
     "write/again": {"": next(possible_statements(NEVER, STAGED, 7, 9))[0]},
     "write/instead": {"": [*possible_statements(NEVER, STAGED, 7, 9)][12][0]},
     "write/replaced": {"": {"staged": STAGED, "apart": 64, "step": 8, "within": 3, "drawn": 5}},
-    "write/impossible": {"": impossible_rows(replace(NEVER, together=True, ticks="a"), STAGED, 7, 9)[1]},
+    "write/impossible": {
+        "": impossible_rows(replace(NEVER, together=True, numbered=True, ticks="a"), STAGED, 7, 9)[1]
+    },
     "write/listed": {"": {"table": F("listed")}},
     "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},
     "write/copied": {
-        "": {"staged": STAGED, "listed": F("listed"), "ranked": False},
-        "ranked": {"staged": STAGED, "listed": F("listed"), "ranked": True},
+        "": {"staged": STAGED, "listed": F("listed")},
     },
+    "write/numbered": {"": {"table": F("numbered"), "staged": STAGED}},
     "write/renumbered": {"": {"staged": STAGED, "listed": F("listed")}},
     "write/before": {
         "": {
@@ -826,10 +829,10 @@ EXAMPLES = {
         }
     },
     "write/drawn": {
-        name: {"staged": STAGED, "columns": [F("a0"), F("a1")], "listed": None, "condition": None, **options}
+        name: {"staged": STAGED, "columns": [F("a0"), F("a1")], "condition": None, **options}
         for name, options in {
             "": {"ordered": False},
-            "some": {"listed": F("listed"), "ordered": True},
+            "ordered": {"ordered": True},
             "part": {"condition": F("s.a0 < 5"), "ordered": False},
         }.items()
     },

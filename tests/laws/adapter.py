@@ -272,9 +272,9 @@ def _count_tables(engine, case, encoder, questions):
             Fragment("nothing"),
             families.domain,
             asked,
-            families=families,
             siblings=True,
             rows=encoder,
+            table=name,
         ) as ask:
             tables |= dict(zip(asked, ask(asked), strict=True))
     return [tables[question] for question in questions]

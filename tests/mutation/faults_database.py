@@ -18,14 +18,18 @@ FAULTS = (
     fault(
         "rows of the root that nobody moves",
         ROOT,
-        ("dpsyn_sql/rows/sample/families.py", "if self.rows_of_root is not None:", "if False:"),
+        (
+            "dpsyn_sql/methods/models/networks.py",
+            "self.sets, self.balance, deadline",
+            "self.sets, False, deadline",
+        ),
     ),
     fault(
         "a clock that takes evidence apart from what is written",
         ROOT,
         (
             "dpsyn_sql/methods/models/networks.py",
-            "NO_DEADLINE if families.below else deadline",
+            "NO_DEADLINE if families is not None and families.below else deadline",
             "deadline",
         ),
     ),

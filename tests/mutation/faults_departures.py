@@ -72,8 +72,8 @@ FAULTS = (
         "tests/unit/test_drawn.py::test_what_a_row_keeps_of_the_rows_above_is_its_own_code",
         (
             "dpsyn_sql/rows/write/staging.py",
-            "found = {name: codes[rows.parent] for name, codes in above.items()} | found",
-            "found |= {name: codes[rows.parent] for name, codes in above.items()}",
+            "columns = {name: codes[rows.parent] for name, codes in above.items()} | columns",
+            "columns |= {name: codes[rows.parent] for name, codes in above.items()}",
         ),
     ),
     fault(
@@ -121,8 +121,8 @@ FAULTS = (
     ),
     fault(
         "rows of a unit that is gone are those of the next one",
-        "tests/unit/test_drawn.py::test_units_are_not_compared_where_their_rows_cannot_be_told",
-        ("dpsyn_sql/rows/write/staging.py", "any(codes.size for codes in", "any(codes.size < 0 for codes in"),
+        "tests/sql/test_families.py::test_rows_without_hope_become_like_another_of_their_unit",
+        ("dpsyn_sql/rows/sample/tree.py", "parent=self.parent[left]", "parent=self.parent[: left.size]"),
     ),
     fault(
         "rows are blamed for answers that contradict each other",

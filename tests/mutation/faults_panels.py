@@ -44,8 +44,8 @@ FAULTS = (
         SAMPLED,
         (
             "dpsyn_sql/rows/sample/families.py",
-            "np.where(known < 0, columns[variable], known)",
-            "np.where(known < 0, columns[variable], columns[variable])",
+            "np.where(retained < 0, columns[variable], retained)",
+            "np.where(retained < 0, columns[variable], columns[variable])",
         ),
     ),
     fault(

@@ -131,7 +131,7 @@ FAULTS = (
     fault(
         "rows dealt to units at random",
         f"{STAGED}::test_a_unit_has_one_id_its_rows_lie_together_and_share_its_attributes",
-        (OUTPUT, "if isinstance(role, Key) or not shape.together:", "if True:"),
+        (OUTPUT, "elif isinstance(role, UnitId) and units.persons:", "elif False:"),
     ),
     fault(
         "low variance across the families of a unit",
@@ -177,7 +177,7 @@ FAULTS = (
     fault(
         "a family that is left out leaves a hole",
         "tests/sql/test_tree_rows.py::test_rows_without_hope_become_like_another_and_lost_families_leave_no_holes",
-        ("dpsyn_sql/rows/write/families.py", "        staged.renumber(left)\n", "        pass\n"),
+        ("dpsyn_sql/rows/write/families.py", "        staging.renumber(left)\n", "        pass\n"),
     ),
     fault(
         "a copied row takes the place of another in the family",

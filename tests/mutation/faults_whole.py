@@ -16,8 +16,8 @@ FAULTS = (
         EVENTS,
         (
             MEASURE,
-            "with self._of(table), self._counter(plan, families, rows, siblings=True):",
-            "with self._counter(plan, families, rows, siblings=True):",
+            "with self._of(table), self._counter(plan, table, rows, siblings=True):",
+            "with self._counter(plan, table, rows, siblings=True):",
         ),
     ),
     fault(
@@ -73,8 +73,8 @@ FAULTS = (
         f"{DOOR}::test_rows_below_follow_the_rows_right_above_them",
         (
             PUBLISH,
-            "above = None if parent is None else self._rows[parent]",
-            "above = None if parent is None else next(iter(self._rows.values()))",
+            "above=None if parent is None else self._rows[parent]",
+            "above=None if parent is None else next(iter(self._rows.values()))",
         ),
     ),
     fault(

@@ -1,27 +1,12 @@
 """Tables of a database that joins: random schemas with all kinds of keys, and outputs that are all or nothing."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import duckdb
 import numpy as np
 import pytest
 from support.staged_databases import check_joined, random_database, shop
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.rows.write.publish import publish
-
-
-@dataclass(frozen=True)
-class Out:
-    kind: str
-    names: dict
-    home: tuple[str, str] | None = None
-    path: Path | None = None
-    existing: frozenset = frozenset()
-    dropped: tuple = ()
-    replace: bool = False
-    only_same: bool = False
+from dpsyn_sql.rows.write.publish import Destination, publish
 
 
 def names_of(made, *, copied=True):
@@ -49,11 +34,11 @@ def test_random_schemas_join(con, tmp_path, number):
     made = random_database(np.random.default_rng(number))
     engine = DuckDBEngine(con)
     names = names_of(made)
-    target = Out("schema", names, ("house", "copy"))
+    target = Destination(kind="schema", names=names, home=("house", "copy"))
     publish(engine, target, made.staged(engine, 7), made.tree, made.public, constraints=True)
     rows = written(con, made, lambda name: f"house.copy.{name}")
     check_joined(made, rows)
-    plain = Out("schema", names, ("house", "plain"))
+    plain = Destination(kind="schema", names=names, home=("house", "plain"))
     publish(engine, plain, made.staged(engine, 7), made.tree, made.public)
     assert written(con, made, lambda name: f"house.plain.{name}") == rows
     for public in made.public:
@@ -66,7 +51,7 @@ def test_same_seed_same_bytes_in_a_folder(con, tmp_path):
     made = random_database(np.random.default_rng(11))
     engine, contents = DuckDBEngine(con), []
     for name, seed in (("one", 5), ("two", 5), ("other", 6)):
-        target = Out("folder", names_of(made), path=tmp_path / name)
+        target = Destination(kind="folder", names=names_of(made), path=tmp_path / name)
         publish(engine, target, made.staged(engine, seed), made.tree, made.public)
         contents.append({file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())})
     assert contents[0] == contents[1] != contents[2]
@@ -79,7 +64,7 @@ def test_tables_have_nothing_in_common_but_their_ties(con):
     engine = DuckDBEngine(con)
     staged = made.staged(engine, 1)
     assert len({table.seed for table in staged} | {1}) == 4
-    publish(engine, Out("schema", names, ("house", "copy")), staged, made.tree)
+    publish(engine, Destination(kind="schema", names=names, home=("house", "copy")), staged, made.tree)
     rows = con.execute(
         "SELECT corr(o.oid, o.cid), corr(o.oid, o.rowid), corr(o.cid, o.rowid) FROM copy.orders AS o"
     ).fetchone()

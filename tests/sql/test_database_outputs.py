@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from support.staged_databases import check_joined, relation_of, shop
-from test_database import Out, names_of, written
+from test_database import names_of, written
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -23,6 +23,7 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write import outputs
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.rows.write.public_rows import public_rows
+from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.publish import publish as publish_tables
 
 TESTS = Path(__file__).parents[1]
@@ -61,9 +62,10 @@ def con(tmp_path):
 
 def out(kind, made, tmp_path, **options):
     if kind == "schema":
-        return Out(kind, names_of(made) | {"goods": "goods"}, ("house", "copy"), **options)
+        home = ("house", "copy")
+        return Destination(kind=kind, names=names_of(made) | {"goods": "goods"}, home=home, **options)
     path = tmp_path / ("copy.duckdb" if kind == "database" else "copy")
-    return Out(kind, names_of(made) | {"goods": "goods"}, path=path, **options)
+    return Destination(kind=kind, names=names_of(made) | {"goods": "goods"}, path=path, **options)
 
 
 def content(con, kind, made, tmp_path):

@@ -19,7 +19,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.families import stage_families, together
+from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.sqltext.fragments import Fragment
 
 STAGED = Fragment("temp.staged")
@@ -48,8 +48,10 @@ def staged(session, model, units=2000, seed=3, **options):
     """The output and the numbers of units by rows."""
     shape = shape_for(session, model, **options)
     session.con.execute(f"DROP TABLE IF EXISTS {STAGED}")
-    sizes = stage_families(session, shape, model.sampler(), units, STAGED, seed)
-    publish(session, table("made", replace=True), shape, STAGED, seed, sizes)
+    rows = stage(session, shape, model, units, STAGED, seed)
+    publish(session, table("made", replace=True), shape, STAGED, seed, persons=rows.persons)
+    sizes = np.bincount(np.bincount(rows.rows.parent), minlength=MOST + 1)[1:]
+    assert sizes @ np.arange(1, MOST + 1) == rows.total
     return session.con.execute("FROM out.main.made").df(), sizes
 
 
@@ -178,9 +180,9 @@ def test_values_of_every_type_are_the_ticks_that_were_drawn(session, sql_type, e
 def test_rows_decoded_in_parts_are_those_decoded_together(session, never):
     roles = (PERSON, Key("id", "BIGINT"))
     shape = shape_for(session, dated(), never, roles)
-    sizes = stage_families(session, shape, dated().sampler(), 500, STAGED, 3)
-    rows = int(sizes @ np.arange(1, MOST + 1))
-    units, whole = units_of(sizes, rows), session.con.execute
+    staged_rows = stage(session, shape, dated(), 500, STAGED, 3)
+    rows, persons = staged_rows.total, staged_rows.persons
+    units, whole = units_of(None, rows, persons), session.con.execute
     expected = whole(output_statement(shape, STAGED, rows, units, 3)).fetchall()
     found = []
     for part in range(2):
@@ -188,7 +190,7 @@ def test_rows_decoded_in_parts_are_those_decoded_together(session, never):
         whole(f"CREATE OR REPLACE TEMP TABLE half AS FROM {half}")
         query = output_statement(shape, Fragment("half"), rows, units, 3, Fragment(str(700 * part)))
         found += whole(query).fetchall()
-    assert found == expected and len({row[0] for row in found}) == sizes.sum()
+    assert found == expected and len({row[0] for row in found}) == persons
 
 
 def test_other_attributes_than_are_written_are_a_fault(session):

@@ -18,8 +18,9 @@ from dpsyn_sql.errors import DomainError, InternalError, PublishError
 from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
+from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.staging import append, possible_statements, replaced_rows, stage_rows
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.fragments import Fragment
 
 STAGED = Fragment("temp.staged")
 AGE = Attribute("age", "INTEGER", "numeric", edges=tuple(range(101)), nullable=True)
@@ -33,10 +34,7 @@ def engine(tmp_path):
     made.close()
 
 
-class Table:
-    kind, path, format, replace, only_same = "table", None, None, True, False
-    sql = qualified("out", "main", "result")
-    database = "out"
+TABLE = Destination(kind="table", names={"rows": "result"}, home=("out", "main"), replace=True)
 
 
 def checked(engine, *, roles=(), never=(), measured=(AGE, WORK), order=None):
@@ -61,7 +59,7 @@ def uniform(engine, shape):
 def written(engine, shape, rows=2000, seed=5, units=None):
     engine.execute(f"DROP TABLE IF EXISTS {STAGED}", step="test")
     count = stage_rows(engine, shape, uniform(engine, shape), rows, STAGED, seed)
-    publish(engine, Table(), shape, STAGED, seed, units)
+    publish(engine, TABLE, shape, STAGED, seed, units)
     assert count == rows
     return engine._connection.execute("FROM result").fetchall()
 
@@ -206,7 +204,7 @@ def with_an_end(engine, never, rows=4000):
 
     kept = stage_rows(engine, shape, draw, rows, STAGED, 3)
     replaced = replaced_rows(engine, STAGED, rows, rows) / kept
-    publish(engine, Table(), shape, STAGED, 3)
+    publish(engine, TABLE, shape, STAGED, 3)
     engine._connection.execute(f"DROP TABLE {STAGED}")
     return engine._connection.execute("SELECT a, b, c FROM result").df(), replaced
 
@@ -262,7 +260,7 @@ def test_conditions_that_leave_nothing_write_nothing_and_warn(engine):
     shape = checked(engine, never=["TRUE"])
     with pytest.warns(UserWarning, match="0 of 50 rows"):
         assert stage_rows(engine, shape, uniform(engine, shape), 50, STAGED, 1) == 0
-    publish(engine, Table(), shape, STAGED, 1)
+    publish(engine, TABLE, shape, STAGED, 1)
     assert engine._connection.execute("FROM result").fetchall() == []
 
 

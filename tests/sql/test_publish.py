@@ -1,9 +1,7 @@
 """Publishing is all or nothing: tables, files, existing outputs, failures and empty releases."""
 
 import os
-from dataclasses import dataclass
 from dataclasses import replace as but
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -15,8 +13,9 @@ from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Key
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
+from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.staging import append, make_room
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.fragments import Fragment
 
 DOMAIN = Domain(
     (
@@ -27,17 +26,6 @@ DOMAIN = Domain(
 SHAPE = shape_of_domain(DOMAIN)
 STAGED = Fragment("temp.staged")
 BATCHES = (np.array([[0, 0], [2, 1]]), np.zeros((0, 2), dtype=np.int64), np.array([[1, 2], [1, 3], [1, 0]]))
-
-
-@dataclass(frozen=True)
-class Out:
-    kind: str
-    sql: Fragment | None = None
-    path: Path | None = None
-    format: str | None = None
-    replace: bool = False
-    database: str | None = None
-    only_same: bool = False
 
 
 class Session(DuckDBEngine):
@@ -56,7 +44,14 @@ def session(tmp_path):
 
 
 def table(name='syn"thetic', **options):
-    return Out("table", sql=qualified("out", "main", name), database="out", **options)
+    """``support.publishing`` calls its table "rows"; with ``only_same`` it is there."""
+    existing = frozenset({"rows"} if options.get("only_same") else ())
+    names, home = {"rows": name}, ("out", "main")
+    return Destination(kind="table", names=names, home=home, existing=existing, **options)
+
+
+def file(path, **options):
+    return Destination(kind="file", path=path, **options)
 
 
 def staged(session, batches=BATCHES):
@@ -122,7 +117,7 @@ def test_failure_while_replacing_keeps_the_old_table(session):
 def test_no_rows(session, tmp_path, batches, form):
     assert staged(session, batches) == 0
     path = tmp_path / f"o.{form}"
-    target = table() if form == "table" else Out("file", path=path, format=form)
+    target = table() if form == "table" else file(path)
     publish(session, target, SHAPE, STAGED, 1)
     source = 'out.main."syn""thetic"' if form == "table" else f"'{path}'"
     assert rows(session, source) == []
@@ -137,7 +132,7 @@ def test_file_is_complete_and_deterministic(session, tmp_path, form):
     folder.mkdir()
     contents = []
     for name in ("one", "two"):
-        target = Out("file", path=folder / f"{name}.{form}", format=form)
+        target = file(folder / f"{name}.{form}")
         publish(session, target, SHAPE, STAGED, 1)
         contents.append(target.path.read_bytes())
     assert contents[0] == contents[1]
@@ -152,7 +147,7 @@ def test_file_is_complete_and_deterministic(session, tmp_path, form):
 def written(tmp_path, form, shape, threads, piece, *, moved=False, keeps=True):
     """The bytes of a file of 400,000 rows that came in pieces, and whether they were sorted."""
     codes = np.random.default_rng(1).integers(0, (3, 4), (400_000, 2))
-    target = Out("file", path=tmp_path / f"o.{form}", format=form, replace=True)
+    target = file(tmp_path / f"o.{form}", replace=True)
     config = {"threads": threads, "preserve_insertion_order": keeps}
     with duckdb.connect(str(tmp_path / "out.duckdb"), config=config) as con:
         session = Session(con)
@@ -217,7 +212,7 @@ def test_a_table_is_written_again_only_over_the_same_rows(session, change):
 def test_a_file_is_written_again_only_over_the_same_bytes(session, tmp_path, form):
     staged(session)
     path = tmp_path / f"o.{form}"
-    again = Out("file", path=path, format=form, replace=True, only_same=True)
+    again = file(path, replace=True, only_same=True)
     publish(session, again, SHAPE, STAGED, 1)  # gone meanwhile
     first = path.read_bytes()
     publish(session, again, SHAPE, STAGED, 1)
@@ -233,10 +228,10 @@ def test_existing_file_is_kept_without_replace(session, tmp_path):
     path = tmp_path / "o.csv"
     path.write_text("mine")
     with pytest.raises(PublishError, match="replace=True"):
-        publish(session, Out("file", path=path, format="csv"), SHAPE, STAGED, 1)
+        publish(session, file(path), SHAPE, STAGED, 1)
     assert path.read_text() == "mine"
     assert not list(tmp_path.glob(".dpsyn*"))
-    publish(session, Out("file", path=path, format="csv", replace=True), SHAPE, STAGED, 1)
+    publish(session, file(path, replace=True), SHAPE, STAGED, 1)
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -247,7 +242,7 @@ def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", no_links)
     staged(session)
     path = tmp_path / "o.parquet"
-    target = Out("file", path=path, format="parquet")
+    target = file(path)
     publish(session, target, SHAPE, STAGED, 1)
     assert len(rows(session, f"'{path}'")) == 5
     before = path.read_bytes()
@@ -260,13 +255,13 @@ def test_file_systems_without_hard_links(session, tmp_path, monkeypatch):
 def test_failed_copy_leaves_nothing(session, tmp_path):
     path = tmp_path / "o.parquet"
     with pytest.raises(EngineFailure):
-        publish(session, Out("file", path=path, format="parquet"), SHAPE, Fragment("temp.none"), 1)
+        publish(session, file(path), SHAPE, Fragment("temp.none"), 1)
     assert [file.name for file in tmp_path.iterdir() if "duckdb" not in file.name] == []
 
 
 def test_missing_folder_is_our_own_error(session, tmp_path):
     staged(session)
-    target = Out("file", path=tmp_path / "none" / "o.csv", format="csv")
+    target = file(tmp_path / "none" / "o.csv")
     with pytest.raises((EngineFailure, PublishError)):
         publish(session, target, SHAPE, STAGED, 1)
 

@@ -16,6 +16,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.sample.tree import drawn_rows, table_seed
 from dpsyn_sql.rows.write.expressions import check_expressions
+from dpsyn_sql.rows.write.families import together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.rows.write.public_rows import GroupedRows
 
@@ -33,7 +34,7 @@ def kept_tables(database, made, shapes):
             f"{database}.{name}",
             "2026-11-01",
             {},
-            shapes[name],
+            together(shapes[name], model.families),
             model,
             drawn_from(model),
             (),
@@ -191,9 +192,8 @@ def drawn_by_numpy(seed):
     """Joined codes of customers, orders and items, as ``release_database()`` draws them."""
     above, rows = None, {}
     for name in ("customers", "orders", "items"):
-        sampler, own = models()[name].sampler(), table_seed(seed, name)
-        given = None if above is None else above.given(sampler.families, own)
-        above = rows[name] = drawn_rows(sampler, given, above, UNITS, own)
+        model, own = models()[name], table_seed(seed, name)
+        above = rows[name] = drawn_rows(model, model.families, above, UNITS, own)
     order = rows["items"].parent
     customer = rows["orders"].parent[order]
     return np.column_stack(

@@ -14,7 +14,7 @@ from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.rows.write.expressions import check_expressions
-from dpsyn_sql.rows.write.families import stage_table
+from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.sqltext.fragments import Fragment
 
 TOP, MIDDLE = Fragment("temp.top"), Fragment("temp.middle")
@@ -49,7 +49,7 @@ def models(order="", seed=1):
 def shape_of(session, model, never=()):
     measured = model.domain.attributes[: model.families.written]
     shape = Shape(measured, (), tuple(one.name for one in measured), tuple(never))
-    return check_expressions(shape, session, DuckDBCatalog(session))
+    return together(check_expressions(shape, session, DuckDBCatalog(session)), model.families)
 
 
 def staged(session, order="", units=600, top_never=(), never=(), seed=3):
@@ -57,20 +57,10 @@ def staged(session, order="", units=600, top_never=(), never=(), seed=3):
     top, middle = models(order)
     for table in (TOP, MIDDLE):
         session.con.execute(f"DROP TABLE IF EXISTS {table}")
-    above = stage_table(session, shape_of(session, top, top_never), top, None, units, TOP, seed)
-    given, told = above.given(middle.families, seed), []
-    rows = stage_table(
-        session,
-        shape_of(session, middle, never),
-        middle,
-        given,
-        units,
-        MIDDLE,
-        seed,
-        told.append,
-        above=above,
-    )
-    assert sum(told) == given.rows.sum()
+    above, told = stage(session, shape_of(session, top, top_never), top, units, TOP, seed).rows, []
+    shape = shape_of(session, middle, never)
+    rows = stage(session, shape, middle, units, MIDDLE, seed, told.append, above=above).rows
+    assert sum(told) == above.given(middle.families, seed).rows.sum()
     frames = (session.con.execute(f'FROM {table} ORDER BY "row"').df() for table in (TOP, MIDDLE))
     return above, rows, *frames
 
@@ -89,7 +79,7 @@ def check(above, rows, frame):
 @pytest.mark.parametrize("order", ["", "day"])
 def test_rows_are_staged_by_parent_with_their_place_in_the_family(session, order):
     above, rows, top, middle = staged(session, order)
-    assert above.total == len(top) == 600 and not top.parent.any() and not top["rank"].any()
+    assert above.total == len(top) == 600 and "parent" not in top and "rank" not in top
     np.testing.assert_array_equal(top.a0, above.codes[:, 0])
     np.testing.assert_array_equal(above.unit, np.arange(600))
     check(above, rows, middle)
@@ -134,7 +124,9 @@ def test_rows_of_the_root_that_cannot_be_leave_no_holes(session):
         above, rows, top, middle = staged(session, top_never=["town = 0 OR town >= 1"])
     assert above.total == len(top) == rows.total == len(middle) == 0
     above, rows, top, middle = staged(session, top_never=["town = 0"])
-    assert (above.codes[:, 0] > 0).all() and above.total == 600
+    assert (above.codes[:, 0] > 0).all() and above.total == 600 and (top.drawn > 600).any()
+    np.testing.assert_array_equal(top.row, np.arange(600))
+    np.testing.assert_array_equal(top[["a0", "a1"]], above.codes)
     check(above, rows, middle)
 
 
@@ -150,13 +142,15 @@ def test_no_units(session):
 
 def test_rows_of_other_parents_are_refused(session):
     top, middle = models()
-    above = stage_table(session, shape_of(session, top), top, None, 10, TOP, 1)
-    other = stage_table(session, shape_of(session, top), top, None, 9, MIDDLE, 1)
+    above = stage(session, shape_of(session, top), top, 10, TOP, 1).rows
+    other = stage(session, shape_of(session, top), top, 9, MIDDLE, 1).rows
     given, shape = above.given(middle.families, 1), shape_of(session, middle)
     for options in ({}, {"above": other}):
         with pytest.raises(InternalError, match="other rows than those above"):
-            stage_table(session, shape, middle, given, 10, MIDDLE, 1, **options)
-    with pytest.raises(InternalError, match="other rows than those above"):
-        stage_table(session, shape, middle, None, 10, MIDDLE, 1, above=above)
-    with pytest.raises(InternalError, match="of another kind"):
-        stage_table(session, shape, plain(), None, 10, MIDDLE, 1)
+            stage(session, shape, middle, 10, MIDDLE, 1, evidence=given, **options)
+    with pytest.raises(InternalError, match="given rows above"):
+        stage(session, shape, middle, 10, MIDDLE, 1)
+    with pytest.raises(InternalError, match="given rows above"):
+        stage(session, shape_of(session, plain()), plain(), 10, MIDDLE, 1, above=above, evidence=given)
+    with pytest.raises(InternalError, match="each by themselves"):
+        stage(session, shape_of(session, top), top, 10, MIDDLE, 1, above=above)

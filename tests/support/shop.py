@@ -150,14 +150,13 @@ def fitted(rows, budget, given=None, seed=0, *, exact=False):
 
 def drawn(model, units, above=None, given=None, seed=0):
     """Rows of a table of a tree."""
-    sampler = model.sampler()
-    people = sampler.people(units, seed, given)
-    parts = [batch.codes for batch in sampler.rows(people, seed)]
-    codes = np.concatenate([np.zeros((0, sampler.families.drawn), np.uint8), *parts])
-    parent, _ = people.owners(np.arange(people.total))
+    sampler, families = model.sampler(), model.families
+    none = np.zeros((0, families.drawn), np.uint8)
     if above is None:
-        return TableRows(sampler.families, codes, np.zeros_like(parent), np.arange(parent.size))
-    return TableRows(sampler.families, codes, parent, above.unit[parent], above)
+        return TableRows.root(families, np.concatenate([none, *sampler.batches(units, seed)]))
+    people = sampler.people(0, seed, given)
+    codes = np.concatenate([none, *(batch.codes for batch in sampler.rows(people, seed))])
+    return TableRows.below(above, families, people, codes)
 
 
 def synthetic(real, epsilon, seed=0, units=None):

@@ -19,6 +19,7 @@ from dpsyn_sql.report.certificate import (
     role_facts,
 )
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.rows.write.families import together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
 from dpsyn_sql.source.relation import Relation
 from dpsyn_sql.sqltext.fragments import ident
@@ -123,7 +124,7 @@ def stored_tables(database="shop", release="id-1"):
     """What is stored of each table, by name, parents first."""
     found, ties = {}, tree()
     for place, (name, model) in enumerate(models().items()):
-        shape = shape_of_table(name)
+        shape = together(shape_of_table(name), model.families)
         alone = facts_of_table(name, model, shape, 100 + place, release)
         facts = certificate_in_tree(alone, ties, name, name=database, budget=BUDGET)
         found[name] = StoredRelease(

@@ -149,7 +149,7 @@ def codes_of(engine, tree=None, groups=GROUPS, domains=DOMAINS, orders=ORDERS, k
 def counter_of(engine, codes, name, queries):
     families = codes.families(name)
     return SqlCounter(
-        engine, Fragment("nothing"), families.domain, queries, families=families, siblings=True, rows=codes
+        engine, Fragment("nothing"), families.domain, queries, siblings=True, rows=codes, table=name
     )
 
 

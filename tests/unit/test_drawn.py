@@ -8,7 +8,7 @@ import pytest
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.rows.write import staging
-from dpsyn_sql.rows.write.staging import staged_codes, staged_families, table_codes
+from dpsyn_sql.rows.write.staging import staged_codes, table_codes
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -32,24 +32,6 @@ def test_rows_that_were_changed_are_chosen_as_often_as_others(staged, monkeypatc
     counts = np.bincount(part.columns["a"])
     assert not part.evenly and part.weights.size == pytest.approx(4_000, abs=250)
     assert counts / counts.sum() == pytest.approx([1 / 3] * 3, abs=0.04)
-
-
-def test_units_are_not_compared_where_their_rows_cannot_be_told(staged, monkeypatch):
-    """Conditions have left out units of a large table: numbers of rows do not tell where the next one begins."""
-    families = SimpleNamespace(
-        domain=SimpleNamespace(names=("a",)),
-        written=1,
-        size="",
-        table="",
-        previous=(),
-        place="",
-        differing="",
-    )
-    monkeypatch.setattr(staging, "MOST_ROWS", 4_000)
-    assert staged_families(staged, Fragment("staged"), families, np.array([0, 5_000]), 1) is None
-    staged.execute(Fragment("UPDATE staged SET row = row % (2::BIGINT ** 34)::BIGINT"), step="renumbering")
-    found = staged_families(staged, Fragment("staged"), families, np.array([0, 5_000]), 1)
-    assert found is not None and found.columns["a"].size == 4_000
 
 
 def test_what_a_row_keeps_of_the_rows_above_is_its_own_code():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise
 from typing import ClassVar
 
@@ -30,7 +30,7 @@ from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
-from dpsyn_sql.planning.families import BEFORE, ROW, Families
+from dpsyn_sql.planning.families import BEFORE, Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.families import FamilySampler
 from dpsyn_sql.rows.sample.graphical import GraphicalSampler, RedrawnSampler
@@ -250,8 +250,7 @@ class GraphicalModel(Answering):
                 given_units=bool(families.above),
                 retained=families.kept,
             )
-        network = tree_network(self.beliefs, self.bins, self.within, self.domain.names)
-        return network if families is None else replace(network, levels=(ROW,) * len(network.nodes))
+        return tree_network(self.beliefs, self.bins, self.within, self.domain.names)
 
     def tables(self) -> ModelTables:
         """The cliques without their twins, and the pairs of attributes across cliques."""
@@ -274,20 +273,14 @@ class GraphicalModel(Answering):
         return {scope: tables[scope] for scope in largest(tables)}
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
-        """Rows with low variance, balanced if ``deadline`` leaves the time; with families those of units.
+        """Rows below others; or rows of a root with low variance, balanced if ``deadline`` leaves the time.
 
         No deadline where tables are below: their evidence is the same rows, drawn once more.
         """
         families = self.families
-        if families is None:
-            return self.row_sampler(deadline)
-        if families.by_themselves:
-            return FamilySampler(
-                self.network(),
-                families,
-                rows_of_root=self.row_sampler(NO_DEADLINE if families.below else deadline),
-            )
-        return FamilySampler(self.network(), families, self._succession(families))
+        if families is not None and not families.by_themselves:
+            return FamilySampler(self.network(), families, self._succession(families))
+        return self.row_sampler(NO_DEADLINE if families is not None and families.below else deadline)
 
     def _succession(self, families: Families) -> Succession | None:
         """How the moments of rows follow each other; None if nothing orders rows, or none follows."""

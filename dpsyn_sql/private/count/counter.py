@@ -69,8 +69,9 @@ class SqlCounter:
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
-        rows: the kept rows of a tree, of which the table of ``families`` is counted; ``relation_sql``,
-            ``decimal``, ``unit`` and ``key`` then have no say.
+        rows: the kept rows, of which those of ``table`` are counted; None: those of ``relation_sql`` alone.
+            ``decimal``, ``unit``, ``key`` and ``families`` then have no say.
+        table: its name.
 
     Raises:
         PlanTooLarge: more cells than the limit.
@@ -90,6 +91,7 @@ class SqlCounter:
         families: Families | None = None,
         siblings: bool = False,
         rows: KeptRows | None = None,
+        table: str = "",
     ) -> None:
         self._engine = engine
         self._relation = relation_sql
@@ -98,9 +100,11 @@ class SqlCounter:
         if rows is None:
             bound = Bound.of(unit, key)
             rows = KeptRows.of_table(
-                engine, relation_sql, domain, decimal=decimal, bound=bound, families=families
+                engine, relation_sql, domain, decimal=decimal, bound=bound, families=families, name=table
             )
         self._rows = rows
+        self._table = table
+        families = rows.families(table)
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
@@ -316,9 +320,8 @@ class SqlCounter:
         these codes only.
         """
         if self._encoding is None:
-            table = "" if self._families is None else self._families.table
             self._encoding = self._rows.encoding(
-                table, self._domain, self._plan.packs, numbered=self._siblings
+                self._table, self._domain, self._plan.packs, numbered=self._siblings
             )
         return self._encoding
 

@@ -190,8 +190,9 @@ class KeptRows:
         decimal: str = "",
         bound: Bound | None = None,
         families: Families | None = None,
+        name: str = "",
     ) -> KeptRows:
-        """The rows of one table without a key, whose name is empty.
+        """The rows of one table without a key.
 
         Args:
             engine: holds the rows.
@@ -200,6 +201,7 @@ class KeptRows:
             decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
             bound: of the rows of persons; None: rows are single.
             families: rows of a person stay together, and have weights.
+            name: of the table.
 
         Raises:
             InternalError: single rows that stay together, or so many that one would weigh nothing.
@@ -208,10 +210,10 @@ class KeptRows:
             raise InternalError("rows that stay together are those of a unit, and each weighs something")
         relation = Relation("", "csv" if decimal else "table", relation_sql, (), decimal=decimal)
         owner, most = ((), 1) if bound is None else ((bound.column,), bound.max_rows)
-        table = Table("", relation, (), foreign_key=owner, most=most)
-        rows = cls(engine, Tree((table,)), {"": domain}, {}, 0 if bound is None else bound.key)
+        table = Table(name, relation, (), foreign_key=owner, most=most)
+        rows = cls(engine, Tree((table,)), {name: domain}, {}, 0 if bound is None else bound.key)
         if families is not None:
-            rows._families[""] = families
+            rows._families[name] = families
         return rows
 
     def __repr__(self) -> str:
@@ -222,9 +224,10 @@ class KeptRows:
         """Whether each row of the only table is a unit, so that nothing need be kept; public."""
         return not self._tree.root.key and not self._tree.root.foreign_key
 
-    def families(self, name: str) -> Families:
-        """The families of a table with all classes that are attached so far; public."""
-        return self._families[name]
+    def families(self, name: str) -> Families | None:
+        """The families of a table with all classes that are attached so far, None where each row stands
+        alone; public."""
+        return self._families.get(name)
 
     def close(self) -> None:
         """Drop all tables; may be called twice."""
@@ -424,16 +427,20 @@ class KeptRows:
 
     def attach(self, name: str, groups: Sequence[FamilyClass]) -> None:
         """Draw classes of the rows that each kept row of the parent has in the table ``name``: attributes of
-        the parent's rows from now on. Tables below it have theirs before.
+        the parent's rows from now on. Tables below it have theirs before. Classes of the rows of a person are
+        attributes of each of these.
 
         Args:
-            name: of a table, not the root.
+            name: of a table, not a root with a key.
             groups: over attributes of its own rows, and of those below and above them.
 
         Raises:
             InternalError: it has classes, or its parent's families do; a class that is not plain.
         """
         table, own = self._tree[name], self._families[name]
+        if table.foreign_key and table.parent is None and not own.groups:
+            self._families[name] = own.grouped(groups)
+            return
         if table.parent is None or name in self._groups or len(groups) >= _GROUPS:
             raise InternalError("classes are those of rows of one parent, and attached once")
         if table.parent in self._groups:

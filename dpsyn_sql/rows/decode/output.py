@@ -37,9 +37,11 @@ _ROUNDS = 20  # of a shuffle: two rows side by side stay so with probability 2^-
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """``sizes[i]`` units have i+1 rows; together ``rows`` rows of ``count`` units."""
+    """``sizes[i]`` units have i+1 rows; together ``rows`` rows of ``count`` units. ``persons``: so many units
+    are drawn, and their rows lie below them; 0 if rows are divided among units as ``sizes`` says."""
 
     sizes: tuple[int, ...]
+    persons: int = 0
 
     @property
     def rows(self) -> int:
@@ -49,7 +51,7 @@ class Units:
     @property
     def count(self) -> int:
         """Number of units."""
-        return sum(self.sizes)
+        return self.persons or sum(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,13 @@ def _in_place(name: str, value: Fragment, kept: Mapping[str, Fragment]) -> Fragm
     return Fragment(f"CASE WHEN stays THEN {kept[name]} ELSE {value} END") if name in kept else value
 
 
-def units_of(sizes: NDArray[np.int64] | None, rows: int) -> Units:
-    """The wanted numbers of units; by default every row is its own unit.
+def units_of(sizes: NDArray[np.int64] | None, rows: int, persons: int = 0) -> Units:
+    """The wanted numbers of units; by default every row is its own unit, or lies below one of ``persons``.
 
     Raises:
         InternalError: they do not sum to ``rows`` rows.
     """
-    units = Units((rows,) if sizes is None else tuple(int(size) for size in sizes))
+    units = Units((rows,) if sizes is None else tuple(int(size) for size in sizes), persons)
     if units.rows != rows or min(units.sizes, default=0) < 0:
         raise InternalError("the units' rows do not sum to the rows that are written")
     return units
@@ -99,11 +101,9 @@ def output_statement(
     Args:
         shape: complete and with checked expressions.
         staged: table of codes with the columns row, a0, a1, ... in the order of ``shape.domain``, and
-            ``beside_codes``; of the
-            output's rows all, or a part that follows the parts before it. Without conditions
-            (``shape.never``) rows are numbered from 0 over all parts. Of a table that is tied to others also
-            with the columns parent (number of the row above) and rank (within the parent, from 0), and rows
-            are numbered from 0 in any case.
+            ``beside_codes``; of the output's rows all, or a part that follows the parts before it. Without
+            conditions (``shape.never``), and where the shape is ``numbered``, rows are numbered from 0 over
+            all parts.
         rows: number of rows of the output.
         units: how the rows are divided among privacy units.
         seed: of positions inside bins, of keys and of the division.
@@ -121,7 +121,7 @@ def output_statement(
     columns = [Fragment(f'"row" AS {ROW}')] if numbered else []
     shuffles: list[_Shuffle] = []
     numbers: list[Fragment] = []
-    gaps = bool(shape.never) and ties is None
+    gaps = bool(shape.never) and not shape.numbered
     place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if gaps else '"row"')
     for name in shape.order:
         role = roles.get(name)
@@ -129,11 +129,12 @@ def output_statement(
             continue
         if isinstance(role, UnitId) and ids is not None:
             value = ids
+        elif isinstance(role, UnitId) and units.persons:
+            value = surrogate(role.type, Fragment("parent"), units.persons, f"unit|{name}", seed)
         elif isinstance(role, Key | UnitId):
             number = Fragment(f"n{len(numbers)}")
             numbers.append(Fragment(f"{place} AS {number}"))
-            if isinstance(role, Key) or not shape.together:
-                shuffles.append(_Shuffle(number, role.name, rows, seed))
+            shuffles.append(_Shuffle(number, role.name, rows, seed))
             value = _fresh(role, number, rows, units, seed)
         elif isinstance(role, PartOfKey):
             most = 1 if ties is None else ties.most
@@ -209,13 +210,12 @@ def impossible_query(
 
 
 def beside_codes(shape: Shape) -> tuple[str, ...]:
-    """The BIGINT columns of staged rows after the codes: the number ``unit`` of a row's unit, from which bits
-    of what all its rows share come; the value ``t`` of what orders rows; and where rows of a unit may be
-    drawn again, the number ``drawn`` of the draw, from which other bits come."""
-    again = shape.together and bool(shape.never)
-    return (
-        ("unit",) * bool(shape.together and shape.per_unit) + ("t",) * bool(shape.ticks) + ("drawn",) * again
-    )
+    """The BIGINT columns of staged rows after the codes. Of rows below others the number ``parent`` of the
+    row above (or of the person, from which bits of what all its rows share come), and ``rank``, the place in
+    the family, from 0. The value ``t`` of what orders rows. Where numbered rows may have been drawn again the
+    number ``drawn`` of the draw, from which other bits come."""
+    again = shape.numbered and bool(shape.never)
+    return ("parent", "rank") * shape.together + ("t",) * bool(shape.ticks) + ("drawn",) * again
 
 
 def number_column(shape: Shape) -> Fragment:
@@ -262,7 +262,7 @@ def written_type(kind: SqlType | None) -> Fragment:
 def _bits(shape: Shape, seed: int) -> Callable[[Attribute], Fragment]:
     def bits(attribute: Attribute) -> Fragment:
         shared = shape.together and attribute.name in shape.per_unit
-        return position_bits(attribute, Fragment("unit") if shared else number_column(shape), seed)
+        return position_bits(attribute, Fragment("parent") if shared else number_column(shape), seed)
 
     return bits
 

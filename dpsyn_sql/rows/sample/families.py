@@ -1,14 +1,15 @@
-"""Rows of units that go together: all units first, then rows given their unit.
+"""Rows below others: of a person, or of a row of the table above. What is above them is drawn first.
+
+Persons are the root of a tree, without columns of their own: the levels of units of the same network draw
+them, each with its number of rows. Rows of a root are each by themselves (``sample.graphical``).
 
 Low variance never runs through a unit: among rows of one configuration, laid evenly over a distribution,
 two of one unit would fall apart, and agree less than independent ones. So the rows of a configuration are
 taken by their rank in their unit: every conditional count of a rank is within one of its expectation, and
 rows of one unit are independent given the unit.
 
-Rows of a table of a tree are families too, of the rows of the parent, which are drawn before. There a unit
-may have several families: the rank in the unit counts on from one family to the next. A row of the root is a
-family of its own: what draws rows of one table (``sample.graphical``) draws all of them at once, and moves
-them towards measured pairs, their hidden attributes with them.
+A family is the rows of one person, or of one row of the parent. A unit may have several families in a table:
+the rank in the unit counts on from one family to the next.
 
 Where something orders the rows, the moments of all rows of a unit are drawn given the unit, as a chain in
 which each follows the one before it as in the model (``sample.moments``). Where the model's table of the two
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from dpsyn_sql.domain.attributes import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
@@ -56,22 +56,13 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilySampler:
-    """Draws units and their rows: ``network`` with levels and evidence (``fit.levelled``) over the domain of
-    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted.
-    ``rows_of_root``: draws all rows at once where each is by itself; single ones are drawn again from the
-    network."""
+    """Draws rows below others: ``network`` with levels and evidence (``fit.levelled``) over the domain of
+    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
 
     network: Network
     families: Families
     succession: Succession | None = None
-    rows_of_root: Sampler | None = None
-
-    @property
-    def drawn(self) -> str:
-        """How rows are drawn, in the words of certificates."""
-        return (
-            f"{LOW_VARIANCE}, rows given their unit" if self.rows_of_root is None else self.rows_of_root.drawn
-        )
+    drawn: ClassVar[str] = f"{LOW_VARIANCE}, rows given their unit"
 
     @cached_property
     def _units(self) -> list[Lines]:
@@ -96,16 +87,16 @@ class FamilySampler:
         families = self.families
         return bool(families.order or families.previous or families.place or families.since)
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
         return self.families.domain.index(name)
 
     def _attribute(self, name: str) -> Attribute:
-        return self.families.domain.attributes[self._place(name)]
+        return self.families.domain.attributes[self._index(name)]
 
     @property
     def _moment(self) -> int:
         """The variable of the moments' codes."""
-        return self.network.codes[self._place(self.families.order)]
+        return self.network.codes[self._index(self.families.order)]
 
     @cached_property
     def _ticks(self) -> Ticks | None:
@@ -121,53 +112,48 @@ class FamilySampler:
         """What draws moments as a chain, None if they are sorted."""
         if not self.families.order or self.families.kept:
             return None
-        variable = self._place(self.families.order)
+        variable = self._index(self.families.order)
         return linked(self.succession, self._moments, variable, self._moment, self.network.sizes)
 
-    def people(self, units: int, seed: int, given: Given | None = None) -> People:
-        """All units, with the moments of their rows; deterministic in ``seed`` (not negative). units <= 0:
-        none. Of a table below the root of a tree those that are ``given``.
+    def people(self, units: int, seed: int, evidence: Given | None = None) -> People:
+        """What the rows are below, with the moments of the rows; deterministic in ``seed`` (not negative).
+        So many persons (units <= 0: none), or the rows of a table above that are the ``evidence``.
 
         Raises:
             InternalError: rows of the parent are needed and missing, or given and not needed.
         """
-        if bool(self.families.above) != (given is not None):
+        if bool(self.families.above) != (evidence is not None):
             raise InternalError("rows are drawn given rows above them, or there are none above")
-        if given is not None:
-            people = self._parents(given)
-        elif self.families.size:
-            people = self._drawn_units(units, seed)
-        else:
-            people = People(Columns(), np.ones(max(units, 0), np.int64), 1)
+        people = self._persons(units, seed) if evidence is None else self._parents(evidence)
         if not self._moments:
             return people
         if self._linked is not None:
-            shares = np.ones(people.rows.size) if given is None else given.weights
+            shares = np.ones(people.rows.size) if evidence is None else evidence.weights
             people = replace(people, chain=self._linked.chain(people, shares))
         return replace(people, moments=self._all_moments(people, seed))
 
-    def _parents(self, given: Given) -> People:
+    def _parents(self, evidence: Given) -> People:
         columns, needed = Columns(), self._needed
         for attribute in self.families.above:
-            variable = self._place(attribute.name)
+            variable = self._index(attribute.name)
             if variable in needed:
-                columns[variable] = self.network.evidence[variable][given.columns[attribute.name]]
+                columns[variable] = self.network.evidence[variable][evidence.columns[attribute.name]]
         most = edge_ticks(self._attribute(self.families.size))[-1] - 1
-        return People(columns, given.rows, int(most), before=given.ranks, kept=self._kept(given))
+        return People(columns, evidence.rows, int(most), before=evidence.ranks, kept=self._retained(evidence))
 
-    def _kept(self, given: Given) -> Columns:
+    def _retained(self, evidence: Given) -> Columns:
         """Working bins and codes of what rows keep, as far as it is known of their parent."""
-        found = Columns()
+        columns = Columns()
         for name in self.families.kept:
-            variable, codes = self._place(name), given.columns[name]
-            found[variable] = np.where(codes < 0, -1, self.network.evidence[variable][codes])
-            found[self.network.codes[variable]] = codes
-        return found
+            variable, codes = self._index(name), evidence.columns[name]
+            columns[variable] = np.where(codes < 0, -1, self.network.evidence[variable][codes])
+            columns[self.network.codes[variable]] = codes
+        return columns
 
-    def _drawn_units(self, units: int, seed: int) -> People:
-        network, parts, numbers = self.network, list[Columns](), list[IntArray]()
+    def _persons(self, units: int, seed: int) -> People:
+        network, columns_of_batches, numbers = self.network, list[Columns](), list[IntArray]()
         edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
-        variable = network.codes[self._place(self.families.size)]
+        variable = network.codes[self._index(self.families.size)]
         needed = self._needed
 
         def batch(size: int, index: int) -> tuple[Columns, IntArray]:
@@ -176,10 +162,10 @@ class FamilySampler:
                 lines.draw(columns, None, size, generator)
             code = columns.get(variable, np.zeros(size, np.int64))
             number = generator.integers(edges[code], edges[code + 1])
-            kept = Columns()
+            narrow = Columns()
             for v in needed & columns.keys():
-                kept[v] = columns[v].astype(code_type(network.sizes[v]))
-            return kept, number
+                narrow[v] = columns[v].astype(code_type(network.sizes[v]))
+            return narrow, number
 
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for columns, number in (
@@ -189,12 +175,11 @@ class FamilySampler:
                 if units > 0
                 else ()
             ):
-                parts.append(columns)
+                columns_of_batches.append(columns)
                 numbers.append(number)
-        rows = np.concatenate([np.zeros(0, np.int64), *numbers])
-        order = np.argsort(rows, kind="stable")
-        joined = {v: np.concatenate([part[v] for part in parts])[order] for v in (parts[0] if parts else ())}
-        return People(joined, rows[order], int(edges[-1]) - 1)
+        drawn = columns_of_batches[0] if columns_of_batches else {}
+        joined = {v: np.concatenate([batch[v] for batch in columns_of_batches]) for v in drawn}
+        return People(joined, np.concatenate([np.zeros(0, np.int64), *numbers]), int(edges[-1]) - 1)
 
     @cached_property
     def _needed(self) -> frozenset[int]:
@@ -220,7 +205,7 @@ class FamilySampler:
         """Moments for the rows of these numbers, given their units: as a chain from that of the row before
         on, or in no order. Of each unit the rows are consecutive, up to its last."""
         units, ranks = people.owners(numbers)
-        columns = {v: own[units] for v, own in people.columns.items()}
+        columns = {v: column[units] for v, column in people.columns.items()}
         left = self._moments
         if self._linked is not None and people.chain is not None:
             columns[self._linked.variable] = self._linked.bins(people, people.chain, numbers, generator)
@@ -258,15 +243,12 @@ class FamilySampler:
             people.moments[v][numbers] = column
 
     def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Codes (n, drawn) of all rows of ``rows`` units, units whole and ascending by their rows."""
+        """Codes (n, drawn) of all rows of ``rows`` persons, each person's together."""
         for batch in self.rows(self.people(rows, seed), seed):
             yield batch.codes
 
     def rows(self, people: People, seed: int) -> Iterator[FamilyRows]:
         """All rows, unit by unit, in batches of whole units."""
-        if self.rows_of_root is not None:
-            yield from (FamilyRows(codes, None) for codes in self.rows_of_root.batches(people.total, seed))
-            return
         pending = deque[Future[FamilyRows]]()
         with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
             for index, (first, last) in enumerate(_batches(people.rows)):
@@ -314,8 +296,8 @@ class FamilySampler:
         for lines in self._rows:
             lines.draw(columns, ranks, units.size, generator)
             for variable in people.kept.keys() & set(lines.node.variables):
-                known = people.kept[variable][units]
-                columns[variable] = np.where(known < 0, columns[variable], known)
+                retained = people.kept[variable][units]
+                columns[variable] = np.where(retained < 0, columns[variable], retained)
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:
@@ -347,13 +329,13 @@ class FamilySampler:
             owners = units[active]
             rank = ranks[active] + turn
             evidence = self._evidence(people.rows[owners], rank, before)
-            evidence |= {v: own[people.starts[owners] + rank] for v, own in people.moments.items()}
+            evidence |= {v: column[people.starts[owners] + rank] for v, column in people.moments.items()}
             in_unit = None if people.before is None else people.in_unit(owners, rank)
             columns = self._drawn(people, owners, in_unit, evidence, generator)
-            own = self._codes(columns, active.size).astype(np.int64)
-            before = self._after(own, columns, before, generator)
+            codes_of_rank = self._codes(columns, active.size).astype(np.int64)
+            before = self._after(codes_of_rank, columns, before, generator)
             rows_of_rank = starts[active] + turn
-            codes[rows_of_rank], ticks[rows_of_rank] = own, before.tick
+            codes[rows_of_rank], ticks[rows_of_rank] = codes_of_rank, before.tick
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
@@ -366,12 +348,12 @@ class FamilySampler:
         """Working bins of what is known before rows of these ranks are drawn."""
         codes_before, columns = dict[str, IntArray](), Columns()
         for name, attribute in self.families.previous:
-            codes = before.codes[:, self._place(attribute)]
+            codes = before.codes[:, self._index(attribute)]
             codes_before[name] = np.where(codes < 0, self._attribute(name).size - 1, codes)
         if self.families.place:
             codes_before[self.families.place] = places(rows, ranks)
         for name, codes in codes_before.items():
-            columns[self._place(name)] = self.network.evidence[self._place(name)][codes]
+            columns[self._index(name)] = self.network.evidence[self._index(name)][codes]
         return columns
 
     def _after(
@@ -381,13 +363,13 @@ class FamilySampler:
         ticks = self._ticks
         if ticks is None:
             return Before(codes, before.tick)
-        order, ticks_after = self._place(self.families.order), before.tick.copy()
+        order, ticks_after = self._index(self.families.order), before.tick.copy()
         dated = codes[:, order] < ticks.order.regular
         fresh, later = dated & (before.codes[:, order] < 0), dated & (before.codes[:, order] >= 0)
         ticks_after[fresh] = ticks.first(codes[fresh, order], generator)
         since = None
         if self.families.since:
-            variable = self.network.codes[self._place(self.families.since)]
+            variable = self.network.codes[self._index(self.families.since)]
             since = columns.get(variable, np.zeros(later.size, np.int64))[later].astype(np.int64)
         ticks_after[later] = ticks.later(codes[later, order], before.tick[later], since, generator)
         return Before(codes, ticks_after)

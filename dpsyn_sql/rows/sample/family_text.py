@@ -141,8 +141,8 @@ def check_statement(table: Fragment, attributes: int, first: int | Fragment) -> 
 
 def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:
     """Every row came through every step, and has every code."""
-    found = engine.fetch(check_statement(table, attributes, first), step=_STEP)
-    if (int(found["complete"][0]), int(found["found"][0])) != (rows, rows):
+    counted = engine.fetch(check_statement(table, attributes, first), step=_STEP)
+    if (int(counted["complete"][0]), int(counted["found"][0])) != (rows, rows):
         raise InternalError("sampling in the database lost rows or codes")
 
 
@@ -178,25 +178,57 @@ def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) 
 
 # -- families ----------------------------------------------------------------------------------------
 
-# The query that draws units and their rows, or rows of a table given those of the table above, as text.
+# The query that draws rows below others, as text: below persons, which the same network draws first, or below
+# the rows of the table above. These are those of the same seed, so the tables of one seed fit together.
 #
-# A row of place p in its unit has the number unit * stride + p, p from 1 on: random bits come from it, as for
-# rows that are each by themselves. Rows are independent given their unit. Or they are walks: moments are
-# independent given the unit, and sorted, then a recursive query draws rows place by place.
-#
-# The rows of a parent are those of the same seed, so the tables of one seed fit together. Rows of a table are
-# numbered from 0 on without holes, in the order of their parents. Random bits come from the number of the
-# parent's row and the place in the family, and from the name of the table.
+# Random bits come from the number parent * stride + p of the p-th row of a family, p from 1 on, and from the
+# name of the table. Rows are independent given the row above. Or they are walks: moments are independent
+# given the row above, and sorted, then a recursive query draws rows place by place. In the end rows are
+# numbered from 0 on without holes, in the order of their parents.
 
 _TICK = Fragment("tick")
 _ROW = 'CAST("row" AS UBIGINT)'
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A whole number, of at most so many ``bits``, of the rows above that the query gives too: from column
+    ``source`` of the rows of the parent, as ``column``."""
+
+    source: str
+    column: str
+    bits: int = WORD
+
+
 @dataclass(frozen=True)
 class FamilyScript(Script):
-    """A network with levels over the domain of ``families``, and a seed."""
+    """A network with levels over the domain of ``families``, and a seed.
+
+    ``above``: by the name of an attribute above, the column of the parent's rows with its code: of all that
+    are evidence, and of the number of rows of a family. None of rows of persons, which are drawn. ``passed``:
+    what tables below need of the rows above.
+    """
 
     families: Families
+    above: Mapping[str, str] | None = None
+    passed: tuple[Passed, ...] = ()
+
+    @cached_property
+    def _places_passed(self) -> list[Place]:
+        """Where what is passed is, in words of its own."""
+        places, word, shift = list[Place](), len(super().words), 0
+        for number in self.passed:
+            if shift + number.bits > WORD:
+                word, shift = word + 1, 0
+            places.append(Place(word, shift, number.bits))
+            shift += number.bits
+        return places
+
+    @property
+    def words(self) -> list[Fragment]:
+        """Names of the packed words; the last one is how many rows stand before the family."""
+        used = max((place.word for place in self._places_passed), default=len(super().words) - 1) + 1
+        return [Fragment(f"w{word}") for word in range(used + 1)]
 
     @property
     def stride(self) -> int:
@@ -212,20 +244,50 @@ class FamilyScript(Script):
     def _code(self, name: str) -> str:
         return f"CAST({self.value(self.network.codes[self._index(name)])} AS BIGINT)"
 
-    def query(self, units: Fragment, tables: Tables, *, low_variance: bool, fresh: Fragment) -> Fragment:
-        """One query for the rows of all units, numbered as above: columns row, a0, a1, ..., and t if rows are
-        ordered. ``fresh``: the tick of a row from its own code, ``own``, and ``row``."""
-        persons = self._persons(units, tables, low_variance=low_variance)
-        number = self._number(self._code(self.families.size))
-        return self._rows(persons, number, tables, fresh)
+    def persons(self, units: Fragment, tables: Tables, *, low_variance: bool) -> Fragment:
+        """So many persons: columns row, w0, w1, ..."""
+        nodes = zip(self.network.nodes, self.network.levels, strict=True)
+        steps = [self.step(place, node, tables) for place, (node, level) in enumerate(nodes) if level == UNIT]
+        drawn = low_variance_query if low_variance else independent
+        return drawn(units, self.words, steps, self.words)
 
-    def _rows(self, persons: Fragment, number: Fragment, tables: Tables, fresh: Fragment) -> Fragment:
-        """The rows of units that are drawn: ``persons`` has the columns row, w0, w1, ... and those of
-        ``number``, how many rows each has."""
+    def below(self, parents: Fragment, tables: Tables, fresh: Fragment) -> Fragment:
+        """One query for the rows: columns row, parent, rank, a0, a1, ... of all that is drawn, those of
+        ``passed``, and t if rows are ordered.
+
+        Args:
+            parents: query of ``persons``; or of the rows above: row, and the columns of ``above`` and
+                ``passed``.
+            tables: where the distributions are.
+            fresh: the tick of a row from its own code, ``own``, and ``row``.
+        """
+        families, size = self.families, self.families.size
+        code = self._code(size) if self.above is None else _whole(self.above[size])
+        words = [Fragment(word) for word in self._words_above()]
+        given = render("sample/given", parents=parents, number=self._number(code), words=words)
+        drawn = self._rows(given, tables, fresh)
+        codes = [f"a{place}" for place in range(families.drawn)] + [number.column for number in self.passed]
+        names = [Fragment(name) for name in (*codes, *(["t"] if families.order else []))]
+        return render("sample/numbered", drawn=drawn, stride=self.stride, codes=names)
+
+    def _words_above(self) -> Iterator[str]:
+        """The words of a family before its rows are drawn."""
+        terms: list[list[str]] = [[word] if self.above is None else [] for word in self.words]
+        for name, column in (self.above or {}).items():
+            variable = self._index(name)
+            place = self.places[variable] if variable in self.network.evidence else None
+            if place is not None:
+                terms[place.word].append(self._evidence(variable, place, _whole(column)))
+        for number, place in zip(self.passed, self._places_passed, strict=True):
+            terms[place.word].append(f"(CAST({number.source} AS UBIGINT) << {place.shift})")
+        terms[-1] = ["CAST(sofar AS UBIGINT)"]
+        for word, summands in enumerate(terms):
+            yield f"{' | '.join(summands) or 'CAST(0 AS UBIGINT)'} AS w{word}"
+
+    def _rows(self, given: Fragment, tables: Tables, fresh: Fragment) -> Fragment:
+        """The rows of families: ``given`` has the columns row, n (rows of the family), w0, w1, ..."""
         families = self.families
-        started = render(
-            "sample/family_rows", persons=persons, words=self.words, stride=self.stride, number=number
-        )
+        started = render("sample/family_rows", given=given, words=self.words, stride=self.stride)
         if not (families.order or families.previous or families.place or families.since):
             return self._independent(started, self._steps(tables, ROW), self._written)
         moments = self._independent(started, self._steps(tables, MOMENT), self.words)
@@ -233,12 +295,12 @@ class FamilyScript(Script):
             replace(step, words=(*step.words, _TICK), lists=Fragment(f"lists{number}"))
             for number, step in enumerate(self._steps(tables, ROW))
         ]
-        own = self._steps(tables, ROW)
+        sources = self._steps(tables, ROW)
         return render(
             "sample/walk",
             words=self.words,
             stride=self.stride,
-            lists=[(step.lists, one.lists) for step, one in zip(steps, own, strict=True)],
+            lists=[(step.lists, source.lists) for step, source in zip(steps, sources, strict=True)],
             moments=self._in_order(moments),
             drawn=self._timed(self._independent(self._next(), steps, [*self.words, _TICK])),
             tick=self._tick(fresh),
@@ -250,13 +312,6 @@ class FamilyScript(Script):
         beside = render("sample/beside", rows=started, steps=steps)
         last = last_of(steps)
         return render("sample/iid", started=beside, steps=steps, codes=codes, last=last, ordered=0)
-
-    def _persons(self, units: Fragment, tables: Tables, *, low_variance: bool) -> Fragment:
-        """The units: columns row, w0, w1, ..."""
-        nodes = zip(self.network.nodes, self.network.levels, strict=True)
-        steps = [self.step(place, node, tables) for place, (node, level) in enumerate(nodes) if level == UNIT]
-        drawn = low_variance_query if low_variance else independent
-        return drawn(units, self.words, steps, self.words)
 
     def _steps(self, tables: Tables, level: int) -> list[Step]:
         """The steps of the nodes of a level, by themselves in a query."""
@@ -287,26 +342,34 @@ class FamilyScript(Script):
 
     @property
     def _written(self) -> list[Fragment]:
-        return self.codes[: self.families.written]
+        """Codes that are drawn, and what is passed."""
+        passed = [
+            Fragment(f"CAST((w{at.word} >> {at.shift}) & {2**at.bits - 1} AS BIGINT) AS {number.column}")
+            for number, at in zip(self.passed, self._places_passed, strict=True)
+        ]
+        sofar = Fragment(f"CAST({self.words[-1]} AS BIGINT) AS sofar")
+        return [*self.codes[: self.families.drawn], *passed, sofar]
 
     def _in_order(self, moments: Fragment) -> Fragment:
         """Rows with their moments, numbered in the order of the moments."""
-        words, own = self.words, "0"
+        words, moment = self.words, "0"
         if self.families.order:
             order = self._attribute(self.families.order)
             variable = self.network.codes[self._index(order.name)]
-            own, place = self._code(order.name), self.places[variable]
+            moment, place = self._code(order.name), self.places[variable]
             if place is not None and (recoding := order.recoding) is not None:  # NULL, where it is but noise
                 drawn = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
                 instead = self._listed(recoding.instead, f"CAST({drawn} AS BIGINT)")
                 lost = ", ".join(map(str, recoding.codes))
-                own = f"CASE WHEN {own} IN ({lost}) THEN {instead} ELSE {own} END"
+                moment = f"CASE WHEN {moment} IN ({lost}) THEN {instead} ELSE {moment} END"
                 others = 2**64 - 1 - (2**place.bits - 1 << place.shift)
                 words[place.word] = Fragment(
                     f"(w{place.word} & CAST('{others}' AS UBIGINT)) | (CAST(own AS UBIGINT) << {place.shift})"
                 )
         columns = [Fragment(f"{word} AS m{number}") for number, word in enumerate(words)]
-        return render("sample/moments", drawn=moments, own=Fragment(own), columns=columns, stride=self.stride)
+        return render(
+            "sample/moments", drawn=moments, own=Fragment(moment), columns=columns, stride=self.stride
+        )
 
     def _next(self) -> Fragment:
         """Rows before they are drawn: numbers, the words of their unit and moment, what is known before."""
@@ -315,7 +378,7 @@ class FamilyScript(Script):
             place = self.places[variable]
             if place is not None:
                 terms[place.word].append(self._evidence(variable, place, code))
-        words = [f"    {' | '.join(own)} AS w{word}" for word, own in enumerate(terms)]
+        words = [f"    {' | '.join(summands)} AS w{word}" for word, summands in enumerate(terms)]
         columns = ",\n".join([*words, f"    {_TICK}"])
         return Fragment(
             f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
@@ -330,19 +393,19 @@ class FamilyScript(Script):
     def _known(self) -> list[tuple[int, str]]:
         """Evidence variables and the codes that are known of them, from the row before at its place."""
         families, place = self.families, f'("row" % {self.stride})'
-        found = list[tuple[int, str]]()
+        codes = list[tuple[int, str]]()
         for name, attribute in families.previous:
             none = self._attribute(name).size - 1
             code = f"CASE WHEN {place} = 0 THEN {none} ELSE {self._code(attribute)} END"
-            found.append((self._index(name), code))
+            codes.append((self._index(name), code))
         if families.place:
             only, first, middle, last = range(len(PLACES))
             code = (
                 f"CASE WHEN n = 1 THEN {only} WHEN {place} = 0 THEN {first} WHEN {place} = n - 1 THEN {last} "
                 f"ELSE {middle} END"
             )
-            found.append((self._index(families.place), code))
-        return [(variable, f"({code})") for variable, code in found]
+            codes.append((self._index(families.place), code))
+        return [(variable, f"({code})") for variable, code in codes]
 
     def _timed(self, drawn: Fragment) -> Fragment:
         """Drawn rows with the code of the ordering attribute as ``own``."""
@@ -389,88 +452,8 @@ class FamilyScript(Script):
 
 
 def seed_of(table: str, seed: Fragment) -> Fragment:
-    """The seed of one table: rows of the same number in two tables share no random bits."""
-    return Fragment(f"({string_literal(f'{table}|')} || {seed})")
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A whole number, of at most so many ``bits``, of the rows above that the query gives too: from column
-    ``source`` of the rows of the parent, as ``column``."""
-
-    source: str
-    column: str
-    bits: int = WORD
-
-
-@dataclass(frozen=True)
-class TableScript(FamilyScript):
-    """A network over the domain of ``families``, those of a table below another; as of ``table_network``.
-
-    ``known``: by the name of an attribute above, the column of the parent's rows with its code: of all that
-    are evidence, and of the size of a family. ``passed``: what tables below need of the rows above.
-    """
-
-    known: Mapping[str, str]
-    passed: tuple[Passed, ...] = ()
-
-    @cached_property
-    def _kept(self) -> list[Place]:
-        """Where what is passed is, in words of its own."""
-        places, word, shift = list[Place](), len(super().words), 0
-        for one in self.passed:
-            if shift + one.bits > WORD:
-                word, shift = word + 1, 0
-            places.append(Place(word, shift, one.bits))
-            shift += one.bits
-        return places
-
-    @property
-    def words(self) -> list[Fragment]:
-        """Names of the packed words; the last one is how many rows stand before the family."""
-        used = max((place.word for place in self._kept), default=len(super().words) - 1) + 1
-        return [Fragment(f"w{word}") for word in range(used + 1)]
-
-    @property
-    def _written(self) -> list[Fragment]:
-        """Codes that are drawn, and what is passed."""
-        passed = [
-            Fragment(f"CAST((w{at.word} >> {at.shift}) & {2**at.bits - 1} AS BIGINT) AS {one.column}")
-            for one, at in zip(self.passed, self._kept, strict=True)
-        ]
-        sofar = Fragment(f"CAST({self.words[-1]} AS BIGINT) AS sofar")
-        return [*self.codes[: self.families.drawn], *passed, sofar]
-
-    def below(self, parents: Fragment, tables: Tables, fresh: Fragment) -> Fragment:
-        """One query for the rows of the table: columns row, parent, rank, a0, a1, ... of all that is drawn,
-        those of ``passed``, and t if rows are ordered.
-
-        Args:
-            parents: query of the rows above: row, and the columns of ``known`` and ``passed``.
-            tables: where the distributions are.
-            fresh: as of ``query``.
-        """
-        families, words = self.families, [Fragment(word) for word in self._words()]
-        number = self._number(_whole(self.known[families.size]))
-        given = render("sample/given", parents=parents, number=number, words=words)
-        drawn = self._rows(given, Fragment("n"), tables, fresh)
-        codes = [f"a{place}" for place in range(families.drawn)] + [one.column for one in self.passed]
-        names = [Fragment(name) for name in (*codes, *(["t"] if families.order else []))]
-        return render("sample/numbered", drawn=drawn, stride=self.stride, codes=names)
-
-    def _words(self) -> Iterator[str]:
-        """The words of a family before its rows are drawn."""
-        terms = [list[str]() for _ in self.words]
-        for name, column in self.known.items():
-            variable = self._index(name)
-            place = self.places[variable] if variable in self.network.evidence else None
-            if place is not None:
-                terms[place.word].append(self._evidence(variable, place, _whole(column)))
-        for one, place in zip(self.passed, self._kept, strict=True):
-            terms[place.word].append(f"(CAST({one.source} AS UBIGINT) << {place.shift})")
-        terms[-1] = ["CAST(sofar AS UBIGINT)"]
-        for word, own in enumerate(terms):
-            yield f"{' | '.join(own) or 'CAST(0 AS UBIGINT)'} AS w{word}"
+    """The seed of one table of a tree: rows of the same number in two tables share no random bits."""
+    return seed if not table else Fragment(f"({string_literal(f'{table}|')} || {seed})")
 
 
 def _whole(column: str) -> str:
@@ -486,5 +469,5 @@ def table_network(network: Network) -> Network:
 def evidence_names(network: Network, families: Families) -> list[str]:
     """The attributes above that rows of a table follow from; the size of a family is one."""
     used = {parent for node in network.nodes for parent in node.parents} & set(network.evidence)
-    names = [one.name for one in families.above]
+    names = [attribute.name for attribute in families.above]
     return [name for name in names if name == families.size or families.domain.index(name) in used]

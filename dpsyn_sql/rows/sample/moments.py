@@ -280,7 +280,7 @@ def _last(ends: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class People:
-    """Units in ascending order of their number of rows: ``rows`` (int64, units). ``columns``: of each
+    """What rows are below: ``rows`` (int64, units), how many rows each unit has. ``columns``: of each
     variable of units (units,). ``most``: rows that a unit has at most. ``moments``: of each variable of the
     moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows.
 

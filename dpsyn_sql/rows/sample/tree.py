@@ -1,25 +1,27 @@
 """Rows of the tables of a tree: whose row each is, what the rows below it are drawn given, and the hidden
-attributes that drawn rows decide.
+attributes that drawn rows decide. Rows of persons lie below a root of persons without columns.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import edge_ticks
+from dpsyn_sql.domain.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.sample.families import FamilySampler, places
 from dpsyn_sql.rows.sample.moments import People
 from dpsyn_sql.rows.sample.quotas import generator_of
 
+_PERSONS = Families(Domain(()), 0, frozenset(), "")
 _NUMBERS = 2**35
 # Streams of numbers of rows, by the attribute that tells them; rows of ``rows/sample/families.py`` are below.
 
@@ -48,19 +50,26 @@ class TableRows:
     above: TableRows | None = None
 
     @classmethod
-    def of(cls, families: Families, people: People, codes: Codes, above: TableRows | None) -> TableRows:
-        """Rows with their codes (n, drawn): ``people`` are those of ``above``, or of the root itself."""
+    def root(cls, families: Families, codes: Codes) -> TableRows:
+        """Rows of the units: codes (n, drawn)."""
+        return cls(families, codes, np.zeros(len(codes), np.int64), np.arange(len(codes)))
+
+    @classmethod
+    def persons(cls, number: int) -> TableRows:
+        """A root of so many persons, without columns."""
+        return cls.root(_PERSONS, np.zeros((number, 0), np.uint8))
+
+    @classmethod
+    def below(cls, above: TableRows, families: Families, people: People, codes: Codes) -> TableRows:
+        """Rows with their codes (n, drawn), below those of ``above``: ``people``."""
         parent, _ = people.owners(np.arange(people.total))
-        if above is None:
-            return cls(families, codes, np.zeros_like(parent), np.arange(parent.size))
         return cls(families, codes, parent, above.unit[parent], above)
 
     def without(self, families: IntArray) -> tuple[TableRows, IntArray]:
         """The rows that are in other families than these (by number), and their numbers here."""
-        owners = np.arange(self.total) if self.above is None else self.parent
-        left = np.flatnonzero(~np.isin(owners, families))
-        unit = np.arange(left.size) if self.above is None else self.unit[left]
-        return replace(self, codes=self.codes[left], parent=self.parent[left], unit=unit), left
+        left = np.flatnonzero(~np.isin(self.parent, families))
+        rows = replace(self, codes=self.codes[left], parent=self.parent[left], unit=self.unit[left])
+        return rows, left
 
     @property
     def total(self) -> int:
@@ -116,25 +125,27 @@ class TableRows:
         return Given(columns, rows, self.weights, np.asarray(ranks, dtype=np.int64))
 
 
-def drawn_rows(
-    sampler: FamilySampler, given: Given | None, above: TableRows | None, units: int, seed: int
-) -> TableRows:
+def drawn_rows(model: Model, families: Families, above: TableRows | None, units: int, seed: int) -> TableRows:
     """Rows of a table, drawn and not written: what questions about the tables below it depend on.
 
-    ``given``: the rows of ``above``, None for the root, of which there are ``units``. Deterministic in
+    ``above``: the rows of the parent, None for the root, of which there are ``units``. Deterministic in
     ``seed`` (not negative).
     """
-    people = sampler.people(units, seed, given)
-    batches = [batch.codes for batch in sampler.rows(people, seed)]
-    codes = np.concatenate(batches) if batches else np.zeros((0, sampler.families.drawn), np.uint8)
-    return TableRows.of(sampler.families, people, codes, above)
+    sampler = model.sampler()
+    if above is None or not isinstance(sampler, FamilySampler):
+        return TableRows.root(families, _joined(sampler.batches(units, seed), families))
+    people = sampler.people(0, seed, above.given(families, seed))
+    codes = _joined((batch.codes for batch in sampler.rows(people, seed)), families)
+    return TableRows.below(above, families, people, codes)
 
 
-def with_hidden(
-    families: Families, columns: Mapping[str, Codes], owners: IntArray
-) -> tuple[dict[str, Codes], FloatArray]:
+def _joined(batches: Iterable[Codes], families: Families) -> Codes:
+    return np.concatenate([np.zeros((0, families.drawn), np.uint8), *batches])
+
+
+def with_hidden(families: Families, columns: Mapping[str, Codes], owners: IntArray) -> dict[str, Codes]:
     """The codes (n,) of attributes of rows by their names, also of the number of rows of a family, of the row
-    before and of the place; and float64 (n,), one over the rows of each row's family.
+    before and of the place.
 
     Classes of families and the time since the row before are not among them.
 
@@ -157,4 +168,4 @@ def with_hidden(
         codes[name] = before
     if families.place:
         codes[families.place] = places(rows, np.arange(owners.size) - np.repeat(starts, sizes))
-    return codes, 1 / np.maximum(rows, 1)
+    return codes

@@ -1,12 +1,11 @@
-"""Rows of a model, drawn and staged: each by itself, unit by unit, or as a table of a tree.
+"""Rows of a model, drawn and staged: those of a root, each by itself, or those that lie below others.
 
-Of rows that go together one that meets a condition of ``shape.never`` first gets other values within its
-codes (``write.staging``). If they allow none, it is drawn again, its unit is not. Where rows follow from the
-row before, so is the rest of its unit, with its moments: the rows before it stay. What is still impossible
-after some rounds becomes like another row of its unit, the nearest one before it that is possible or else the
-nearest one after it; a unit without a possible row is left out.
-
-Rows of a table of a tree are staged alike, as families of the rows of its parent.
+Rows of persons lie below a root of persons, rows of a table of a tree below those of its parent. One that
+meets a condition of ``shape.never`` first gets other values within its codes (``write.staging``). If they
+allow none, it is drawn again, and what it lies below is not. Where rows follow from the row before, so is the
+rest of its family, with its moments: the rows before it stay. What is still impossible after some rounds
+becomes like another row of its family, the nearest one before it that is possible or else the nearest one
+after it; a family without a possible row is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.model import Model, Sampler, families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
@@ -43,10 +42,11 @@ from dpsyn_sql.rows.write.staging import (
     check_codes,
     load_codes,
     make_room,
+    ordered_codes,
     replaced_rows,
     stage_rows,
     staged_codes,
-    staged_families,
+    table_codes,
     warn_of_few_rows,
 )
 from dpsyn_sql.source.engine import Engine
@@ -63,7 +63,7 @@ _STEP = "drawing rows that cannot be again"
 
 
 def together(shape: Shape, families: Families | None) -> Shape:
-    """The shape of a table whose rows are drawn unit by unit; as it is without ``families``.
+    """The shape of a table of a tree, or of rows of persons; as it is without ``families``.
 
     Raises:
         InternalError: it has other attributes.
@@ -73,7 +73,8 @@ def together(shape: Shape, families: Families | None) -> Shape:
     if shape.domain.names != families.domain.names[: families.written]:
         raise InternalError("units are drawn of other attributes than are written")
     shared = frozenset(shape.domain.names) & families.persons
-    return replace(shape, together=True, ticks=families.order, per_unit=shared)
+    below = not families.by_themselves
+    return replace(shape, together=below, numbered=True, ticks=families.order, per_unit=shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,13 @@ class StagedRows:
 
     Args:
         table: quoted name of the temporary table.
-        names: of its attributes.
+        names: of the attributes that are staged.
         total: how many rows.
         drawn: how, in the words of certificates.
         replaced: of rows that are each by themselves those that conditions gave other codes.
-        families: how rows go together; None where each is by itself.
-        units: int64, entry i is the number of units with i+1 rows; None where units are not drawn.
+        rows: of a table of a tree, with the rows above them; rows of persons lie below these. None where each
+            row is by itself and nothing is below.
+        persons: how many persons were drawn; 0 where none were.
     """
 
     table: Fragment
@@ -95,14 +97,13 @@ class StagedRows:
     total: int
     drawn: str
     replaced: int = 0
-    families: Families | None = None
-    units: IntArray | None = None
+    rows: TableRows | None = None
+    persons: int = 0
 
-    def compared(self, engine: Engine, seed: int) -> DrawnRows | None:
-        """The rows for a comparison with the noisy answers; ``seed`` chooses some of many. None if nobody can
-        tell which rows are of one unit."""
-        if self.families is not None and self.units is not None:
-            return staged_families(engine, self.table, self.families, self.units, seed)
+    def compared(self, engine: Engine, seed: int) -> DrawnRows:
+        """The rows for a comparison with the noisy answers; ``seed`` chooses some of many."""
+        if self.rows is not None and self.rows.above is not None:
+            return table_codes(self.rows, seed)
         laid_out = self.drawn != INDEPENDENTLY
         return staged_codes(engine, self.table, self.names, self.total, seed, laid_out=laid_out)
 
@@ -116,157 +117,124 @@ def stage(
     seed: int,
     advance: Callable[[int], None] = lambda rows: None,
     *,
+    above: TableRows | None = None,
+    evidence: Given | None = None,
+    retained: Kept | None = None,
     deadline: Deadline = NO_DEADLINE,
     network: Network | None = None,
 ) -> StagedRows:
-    """Draw the rows of one table and load them; none meets a condition.
+    """Draw the rows of a table and load them; none meets a condition.
+
+    Staged are row, a0, a1, ... of the attributes that are written (of a root also of those that the tables
+    below need), and ``beside_codes``. Rows that lie below others are numbered from 0 without holes, those of
+    one parent together, parents in their order; so are those of the root of a tree.
 
     Args:
         engine: the session that writes; it cannot reach the source.
-        shape: complete, with checked expressions.
-        model: of the table.
-        rows: how many; of rows that go together how many units.
+        shape: complete, with checked expressions, as of ``together``.
+        model: of the table; its families say which table of a tree it is.
+        rows: of a root how many rows, or persons; not used below another table.
         table: quoted name of the table to create.
         seed: of the rows and, together with the round, of rows that are drawn again; of positions in bins.
+            Of a table of a tree its own (``rows.sample.tree.table_seed``).
         advance: is told the number of rows after each batch.
+        above: the rows of the table above.
+        evidence: what the rows follow from; None: ``above.given(families, seed)``.
+        retained: values that will be written in place of those of the codes; conditions are checked with
+            them.
         deadline: how much time there is to balance rows.
-        network: SQL draws the rows of it, each independently (``sample.sql_sampler.independent_rows``); None:
+        network: SQL draws the rows of it, each independently (``sample.family_text.independent_rows``); None:
             the sampler of the model.
+
+    Raises:
+        InternalError: the evidence is of other rows than those above, or the root has some.
     """
-    sampler, names = model.sampler(deadline), shape.domain.names
-    if isinstance(sampler, FamilySampler):
-        units = stage_families(engine, shape, sampler, rows, table, seed, advance)
-        total = int(units @ np.arange(1, units.size + 1))
-        return StagedRows(table, names, total, sampler.drawn, families=sampler.families, units=units)
+    sampler = model.sampler(deadline)
+    if not isinstance(sampler, FamilySampler):
+        if above is not None:
+            raise InternalError("rows that are each by themselves lie below others")
+        return _stage_root(engine, shape, model, sampler, rows, table, seed, advance, network)
+    if above is not None and evidence is None:
+        evidence = above.given(sampler.families, seed)
+    if (0 if above is None else above.total) != (0 if evidence is None else evidence.rows.size):
+        raise InternalError("rows are drawn given other rows than those above them")
+    # Bins are filled as they are written.
+    sampler = replace(sampler, families=sampler.families.with_attributes(shape.domain))
+    people = sampler.people(rows, seed, evidence)
+    parents = TableRows.persons(people.rows.size) if above is None else above
+    drawn = sampler.families.domain.attributes[: sampler.families.drawn]
+    codes = np.zeros(
+        (people.total, len(drawn)), code_type(max((attribute.size for attribute in drawn), default=1))
+    )
+    staging = _RowsBelow(engine, shape, sampler, people, table, seed, codes, retained)
+    lost = staging.all(advance)
+    staged = TableRows.below(parents, sampler.families, people, codes)
+    if lost.size:
+        staged, left = staged.without(lost)
+        staging.renumber(left)
+    persons = people.rows.size if above is None else 0
+    return StagedRows(table, shape.domain.names, staged.total, sampler.drawn, rows=staged, persons=persons)
+
+
+def _stage_root(
+    engine: Engine,
+    shape: Shape,
+    model: Model,
+    sampler: Sampler,
+    rows: int,
+    table: Fragment,
+    seed: int,
+    advance: Callable[[int], None],
+    network: Network | None,
+) -> StagedRows:
+    """Rows that are each by themselves; those of a tree with the attributes that the tables below need."""
+    families = families_in(model)
+    alone, names = shape, shape.domain.names
+    if families is not None:
+        names = families.domain.names[: families.drawn]
+        hidden = families.domain.attributes[families.written : families.drawn]
+        # No condition, constant or computed column has these names.
+        further = (replace(item, name=f"dpsyn_hidden_{position}") for position, item in enumerate(hidden))
+        alone = replace(shape, measured=(*shape.measured, *further), numbered=False)
+    again = shape.numbered and bool(shape.never)
+    staged = _temporary() if again else table
     with nullcontext() if network is None else alias_lists(engine, network) as lists:
 
         def draw(number: int, round_seed: int, first: int) -> int:
             if network is None or lists is None:
-                batches = _told(sampler.batches(number, round_seed), advance)
-                return append(engine, shape.domain, batches, table, first)
+                batches = _reported(sampler.batches(number, round_seed), advance)
+                return append(engine, alone.domain, batches, staged, first)
             return append_network(
-                engine, network, lists, number, round_seed, table, first=first, advance=advance
+                engine, network, lists, number, round_seed, staged, first=first, advance=advance
             )
 
-        total = stage_rows(engine, shape, draw, rows, table, seed, in_parts=network is not None)
+        total = stage_rows(engine, alone, draw, rows, staged, seed, in_parts=network is not None)
     part = rows if network is None else PART_ROWS
-    replaced = replaced_rows(engine, table, rows, part) if shape.never else 0
+    replaced = replaced_rows(engine, staged, rows, part) if shape.never else 0
     drawn = sampler.drawn if network is None else INDEPENDENTLY
-    return StagedRows(table, names, total, drawn, replaced)
+    if again:
+        engine.execute(render("write/numbered", table=table, staged=staged), step=_STEP)
+        engine.execute(render("sample/drop", table=staged), step=_STEP)
+    above = None
+    if families is not None and families.below:
+        above = TableRows.root(families, ordered_codes(engine, table, len(names)))
+    return StagedRows(table, names, total, drawn, replaced, above)
 
 
-def _told(batches: Batches, advance: Callable[[int], None]) -> Batches:
+def _temporary() -> Fragment:
+    return qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+
+
+def _reported(batches: Batches, advance: Callable[[int], None]) -> Batches:
     for batch in batches:
         yield batch
         advance(len(batch))
 
 
-def _as_written(sampler: FamilySampler, shape: Shape) -> FamilySampler:
-    """The sampler with attributes whose bins are filled as they are written."""
-    return replace(sampler, families=sampler.families.with_attributes(shape.domain))
-
-
-def stage_families(
-    engine: Engine,
-    shape: Shape,
-    sampler: FamilySampler,
-    units: int,
-    table: Fragment,
-    seed: int,
-    advance: Callable[[int], None] = lambda rows: None,
-) -> IntArray:
-    """Load the rows of ``units`` units, of which none meets a condition.
-
-    Args:
-        engine: the session that writes; it cannot reach the source.
-        shape: of ``together``, with checked expressions.
-        sampler: of the units and rows.
-        units: how many.
-        table: quoted name of the table to create.
-        seed: of the units and, together with the round, of rows that are drawn again; of positions in bins.
-        advance: is told the number of rows after each batch.
-
-    Returns:
-        int64; entry i is the number of units with i+1 rows that are staged.
-    """
-    sampler = _as_written(sampler, shape)
-    staged = _StagedFamilies(engine, shape, sampler, sampler.people(units, seed), table, seed)
-    people, lost = staged.people, staged.all(advance)
-    return np.asarray(people.sizes - np.bincount(people.rows[lost], minlength=people.most + 1)[1:])
-
-
-def stage_table(
-    engine: Engine,
-    shape: Shape,
-    model: Model,
-    given: Given | None,
-    units: int,
-    table: Fragment,
-    seed: int,
-    advance: Callable[[int], None] = lambda rows: None,
-    *,
-    above: TableRows | None = None,
-    kept: Kept | None = None,
-    deadline: Deadline = NO_DEADLINE,
-) -> TableRows:
-    """Load the rows of a table of a tree, of which none meets a condition.
-
-    Staged are row (from 0, without holes; rows of one parent lie together, parents in their order), a0, a1,
-    ... of the attributes that are written, parent (the row number of the parent's row, 0 for the root), rank
-    (the place in the family, from 0), and what ``beside_codes`` says of a shape that is ``together``.
-
-    Args:
-        engine: the session that writes; it cannot reach the source.
-        shape: with checked expressions; its attributes are those of the table alone.
-        model: of the table; its families say which table it is.
-        given: the rows of the parent, ``above.given(families, seed)``; None for the root.
-        units: how many rows the root has; not used below it.
-        table: quoted name of the table to create.
-        seed: of the table (``rows.sample.tree.table_seed``): of its rows and of positions in bins.
-        advance: is told the number of rows after each batch.
-        above: the rows of the parent table, in the order of ``given``; None for the root.
-        kept: values that will be written in place of those of the codes; conditions are checked with them.
-        deadline: how much time there is to balance the rows of a root that has no table below.
-
-    Raises:
-        InternalError: the model is of no table of a tree; parents are missing, or the root has some.
-    """
-    sampler = family_sampler(model, deadline)
-    parents = 0 if given is None else given.rows.size
-    if (above is None) != (given is None) or (above is not None and above.total != parents):
-        raise InternalError("rows of a table of a tree are drawn given other rows than those above it")
-    shape = together(shape, sampler.families)
-    sampler = _as_written(sampler, shape)
-    people = sampler.people(units, seed, given)
-    drawn = sampler.families.domain.attributes[: sampler.families.drawn]
-    codes = np.zeros(
-        (people.total, len(drawn)), code_type(max((attribute.size for attribute in drawn), default=1))
-    )
-    staged = _StagedFamilies(engine, shape, sampler, people, table, seed, kept, codes, above is None)
-    lost = staged.all(advance)
-    rows = TableRows.of(sampler.families, people, codes, above)
-    if lost.size:
-        rows, left = rows.without(lost)
-        staged.renumber(left)
-    return rows
-
-
-def family_sampler(model: Model, deadline: Deadline = NO_DEADLINE) -> FamilySampler:
-    """What draws the rows of a table of a tree.
-
-    Raises:
-        InternalError: the model is of no such table.
-    """
-    sampler = model.sampler(deadline)
-    if not isinstance(sampler, FamilySampler) or not sampler.families.table:
-        raise InternalError("rows of a table of a tree are drawn from a model of another kind")
-    return sampler
-
-
 @dataclass(frozen=True)
-class _StagedFamilies:
-    """Staged rows of all units: row i of ``people`` has the number i. Of a table of a tree their ``codes``
-    (rows, drawn) are kept too; units of the ``root`` are its rows."""
+class _RowsBelow:
+    """Rows below others while they are staged: row i of ``people`` has the number i, and its ``codes`` (rows,
+    drawn) are filled in."""
 
     engine: Engine
     shape: Shape
@@ -274,13 +242,12 @@ class _StagedFamilies:
     people: People
     table: Fragment
     seed: int
-    kept: Kept | None = None
-    codes: Codes | None = None
-    root: bool = False
+    codes: Codes
+    retained: Kept | None
 
     def all(self, advance: Callable[[int], None]) -> IntArray:
         """Stage all rows; the units that are left out."""
-        make_room(self.engine, self.shape.domain, self.table, self.beside())
+        make_room(self.engine, self.shape.domain, self.table, beside_codes(self.shape))
         first = 0
         for rows in self.sampler.rows(self.people, self.seed):
             numbers = np.arange(first, first + len(rows.codes), dtype=np.int64)
@@ -289,19 +256,11 @@ class _StagedFamilies:
             advance(numbers.size)
         return self.meet_conditions() if self.shape.never else np.zeros(0, np.int64)
 
-    def beside(self) -> tuple[str, ...]:
-        """The columns of staged rows after the codes."""
-        return (*(("parent", "rank") if self.codes is not None else ()), *beside_codes(self.shape))
-
     def load(self, rows: FamilyRows, numbers: IntArray, draws: IntArray) -> None:
         """Stage rows of these numbers, of the draws of these numbers."""
-        further = dict[str, IntArray]()
-        if self.codes is not None:
-            self.codes[numbers] = rows.codes
-            parent, rank = self.people.owners(numbers)
-            further |= {"parent": np.zeros_like(parent) if self.root else parent, "rank": rank}
-        if "unit" in beside_codes(self.shape):
-            further["unit"] = self.people.owners(numbers)[0]
+        self.codes[numbers] = rows.codes
+        parent, rank = self.people.owners(numbers)
+        further = {"parent": parent, "rank": rank}
         if self.shape.ticks and rows.ticks is not None:
             further["t"] = rows.ticks
         if "drawn" in beside_codes(self.shape):
@@ -319,7 +278,7 @@ class _StagedFamilies:
         for turn in range(WITHIN):
             if not bad.size:
                 break
-            sql = again_statement(self.shape, self.table, turn * STEP, self.seed, self.kept)
+            sql = again_statement(self.shape, self.table, turn * STEP, self.seed, self.retained)
             self.engine.execute(sql, step=_STEP)
             bad = self._impossible((turn + 1) * STEP)
         for attempt in range(1, ROUNDS + 1):
@@ -336,7 +295,7 @@ class _StagedFamilies:
 
     def _impossible(self, first: int) -> IntArray:
         """The numbers of rows, of those from a draw on, that meet a condition; ascending."""
-        name, query = impossible_rows(self.shape, self.table, first, self.seed, self.kept)
+        name, query = impossible_rows(self.shape, self.table, first, self.seed, self.retained)
         return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
 
     def _again(self, bad: IntArray, attempt: int) -> tuple[IntArray, FamilyRows]:
@@ -390,10 +349,9 @@ class _StagedFamilies:
 
     def copy(self, numbers: IntArray, donors: IntArray) -> None:
         """Rows of these numbers become like others of their unit."""
-        listed, ranked = self._listed(numbers, donors), self.codes is not None
-        if self.codes is not None:
-            self.codes[numbers] = self.codes[donors]
-        sql = render("write/copied", staged=self.table, listed=listed, ranked=ranked)
+        listed = self._listed(numbers, donors)
+        self.codes[numbers] = self.codes[donors]
+        sql = render("write/copied", staged=self.table, listed=listed)
         self.engine.execute(sql, step=_STEP)
         self._drop(listed)
 
@@ -404,7 +362,7 @@ class _StagedFamilies:
 
     def _listed(self, numbers: IntArray, donors: IntArray) -> Fragment:
         """A temporary table of rows."""
-        table = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
+        table = _temporary()
         self.engine.execute(render("write/listed", table=table), step=_STEP)
         self.engine.load(table, {"row": numbers, "donor": donors}, step=_STEP)
         return table

@@ -1,26 +1,27 @@
 """The queries behind ``dpsyn_sample``: rows that SQL draws of a network, as values of the released columns.
 
 The seed and the number of rows, or of units if their rows go together, are parameters of the macro. Rows are
-drawn from the model of the release; the released ones were drawn from it by ``sample.compile``. Keys and unit
+drawn from the model of the release; the released ones were drawn from it by its sampler. Keys and unit
 ids are NULL, because fresh ones would repeat those of the released table without being the same rows; ids of
 units that are drawn number them, and say no more. Rows that the owner's conditions exclude are left out, not
 replaced.
 
-Of a table of a tree the parameter of rows is the number of root units, and the query holds those of the
-tables above it. They draw the same rows for every table, so keys of one table's rows are those that the rows
-of another name: numbers of rows.
+Every release is of a table on the way down from a root: its own table alone, persons and their rows, or the
+tables of a tree down to it. The parameter of rows is that of the root, and the query holds all tables on the
+way. They draw the same rows for every table of a tree, so keys of one table's rows are those that the rows of
+another name: numbers of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Attribute
+from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import (
     Constant,
     Derived,
@@ -33,6 +34,7 @@ from dpsyn_sql.domain.shape import (
     Shape,
     UnitId,
 )
+from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
@@ -48,7 +50,6 @@ from dpsyn_sql.rows.decode.values import tick_expression
 from dpsyn_sql.rows.sample.family_text import (
     FamilyScript,
     Passed,
-    TableScript,
     evidence_names,
     seed_of,
     table_network,
@@ -81,11 +82,11 @@ class DrawnTable:
         return Tables(Fragment("dpsyn.shares"), Fragment(f"release = {self.release}"))
 
 
-def fresh_tick(shape: Shape, families: Families, seed: Fragment) -> Fragment:
+def fresh_tick(families: Families, seed: Fragment) -> Fragment:
     """The tick of a row from its own code, ``own``, if a column orders rows."""
-    if not shape.ticks:
+    if not families.order:
         return Fragment("0")
-    order = families.domain[shape.ticks]
+    order = families.domain[families.order]
     return tick_expression(order, Fragment("own"), row_bits(seed)(order))
 
 
@@ -149,11 +150,11 @@ def parameters(shapes: Iterable[Shape]) -> tuple[Fragment, Fragment]:
 def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, Fragment]:
     """The queries of the low-variance and of the independent rows of a release.
 
-    ``tables``: the one of the release last; before it those above in its tree, the root first. Where rows go
-    together, or are of a tree, the queries draw units. A model that is no network, and networks of more steps
-    than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``, give an error that says so.
+    ``tables``: the one of the release last; before it those above in its tree, the root first. A model that
+    is no network, and networks of more steps than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``,
+    give an error that says so.
     """
-    shape, networks = tables[-1].shape, [one.network for one in tables if one.network is not None]
+    shape, networks = tables[-1].shape, [table.network for table in tables if table.network is not None]
     few = sum(len(network.nodes) for network in networks) <= (MOST_NODES if len(tables) == 1 else MOST_ON_WAY)
     if len(networks) < len(tables) or not few:
         why = "has too many variables for one query" if not few else "is no network"
@@ -164,48 +165,14 @@ def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, F
         )
         failing = render("macros/no_model", columns=_columns(shape), message=string_literal(message))
         return failing, failing
-    names = parameters(one.shape for one in tables)
+    names = parameters(table.shape for table in tables)
     nrows, seed = (
         Fragment(f"CAST({parameter} AS {kind})")
         for parameter, kind in zip(names, ("BIGINT", "UBIGINT"), strict=True)
     )
-    families = tables[-1].families
-    if families is not None and families.table:
-        way = [
-            TableOfTree(
-                replace(one.shape, ticks=one.families.order),
-                one.network,
-                one.families,
-                one.stored,
-                one.lookups,
-            )
-            for one in tables
-            if one.network is not None and one.families is not None
-        ]
-        return table_queries(way, nrows, seed)
-    if families is not None:
-        return _of_units(tables[-1], networks[-1], families, nrows, seed)
-    script, stored = Script(networks[-1], seed), tables[-1].stored
-    low_variance, iid, bits = script.low_variance(nrows, stored), script.iid(nrows, stored), row_bits(seed)
-    return valued(shape, low_variance, bits, {}), valued(shape, iid, bits, {})
-
-
-def _of_units(
-    table: DrawnTable, network: Network, families: Families, units: Fragment, seed: Fragment
-) -> tuple[Fragment, Fragment]:
-    """The same of rows that are drawn unit by unit."""
-    shape, own = table.shape, families.with_attributes(table.shape.domain)
-    script, fresh = FamilyScript(network, seed, own), fresh_tick(shape, own, seed)
-    unit = Fragment(f'("row" // {script.stride})')
-    bits = row_bits(seed, unit, shape.per_unit)
-    ids = {
-        role.name: surrogate(role.type, unit, MOST_NUMBERED, f"unit|{role.name}", 0)
-        for role in shape.roles
-        if isinstance(role, UnitId)
-    }
+    way = WayDown(tables, networks, seed)
     low_variance, independent = (
-        valued(shape, script.query(units, table.stored, low_variance=low, fresh=fresh), bits, ids)
-        for low in (True, False)
+        valued(shape, way.rows(nrows, low_variance=low), way.bits, way.keys(nrows)) for low in (True, False)
     )
     return low_variance, independent
 
@@ -222,18 +189,6 @@ MOST_PUBLIC = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class TableOfTree:
-    """A table on the way from the root. ``stored``: where its distributions are. ``lookups``: by attribute,
-    the public rows that it stands for."""
-
-    shape: Shape
-    network: Network
-    families: Families
-    stored: Tables
-    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Code:
     """An attribute of a table on the way, by its depth (the root has 0) and place in the domain."""
 
@@ -243,32 +198,49 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number of a row on the way: ``row`` in its table, or ``rank`` in its family."""
+    """The number of a row on the way: ``row`` in its table, ``rank`` in its family, or of its ``parent``."""
 
     depth: int
-    kind: Literal["row", "rank"]
+    kind: Literal["row", "rank", "parent"]
 
 
 Item = Code | Number
 
 
 @dataclass(frozen=True)
-class TableWay:
-    """The tables from the root to the one whose rows are wanted. ``seed``: an expression."""
+class WayDown:
+    """The tables from the root to the one whose rows are wanted, and what draws each. ``seed``: an
+    expression."""
 
-    tables: Sequence[TableOfTree]
+    tables: Sequence[DrawnTable]
+    networks: Sequence[Network]
     seed: Fragment
+
+    @property
+    def _last(self) -> int:
+        return len(self.tables) - 1
 
     @cached_property
     def _depths(self) -> dict[str, int]:
-        return {table.families.table: depth for depth, table in enumerate(self.tables)}
+        return {self._name(depth): depth for depth in range(len(self.tables))}
+
+    def _name(self, depth: int) -> str:
+        """That of a table of a tree; empty of others."""
+        families = self.tables[depth].families
+        return "" if families is None else families.table
+
+    @property
+    def bits(self) -> Callable[[Attribute], Fragment]:
+        """The random bits of a wanted row."""
+        shape = self.tables[-1].shape
+        shared = shape.per_unit if shape.together else frozenset[str]()
+        return row_bits(self.bits_seed(self._last), Fragment("parent"), shared)
 
     @cached_property
     def _named(self) -> dict[str, tuple[Role, Number]]:
         """Of the columns that name rows on the way: the key that is meant, and the number it comes from."""
-        last = len(self.tables) - 1
-        found = {role.name: self._meant(last, role.name) for role in self.tables[last].shape.roles}
-        return {name: meant for name, meant in found.items() if meant is not None}
+        meant = {role.name: self._meant(self._last, role.name) for role in self.tables[-1].shape.roles}
+        return {name: key for name, key in meant.items() if key is not None}
 
     @property
     def _numbers(self) -> set[Item]:
@@ -276,10 +248,14 @@ class TableWay:
 
     def _meant(self, depth: int, column: str) -> tuple[Role, Number] | None:
         """The key that a column of a table repeats, or is, and its number; None if it names no row on the
-        way."""
-        roles = {role.name: role for role in self.tables[depth].shape.roles}
-        role = roles.get(column)
-        if isinstance(role, Key | UnitId):
+        way. An id names a person; rows of no tree have no keys."""
+        table = self.tables[depth]
+        role = {role.name: role for role in table.shape.roles}.get(column)
+        if table.families is None or not (table.families.table or isinstance(role, UnitId)):
+            return None
+        if isinstance(role, UnitId):
+            return role, Number(depth, "parent")
+        if isinstance(role, Key):
             return role, Number(depth, "row")
         if isinstance(role, PartOfKey):
             return role, Number(depth, "rank")
@@ -289,7 +265,7 @@ class TableWay:
 
     def bits_seed(self, depth: int) -> Fragment:
         """The seed of a table."""
-        return seed_of(self.tables[depth].families.table, self.seed)
+        return seed_of(self._name(depth), self.seed)
 
     def column(self, item: Item, depth: int) -> str:
         """The column that an item has in the rows of the table of a depth, its own or one below."""
@@ -302,37 +278,54 @@ class TableWay:
     @cached_property
     def _needed(self) -> list[set[Item]]:
         """Of every table what its rows, its keys and the tables below need of rows above."""
-        found, below = list[set[Item]](), set(self._numbers)
+        items_of_tables, below = list[set[Item]](), set(self._numbers)
         for depth in reversed(range(len(self.tables))):
-            own = self._evidence(depth).values()
-            below = {item for item in (*below, *own) if item.depth < depth}
-            found.insert(0, below)
-        return found
+            evidence = self._evidence(depth).values()
+            below = {item for item in (*below, *evidence) if item.depth < depth}
+            items_of_tables.insert(0, below)
+        return items_of_tables
 
     def _evidence(self, depth: int) -> dict[str, Code]:
         """The attributes above that the rows of a table follow from, by their names in its domain."""
-        network, families = self.tables[depth].network, self.tables[depth].families
-        names, found = set(evidence_names(network, families)), dict[str, Code]()
-        for one in families.above:
-            if one.name in names:
-                up = self._depths[one.table]
-                found[one.name] = Code(up, self.tables[up].families.domain.index(one.attribute))
-        return found
+        families, codes = self.tables[depth].families, dict[str, Code]()
+        if families is None:
+            return codes
+        names = set(evidence_names(self.networks[depth], families))
+        for attribute in families.above:
+            if attribute.name in names:
+                up = self._depths[attribute.table]
+                codes[attribute.name] = Code(up, self._domain(up).index(attribute.attribute))
+        return codes
+
+    def _domain(self, depth: int) -> Domain:
+        """The attributes of a table, with those that tie its rows to others."""
+        table = self.tables[depth]
+        return table.shape.domain if table.families is None else table.families.domain
 
     def rows(self, units: Fragment, *, low_variance: bool) -> Fragment:
-        """The query of the wanted rows: row, parent, rank, codes, and t if they are ordered."""
+        """The query of the wanted rows: row, codes, parent and rank if they lie below others, and t if they
+        are ordered."""
         query = self._root(units, low_variance=low_variance)
         for depth in range(1, len(self.tables)):
             query = self._below(self._possible(query, depth - 1), depth)
         return query
 
     def _root(self, units: Fragment, *, low_variance: bool) -> Fragment:
-        root = self.tables[0]
-        script, tables = Script(root.network, self.bits_seed(0)), root.stored
-        return script.low_variance(units, tables) if low_variance else script.iid(units, tables)
+        """Rows that are each by themselves, or persons and their rows."""
+        network, seed, root = self.networks[0], self.bits_seed(0), self.tables[0]
+        families, stored = root.families, root.stored
+        if families is None or families.by_themselves:
+            script = Script(network, seed)
+            return script.low_variance(units, stored) if low_variance else script.iid(units, stored)
+        families = families.with_attributes(root.shape.domain)
+        below = FamilyScript(network, seed, families)
+        persons = below.persons(units, stored, low_variance=low_variance)
+        return below.below(persons, stored, fresh_tick(families, seed))
 
     def _below(self, parents: Fragment, depth: int) -> Fragment:
         table, seed = self.tables[depth], self.bits_seed(depth)
+        if table.families is None:
+            raise InternalError("a table below another has no families")
         families = table.families.with_attributes(table.shape.domain)
         below = self._numbers if depth + 1 == len(self.tables) else self._needed[depth + 1]
         passed = [
@@ -340,14 +333,14 @@ class TableWay:
             for item in sorted(below, key=str)
             if item.depth < depth and item != Number(depth - 1, "row")
         ]
-        known = {name: self.column(code, depth - 1) for name, code in self._evidence(depth).items()}
-        script = TableScript(table_network(table.network), seed, families, known, tuple(passed))
-        return script.below(parents, table.stored, fresh_tick(table.shape, families, seed))
+        above = {name: self.column(code, depth - 1) for name, code in self._evidence(depth).items()}
+        script = FamilyScript(table_network(self.networks[depth]), seed, families, above, tuple(passed))
+        return script.below(parents, table.stored, fresh_tick(families, seed))
 
     def _width(self, item: Item) -> int:
         if isinstance(item, Number):
             return WORD
-        size = self.tables[item.depth].families.domain.attributes[item.place].size
+        size = self._domain(item.depth).attributes[item.place].size
         return (size - 1).bit_length()
 
     def _possible(self, rows: Fragment, depth: int) -> Fragment:
@@ -361,26 +354,26 @@ class TableWay:
 
     def keys(self, units: Fragment) -> dict[str, Fragment]:
         """Of the columns that are keys their values in the last table, over its rows."""
-        last, made = len(self.tables) - 1, dict[str, Fragment]()
-        for role in self.tables[last].shape.roles:
+        values = dict[str, Fragment]()
+        for role in self.tables[-1].shape.roles:
             if role.name in self._named:
                 key, number = self._named[role.name]
-                made[role.name] = _key(key, role, ident(self.column(number, last)))
+                values[role.name] = _key(key, role, ident(self.column(number, self._last)))
             elif isinstance(role, RandomKey) and (drawn := self._random(role, units)) is not None:
-                made[role.name] = drawn
+                values[role.name] = drawn
             elif isinstance(role, PublicKey) and (public := self._public(role)) is not None:
-                made[role.name] = public
-        return made
+                values[role.name] = public
+        return values
 
     def _bits(self, attribute: str) -> str:
         """64 random bits of a row of the last table for the row that an attribute of it names."""
-        purpose, seed = string_literal(f"{attribute}|named|"), self.bits_seed(len(self.tables) - 1)
+        purpose, seed = string_literal(f"{attribute}|named|"), self.bits_seed(self._last)
         return f"hash(xor(CAST({ident('row')} AS UBIGINT), hash({purpose} || {seed})))"
 
     def _measured(self, attribute: str) -> Fragment:
         """The value of an attribute of the last table."""
-        shape, seed = self.tables[-1].shape, self.bits_seed(len(self.tables) - 1)
-        return measured_columns(shape.domain, row_bits(seed), shape.ticks)[attribute]
+        shape = self.tables[-1].shape
+        return measured_columns(shape.domain, self.bits, shape.ticks)[attribute]
 
     def _public(self, role: PublicKey) -> Fragment | None:
         """The key of a public row of the group that was drawn. None without a lookup, or of too many rows."""
@@ -390,25 +383,24 @@ class TableWay:
         order = np.argsort(lookup.groups, kind="stable")
         sizes = np.bincount(lookup.groups)
         starts, group = np.cumsum(sizes) - sizes, f"CAST({self._measured(role.attribute)} AS BIGINT) + 1"
-        size, start = (f"({_listed(map(str, one), 'BIGINT')})[{group}]" for one in (sizes, starts))
-        place = _below(self._bits(role.attribute), size)
+        size, start = (f"({_listed(map(str, values), 'BIGINT')})[{group}]" for values in (sizes, starts))
+        chosen = _below(self._bits(role.attribute), size)
         keys = _listed((literal(str(lookup.keys[role.key][row])) for row in order), "VARCHAR")
-        key = f"({keys})[{start} + {place} + 1]"
+        key = f"({keys})[{start} + {chosen} + 1]"
         return Fragment(f"CASE WHEN {size} > 0 THEN CAST({key} AS {written_type(role.type)}) END")
 
     def _random(self, role: RandomKey, units: Fragment) -> Fragment | None:
         """The key of a root row, or of an earlier row of the same table. None where that could be a row that
         conditions exclude, and of other tables, whose number of rows the query does not know."""
-        last = len(self.tables) - 1
-        depth, own = last if role.earlier else 0, self.tables[last]
-        table, meant = self.tables[depth], self._meant(depth, role.key)
-        if table.families.table != role.table or table.shape.never or meant is None:
+        depth = self._last if role.earlier else 0
+        shape, meant = self.tables[depth].shape, self._meant(depth, role.key)
+        if self._name(depth) != role.table or shape.never or meant is None:
             return None
         key, number = meant
         if number != Number(depth, "row"):
             return None
         rows = ident("row") if role.earlier else units
-        least = 0 if role.earlier and role.name in own.shape.not_null else 1  # a first row may name itself
+        least = 0 if role.earlier and role.name in shape.not_null else 1  # a first row may name itself
         value = _key(key, role, Fragment(_below(self._bits(role.attribute), rows)))
         there = self._measured(role.attribute)
         return Fragment(f"CASE WHEN {there} IS NOT NULL AND {rows} >= {least} THEN {value} END")
@@ -425,18 +417,6 @@ def _listed(values: Iterable[str], kind: str) -> str:
 
 def _key(key: Role, role: Role, number: Fragment) -> Fragment:
     """The value of a key for a number, in the type of the column that repeats it."""
-    value = surrogate(key.type, number, MOST_NUMBERED, f"key|{key.name}", 0)
+    kind = "unit" if isinstance(key, UnitId) else "key"
+    value = surrogate(key.type, number, MOST_NUMBERED, f"{kind}|{key.name}", 0)
     return value if key.type == role.type else Fragment(f"CAST({value} AS {written_type(role.type)})")
-
-
-def table_queries(
-    tables: Sequence[TableOfTree], units: Fragment, seed: Fragment
-) -> tuple[Fragment, Fragment]:
-    """The queries of the rows of the last of the tables, given from the root on: where rows of the root have
-    low variance, and where they are independent. ``units``: how many these are, an expression."""
-    way, shape = TableWay(tables, seed), tables[-1].shape
-    keys, bits = way.keys(units), row_bits(way.bits_seed(len(tables) - 1))
-    low_variance, independent = (
-        valued(shape, way.rows(units, low_variance=low), bits, keys) for low in (True, False)
-    )
-    return low_variance, independent

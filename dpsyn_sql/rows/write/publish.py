@@ -7,9 +7,9 @@ other, and writes them (see ``outputs``). Tasks on other machines write what the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal
 from uuid import uuid4
 
 from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
@@ -32,70 +32,46 @@ from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows, copied_row
 from dpsyn_sql.rows.write.staging import rows_in_place, staged_rows
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.files import file_beside
+from dpsyn_sql.source.files import ending_of, file_beside
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
-
-class Destination(Protocol):
-    """Where synthetic rows go; resolved and checked before anything was charged. What else it may say is in
-    ``AnyTarget``."""
-
-    @property
-    def kind(self) -> str:
-        """``"table"`` or ``"file"`` of one table; ``"schema"``, ``"database"`` (a file) or ``"folder"``
-        (of Parquet files) of several; ``"spark"``."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file or folder; None for a table or schema."""
-
-    @property
-    def replace(self) -> bool:
-        """Whether an existing output may be overwritten."""
-
-    @property
-    def only_same(self) -> bool:
-        """Whether an existing output is kept if it equals what would be written, and refused if not."""
+Kind = Literal["table", "schema", "file", "folder", "database", "spark"]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyTarget:
-    """One form of every destination, as of ``Destination``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where synthetic rows go; resolved and checked before anything was charged.
 
     Args:
-        sql: qualified quoted name of one table, ``database`` the attached database that has it.
-        home: the attached database and the schema of several tables.
-        names: what each table of the release and each public table is called there, without folder or ending.
+        kind: a table, or a file of rows, of one table; a schema, a database file of its own, or a folder of
+            Parquet files of several; or what Spark writes.
+        names: what each table of the release, and each public table that is copied, is called there.
+        home: the attached database and the schema; None for a file, a folder or Spark.
+        path: the file, the folder or the database file; None for all else.
         existing: those of ``names`` that are there already.
-        dropped: names of tables of the schema that are written anew, one that refers to others before them.
-        format: ``"parquet"`` or ``"csv"`` of a file.
-        publisher: who writes the rows of tasks elsewhere.
+        dropped: names of tables of a schema that are written anew, one that refers to others before them.
+        replace: what is there may be overwritten.
+        only_same: what is there must equal what is written.
+        publisher: of Spark, writes the rows of tasks elsewhere.
     """
 
-    kind: str
-    path: Path | None
-    replace: bool
-    only_same: bool
-    sql: Fragment | None = None
-    database: str | None = None
-    home: tuple[str, str] | None = None
+    kind: Kind
     names: Mapping[str, str] = field(default_factory=dict)
+    home: tuple[str, str] | None = None
+    path: Path | None = None
     existing: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
-    format: str | None = None
+    replace: bool = False
+    only_same: bool = False
     publisher: RowPublisher | None = None
 
-    @classmethod
-    def of(cls, target: Destination) -> AnyTarget:
-        """What a destination says; it need not say what its kind has not."""
-        return cls(
-            **{
-                attribute.name: getattr(target, attribute.name)
-                for attribute in fields(cls)
-                if hasattr(target, attribute.name)
-            }
-        )
+    @property
+    def format(self) -> Literal["parquet", "csv"] | None:
+        """That of a file; one that ends in .gz is meant compressed."""
+        if self.kind != "file" or self.path is None:
+            return None
+        return "parquet" if ending_of(self.path.name) == ".parquet" else "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +91,15 @@ class WrittenTable:
         name: of the table in the tree.
         shape: complete; its expressions were checked (``expressions.check_expressions``), and of a tree
             ``planning.tree.roles_of`` says the roles of its keys.
-        staged: quoted name of the table of codes: row, a0, a1, ..., and ``decode.output.beside_codes``. Of a
-            tree rows are numbered without gaps and have parent (row of the table above) and rank (within the
-            parent, from 0). Empty where tasks elsewhere draw the ``parts``.
+        staged: quoted name of the table of codes: row, a0, a1, ..., and ``decode.output.beside_codes``. Empty
+            where tasks elsewhere draw the ``parts``.
         seed: of positions inside bins, keys and unit ids; public. Conditions were met by the same seed.
         kept: what stays with the output: in its database, in the same transaction, or in a database file
             beside an output file. None: nothing.
         lookups: by attribute, the public rows that a reference to a public table names.
         units: int64; entry i is the number of privacy units with i+1 rows (``sample.units``); together they
             have the staged rows. None: every row has a unit of its own.
+        persons: so many were drawn, and the rows lie below them; 0 of other tables.
         parts: rows that tasks elsewhere make.
         period: the rows of a period, which follow those of earlier ones in the same table.
     """
@@ -135,6 +111,7 @@ class WrittenTable:
     kept: StoredRelease | None = None
     lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
     units: IntArray | None = None
+    persons: int = 0
     parts: PartRows | None = None
     period: Period | None = None
 
@@ -169,36 +146,34 @@ def publish(
     names = [table.name for table in tables]
     if len(names) != 1 if tree is None else [table.name for table in tree] != names:
         raise InternalError("other tables are published than those of the tree")
-    output = AnyTarget.of(target)
-    if output.publisher is not None:
-        _publish_in_tasks(engine, output.publisher, tables[0])
+    if target.publisher is not None:
+        _publish_in_tasks(engine, target.publisher, tables[0])
         return
     queries = {rows.table.name: _copy(engine, rows) for rows in public} | _decoded(engine, tree, tables)
-    if output.kind in ("file", "folder"):
-        _write_files(engine, output, tables, queries)
+    if target.kind in ("file", "folder"):
+        _write_files(engine, target, tables, queries)
         return
 
     def new_tables(home: tuple[str, str]) -> list[NewTable]:
-        return _new_tables(output, home, tree, tables, queries, constraints)
+        return _new_tables(target, home, tree, tables, queries, constraints)
 
     models = [table.kept for table in tables if table.kept is not None]
 
     def write(home: tuple[str, str]) -> None:
-        dropped = [] if output.only_same else [qualified(*home, name) for name in output.dropped]
-        write_tables(engine, home[0], new_tables(home), models, schema=qualified(*home), dropped=dropped)
+        dropped = [] if target.only_same else [qualified(*home, name) for name in target.dropped]
+        schema = None if target.kind == "table" else qualified(*home)
+        write_tables(engine, home[0], new_tables(home), models, schema=schema, dropped=dropped)
 
     def compare(home: tuple[str, str]) -> None:
         for table in new_tables(home):
             if not holds(engine, table.name, table.query):
-                raise PublishError(changed(f"database file {str(output.path)!r}"))
+                raise PublishError(changed(f"database file {str(target.path)!r}"))
 
-    if output.kind == "table" and output.database is not None:
-        write_tables(engine, output.database, new_tables((output.database, "")), models)
-    elif output.home is not None:
-        write(output.home)
-    elif output.path is not None and output.kind == "database":
-        act = compare if output.only_same else write
-        write_database(engine, output.path, act, replace=output.replace, there=output.only_same)
+    if target.home is not None:
+        write(target.home)
+    elif target.path is not None and target.kind == "database":
+        act = compare if target.only_same else write
+        write_database(engine, target.path, act, replace=target.replace, there=target.only_same)
     else:
         raise InternalError("a target has no name")
 
@@ -208,7 +183,7 @@ def _publish_in_tasks(engine: Engine, publisher: RowPublisher, table: WrittenTab
         raise InternalError(
             "tasks elsewhere write a table without their rows or without what stays with them"
         )
-    units = units_of(table.units, table.parts.kept)
+    units = units_of(table.units, table.parts.kept, table.persons)
     check_capacity(table.shape, table.parts.kept, units.count)
     write_in_tasks(engine, publisher, table.shape, table.parts, units, table.kept)
 
@@ -234,7 +209,7 @@ def _decoded_alone(engine: Engine, table: WrittenTable) -> Fragment:
     # Rows of conditions and of units are staged in pieces of any size. Row groups of a file would follow the
     # pieces, which DuckDB puts together as time will have it.
     in_place = in_place and not shape.never and not shape.together
-    units = units_of(table.units, rows)
+    units = units_of(table.units, rows, table.persons)
     check_capacity(shape, rows, units.count)
     return output_statement(shape, table.staged, rows, units, table.seed, in_place=in_place)
 
@@ -347,12 +322,12 @@ def _temporary(purpose: str) -> Fragment:
 
 
 def _write_files(
-    engine: Engine, output: AnyTarget, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
+    engine: Engine, output: Destination, tables: Sequence[WrittenTable], queries: Mapping[str, Fragment]
 ) -> None:
     """A file, or a folder of Parquet files, with the models in a database file beside it."""
     one_file = output.kind == "file"
-    if output.path is None or (one_file and output.format not in ("parquet", "csv")):
-        raise InternalError("files need a path, and a file one of the formats parquet and csv")
+    if output.path is None:
+        raise InternalError("files need a path")
     models = {table.name: table.kept for table in tables if table.kept is not None}
     files = list[NewFile]()
     for name, query in queries.items():
@@ -362,8 +337,7 @@ def _write_files(
         )
         if not one_file:
             path = path / f"{output.names[name]}.parquet"
-        kind = output.format if one_file and output.format is not None else "parquet"
-        files.append(NewFile(path, kind, query, words))
+        files.append(NewFile(path, output.format or "parquet", query, words))
     write_files(
         engine,
         files,
@@ -376,7 +350,7 @@ def _write_files(
 
 
 def _new_tables(
-    output: AnyTarget,
+    output: Destination,
     home: tuple[str, str],
     tree: Tree | None,
     tables: Sequence[WrittenTable],
@@ -388,22 +362,22 @@ def _new_tables(
     shapes = {name: table.shape for name, table in written.items()}
     stated = Constraints(tree, shapes, output.names) if constraints and tree is not None else None
     order = list(queries) if tree is None else written_order(tree, queries)
-    single = output.sql if output.kind == "table" else None
     new = list[NewTable]()
     for name in order:
-        full = qualified(*home, output.names[name]) if single is None else single
-        own = written.get(name)
-        comments = () if own is None or own.kept is None else comment_statements(full, own.shape, own.kept)
+        full = qualified(*home, output.names[name])
+        table = written.get(name)
+        release = None if table is None else table.kept
+        comments = () if table is None or release is None else comment_statements(full, table.shape, release)
         new.append(
             NewTable(
                 full,
                 queries[name],
-                () if own is None else not_null(own.shape),
+                () if table is None else not_null(table.shape),
                 tuple(comments),
                 output.replace,
-                output.only_same and (single is not None or name in output.existing),
+                output.only_same and name in output.existing,
                 () if stated is None else stated.definitions(name, order[: order.index(name)]),
-                None if own is None or own.period is None else own.period.there,
+                None if table is None or table.period is None else table.period.there,
             )
         )
     return new
@@ -464,7 +438,8 @@ class Constraints:
             if link.table in before and link.key == self._key(link.table):
                 other_types = self._types(link.table)
                 if all(
-                    kinds[own] == other_types[key] for own, key in zip(link.columns, link.key, strict=True)
+                    kinds[column] == other_types[key]
+                    for column, key in zip(link.columns, link.key, strict=True)
                 ):
                     # The name alone: DuckDB 1.5 takes no other database's here, whatever it is called.
                     referenced = ident(self.names[link.table])
@@ -482,7 +457,9 @@ class Constraints:
         if name in self.shapes:
             shape = self.shapes[name]
             return {column: written_type(shape.types[column]) for column in shape.order}
-        return {one.name: Fragment(one.sql_type) for one in self.tree.public_table(name).relation.columns}
+        return {
+            column.name: Fragment(column.sql_type) for column in self.tree.public_table(name).relation.columns
+        }
 
 
 def _listed(columns: Sequence[str]) -> Fragment:

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +25,14 @@ from numpy.typing import NDArray
 from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.domain.shape import Derived, Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.planning.families import Families
+from dpsyn_sql.fit.arrays import Codes, FloatArray
 from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
 from dpsyn_sql.rows.sample.quotas import generator_of
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
 from dpsyn_sql.rows.sample.tree import TableRows, with_hidden
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.expressions import code_type
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
 Batches = Iterator[NDArray[np.integer[Any]]]
@@ -137,7 +135,7 @@ def stage_rows(
         engine: the session that writes.
         shape: complete, with checked expressions.
         draw: ``draw(rows, seed, first)`` adds rows to the table, numbered from ``first`` on, and says how
-            many (``append``, or ``sample.sql_sampler.append_network``).
+            many (``append``, or ``sample.family_text.append_network``).
         rows: wanted.
         table: quoted name of the table to create, as ``make_room``.
         seed: of the first sample and, together with the round, of the others; of positions in bins.
@@ -356,7 +354,7 @@ def staged_codes(
         laid_out: the rows have low variance, and are not independent.
     """
     part = min(1.0, _most(names) / max(rows, 1))
-    columns = _fetched(engine, staged, names, condition=None if part == 1 else _chosen(part, seed))
+    columns = _fetched(engine, staged, names, None if part == 1 else _chosen(part, seed))
     number = len(next(iter(columns.values()))) if columns else 0
     return DrawnRows(columns, np.ones(number), evenly=laid_out and part == 1)
 
@@ -368,52 +366,30 @@ def _chosen(part: float, seed: int) -> Fragment:
     return Fragment(f"{bits} < {math.ceil(part * 2**32)}")
 
 
-def staged_families(
-    engine: Engine, staged: Fragment, families: Families, sizes: IntArray, seed: int
-) -> DrawnRows | None:
-    """Rows of units that are staged unit by unit, ascending by their rows; None if nobody can tell which rows
-    are of one unit, because conditions left out units of a large table.
-
-    ``sizes``: entry i is the number of units with i+1 rows.
-    """
-    names = families.domain.names[: families.written]
-    rows = np.repeat(np.arange(1, sizes.size + 1), sizes)
-    starts, chosen = np.cumsum(rows) - rows, None
-    part = int(rows.sum()) > _most(names)
-    if part:
-        order = generator_of(seed, _CHOSEN).permutation(rows.size)
-        units = np.sort(order[np.cumsum(rows[order]) <= _most(names)])
-        rows = rows[units]
-        chosen = np.repeat(starts[units] - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
-        beyond = Fragment(f"s.{ident('row')} >= {int(sizes @ np.arange(1, sizes.size + 1))}")
-        if any(codes.size for codes in _fetched(engine, staged, names[:1], condition=beyond).values()):
-            return None
-    columns = _fetched(engine, staged, names, chosen, ordered=True)
-    owners = np.repeat(np.arange(rows.size), rows)
-    found, weights = with_hidden(families, columns, owners)
-    return DrawnRows(found, weights, 1.0 if part else _row(weights), evenly=not part)
+def ordered_codes(engine: Engine, staged: Fragment, attributes: int) -> Codes:
+    """Codes (n, attributes) of all staged rows, in the order of their numbers."""
+    columns = _fetched(engine, staged, [str(position) for position in range(attributes)], ordered=True)
+    return np.stack(list(columns.values()), axis=1)
 
 
 def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = None) -> DrawnRows:
-    """Rows of a table of a tree, with the attributes of the rows above them; ``above``: these, by their
-    names, where the rows above have them not. What rows keep of those above is their own: a row that has none
+    """Rows that lie below others, with the attributes of these; ``above``: these attributes, by their names,
+    where the rows above have them not. What rows keep of those above is their own: a row that has none
     above has its code too."""
     families = rows.families
     names = families.domain.names[: families.drawn]
-    own_codes = {name: np.asarray(rows.codes[:, position]) for position, name in enumerate(names)}
-    owners = np.arange(rows.total) if rows.above is None else rows.parent
-    found, _ = with_hidden(families, own_codes, owners)
+    codes_of_rows = {name: np.asarray(rows.codes[:, position]) for position, name in enumerate(names)}
+    columns = with_hidden(families, codes_of_rows, rows.parent)
     if above is not None:
-        found = {name: codes[rows.parent] for name, codes in above.items()} | found
-    elif rows.above is not None:
-        found |= {one.name: rows.column(one.name) for one in families.above}
-    drawn = DrawnRows(found, rows.weights, _row(rows.weights), evenly=True)
-    most = _most(tuple(found))
+        columns = {name: codes[rows.parent] for name, codes in above.items()} | columns
+    else:
+        columns |= {attribute.name: rows.column(attribute.name) for attribute in families.above}
+    most, weights = _most(tuple(columns)), rows.weights
     if rows.total <= most:
-        return drawn
+        return DrawnRows(columns, weights, _row(weights), evenly=True)
     chosen = np.sort(generator_of(seed, _CHOSEN).choice(rows.total, most, replace=False))
-    part = {name: codes[chosen] for name, codes in found.items()}
-    return DrawnRows(part, rows.weights[chosen], float(rows.weights.max()))
+    part = {name: codes[chosen] for name, codes in columns.items()}
+    return DrawnRows(part, weights[chosen], float(weights.max()))
 
 
 def _most(names: Sequence[str]) -> int:
@@ -428,23 +404,14 @@ def _fetched(
     engine: Engine,
     staged: Fragment,
     names: Sequence[str],
-    chosen: IntArray | None = None,
     condition: Fragment | None = None,
     *,
     ordered: bool = False,
 ) -> dict[str, Codes]:
-    """Codes of all rows, of those of the chosen numbers, or of those that meet a condition, by attribute."""
+    """Codes of all rows, or of those that meet a condition, by attribute."""
     if not names:
         return {}
-    columns, listed = [Fragment(f"a{position}") for position in range(len(names))], None
-    if chosen is not None:
-        listed = qualified("temp", "main", f"dpsyn_{uuid4().hex}")
-        engine.execute(render("write/listed", table=listed), step=_STEP)
-        engine.load(listed, {"row": chosen, "donor": chosen}, step=_STEP)
-    query = render(
-        "write/drawn", staged=staged, listed=listed, condition=condition, columns=columns, ordered=ordered
-    )
+    columns = [Fragment(f"a{position}") for position in range(len(names))]
+    query = render("write/drawn", staged=staged, condition=condition, columns=columns, ordered=ordered)
     fetched = engine.fetch(query, step=_STEP)
-    if listed is not None:
-        engine.execute(render("sample/drop", table=listed), step=_STEP)
     return {name: np.asarray(fetched[column]) for name, column in zip(names, columns, strict=True)}

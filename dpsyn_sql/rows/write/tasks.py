@@ -24,7 +24,7 @@ from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 SLOTS = Fragment("dpsyn_slots")
-"""The alias tables of the network (``sample.sql_sampler.load_slots``)."""
+"""The alias tables of the network (``sample.family_text.load_slots``)."""
 
 _STAGED = Fragment("dpsyn_staged")
 _MODELS = "dpsyn-model-"
@@ -146,7 +146,7 @@ def part_rows(
         rows: wanted; of staged ones how many they are.
         seed: public.
         network: what is drawn from.
-        slots: table of its alias tables (``sample.sql_sampler.load_slots``).
+        slots: table of its alias tables (``sample.family_text.load_slots``).
         staged: table of codes, which no condition excludes.
     """
     gaps = network is not None and bool(shape.never)

@@ -258,8 +258,8 @@ def test_further_marginals_and_bins_are_weighed(con):
         families.domain,
         [MarginalQuery((name,)) for name in families.domain.names],
         further=LaterMarginals(3, 2**20, 2**24),
-        families=families,
         rows=codes,
+        table="orders",
     )
     wanted = ("b", "customers.a", "b before")
     (table,) = counter.count([MarginalQuery(wanted)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 from support.domains import attribute
-from support.families import model_of
+from support.families import model_of, plain
 from support.shop import drawn, numeric, shop
 
 from dpsyn_sql.domain.attributes import Domain, edge_ticks
@@ -213,12 +213,11 @@ def test_the_root_is_rows_of_one_family_each():
 
 def test_rows_above_are_there_or_are_not():
     persons, visits = two_tables()
-    root = model_of(persons, {("age", "number of visits"): np.zeros((3, 4))}).sampler()
     above = parents(persons, [0], [1])
     with pytest.raises(InternalError, match="given rows above"):
         visits_model(visits).sampler().people(5, 1)
     with pytest.raises(InternalError, match="given rows above"):
-        root.people(5, 1, above.given(visits, 1))
+        plain().sampler().people(5, 1, above.given(visits, 1))
     with pytest.raises(InternalError, match="row before"):
         drawn(visits_model(two_tables("day")[1]), 0, above, above.given(two_tables("day")[1], 1)).column(
             "kind before"
@@ -250,4 +249,4 @@ def test_rows_of_the_root_are_moved_towards_pairs_that_its_junction_tree_does_no
     np.add.at(found, tuple(rows.codes.T), 1)
     assert np.abs(found - 5000 * table).sum() / 2 < 0.02 * 5000
     np.testing.assert_array_equal(rows.codes, drawn(model, 5000).codes)
-    assert model.sampler(Deadline(0.0)).rows_of_root.deadline is NO_DEADLINE
+    assert model.sampler(Deadline(0.0)).deadline is NO_DEADLINE
