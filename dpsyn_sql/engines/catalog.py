@@ -25,7 +25,6 @@ from dpsyn_sql.engines.syntax_tree import read_syntax
 from dpsyn_sql.errors import EngineFailure, SourceError
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.source.engine_syntax import Syntax
 from dpsyn_sql.source.expression_check import check_domains, check_expression, generated_columns
 from dpsyn_sql.source.files import FileSet, find_files, refuse_clashes
 from dpsyn_sql.source.names import (
@@ -41,6 +40,7 @@ from dpsyn_sql.source.names import (
     split_search_path,
 )
 from dpsyn_sql.source.query_check import CatalogRelation
+from dpsyn_sql.source.query_words import Syntax
 from dpsyn_sql.source.relation import Check, Column
 from dpsyn_sql.sqltext.fragments import Fragment, comma, literal
 from dpsyn_sql.sqltext.render import render

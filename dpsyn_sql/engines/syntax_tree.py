@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsyn_sql.source.engine_syntax import Join, Name, Syntax, WindowCall
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.query_words import (
     CLOCK_COLUMNS,
@@ -18,6 +17,10 @@ from dpsyn_sql.source.query_words import (
     LAMBDA_FUNCTIONS,
     NAMING_FUNCTIONS,
     POSITIONAL_COLUMNS,
+    Join,
+    Name,
+    Syntax,
+    WindowCall,
 )
 
 Node = dict[str, Any]

@@ -17,9 +17,8 @@ from types import MappingProxyType
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray, sound
+from dpsyn_sql.fit.arrays import FloatArray, sound, summed
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
-from dpsyn_sql.fit.sums import summed
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 # Impossible cells leave zeros, which must not become NaN.

@@ -31,10 +31,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import gammaincc
 
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.sums import summed
 
 ITERATIONS = 60
 """The most steps of a fit; it also ends when the objective no longer moves."""

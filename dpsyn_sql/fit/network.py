@@ -21,10 +21,9 @@ from itertools import groupby
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.graph import Scope, cells_of
-from dpsyn_sql.fit.sums import summed
 
 MOST_JOINED = 2**18
 """The most lines of all joined nodes: they stay in a cache, and small on disk."""

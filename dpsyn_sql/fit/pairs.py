@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs, arranged, marginals
 from dpsyn_sql.fit.graph import JunctionTree, Scope
-from dpsyn_sql.fit.sums import summed
 
 _WIDEST = 1_024
 # Rows of a block: longer ones are multiplied no faster.

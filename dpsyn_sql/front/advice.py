@@ -15,7 +15,6 @@ from dpsyn_sql.domain.advice import Advice, advise, advise_table, in_order, refu
 from dpsyn_sql.domain.database_file import StatedTable, is_of_tables, read_database
 from dpsyn_sql.domain.document import load_yaml
 from dpsyn_sql.domain.file import DomainSpec
-from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.domain.unit import Finding, check_unit
 from dpsyn_sql.engines.open_source import is_database, open_source
 from dpsyn_sql.engines.source_session import Connection
@@ -23,8 +22,8 @@ from dpsyn_sql.errors import DomainError, InputError, hides_own_frames
 from dpsyn_sql.front.prepare import con_and_source
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree
-from dpsyn_sql.planning.database_template import database_template
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
+from dpsyn_sql.planning.template import database_template, template_text
 from dpsyn_sql.source.csv_form import CsvSpec, csv_form
 from dpsyn_sql.source.frames import DataFrame
 from dpsyn_sql.source.relation import Column, Relation

@@ -4,7 +4,7 @@ from dpsyn_sql.schedule import run, status
 """
 
 from dpsyn_sql.schedule.previews import Preview, preview
+from dpsyn_sql.schedule.records import State, status
 from dpsyn_sql.schedule.running import Outcome, Run, run
-from dpsyn_sql.schedule.status import State, status
 
 __all__ = ["Outcome", "Preview", "Run", "State", "preview", "run", "status"]

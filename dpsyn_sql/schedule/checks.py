@@ -11,10 +11,18 @@ from typing import Any
 
 from dpsyn_sql.errors import DpsynError, said
 from dpsyn_sql.front.request import NOT_OF_A_PANEL, is_output_of_tables
-from dpsyn_sql.schedule.calendar import MOST_PERIODS, Calendar, look_of_labels, unaligned
+from dpsyn_sql.schedule.calendar import (
+    MOST_PERIODS,
+    PLACEHOLDERS,
+    Calendar,
+    ReleaseSeries,
+    Schedule,
+    ScheduledSource,
+    look_of_labels,
+    unaligned,
+)
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.lines import Faults, Place
-from dpsyn_sql.schedule.series import PLACEHOLDERS, ReleaseSeries, Schedule, ScheduledSource
 from dpsyn_sql.source.files import ending_of, looks_like_path
 from dpsyn_sql.source.names import WILDCARDS, absolute_path, display_name, fold, near_matches, split_name
 

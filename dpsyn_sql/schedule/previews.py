@@ -10,7 +10,16 @@ from datetime import datetime
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.accounting.budget import exact_number
 from dpsyn_sql.errors import DpsynError
-from dpsyn_sql.schedule.calendar import Calendar, Listed, Single, moment_text
+from dpsyn_sql.schedule.calendar import (
+    Calendar,
+    Item,
+    Listed,
+    ReleaseSeries,
+    Schedule,
+    Single,
+    in_keys,
+    moment_text,
+)
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
     Records,
@@ -19,10 +28,10 @@ from dpsyn_sql.schedule.records import (
     epsilon_of,
     of_panel,
     read_records,
+    states,
+    utc_now,
 )
 from dpsyn_sql.schedule.running import check_due, other_limits, planned, wanted
-from dpsyn_sql.schedule.series import Item, ReleaseSeries, Schedule, in_keys
-from dpsyn_sql.schedule.status import states, utc_now
 from dpsyn_sql.source.slices import Window
 
 

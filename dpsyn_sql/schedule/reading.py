@@ -13,17 +13,21 @@ from pydantic import BaseModel, ValidationError
 from dpsyn_sql.errors import InputError, LedgerError, said, yaml_word
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.locations import default_place, variable_place
-from dpsyn_sql.schedule.calendar import Calendar, Listed, Partitions, Series, Single
-from dpsyn_sql.schedule.checks import check_document, check_schedule
-from dpsyn_sql.schedule.document import OF_RELEASE, OF_SOURCE, ScheduleDocument
-from dpsyn_sql.schedule.lines import Faults, Place, read_yaml
-from dpsyn_sql.schedule.series import (
+from dpsyn_sql.schedule.calendar import (
     PLACEHOLDERS,
+    Calendar,
+    Listed,
+    Partitions,
     ReleaseSeries,
     Schedule,
     ScheduledSource,
+    Series,
+    Single,
     in_keys,
 )
+from dpsyn_sql.schedule.checks import check_document, check_schedule
+from dpsyn_sql.schedule.document import OF_RELEASE, OF_SOURCE, ScheduleDocument
+from dpsyn_sql.schedule.lines import Faults, Place, read_yaml
 from dpsyn_sql.source.names import WILDCARDS, absolute_path, near_matches
 
 _HINTS = {

@@ -23,17 +23,23 @@ from dpsyn_sql.errors import (
 )
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.schedule.calendar import Item, Schedule, in_keys
 from dpsyn_sql.schedule.document import LimitSpec
 from dpsyn_sql.schedule.reading import read_schedule
 from dpsyn_sql.schedule.records import (
+    GONE,
+    OPEN,
+    PUBLISHED,
     Records,
     ScheduleSpending,
+    State,
     check_clock,
     epsilon_of,
+    oldest_first,
     read_records,
+    states,
+    utc_now,
 )
-from dpsyn_sql.schedule.series import Item, Schedule, in_keys
-from dpsyn_sql.schedule.status import GONE, OPEN, PUBLISHED, State, oldest_first, states, utc_now
 from dpsyn_sql.source.names import listed, near_matches
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import Any
 import sqlglot
 import sqlglot.expressions as exp
 
-from dpsyn_sql.source.engine_syntax import expressions_fault, is_one_expression
 from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.query_check import QueryCatalog
 from dpsyn_sql.source.query_tree import PARSER_TROUBLE, print_tree, refused_construct
+from dpsyn_sql.source.query_words import expressions_fault, is_one_expression
 from dpsyn_sql.source.relation import CheckDomain, Constant
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -25,15 +25,6 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source import file_options, traces
 from dpsyn_sql.source import query_words as words
 from dpsyn_sql.source.csv_form import CsvForm
-from dpsyn_sql.source.engine_syntax import (
-    Name,
-    Syntax,
-    expressions_fault,
-    multiplies,
-    structure_fault,
-    trusted_fault,
-    windows_fault,
-)
 from dpsyn_sql.source.names import Identity, Namespace, fold, shorten
 from dpsyn_sql.source.origins import Origins, origins_of
 from dpsyn_sql.source.query_tree import (
@@ -49,6 +40,15 @@ from dpsyn_sql.source.query_tree import (
     print_tree,
     refused_construct,
     write_name,
+)
+from dpsyn_sql.source.query_words import (
+    Name,
+    Syntax,
+    expressions_fault,
+    multiplies,
+    structure_fault,
+    trusted_fault,
+    windows_fault,
 )
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

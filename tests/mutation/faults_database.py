@@ -164,7 +164,7 @@ FAULTS = (
         "the form of a database takes the top of a tree for the persons",
         "tests/unit/planning/test_database_template.py::test_the_top_of_a_tree_is_not_taken_for_the_persons",
         (
-            "dpsyn_sql/planning/database_template.py",
+            "dpsyn_sql/planning/template.py",
             "guessed = len(reached) == 1 and (names_persons(reached[0]) or self._units() == reached)",
             "guessed = len(reached) == 1",
         ),

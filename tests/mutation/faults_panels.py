@@ -8,7 +8,7 @@ ONE = f"{CODES}::test_a_unit_has_one_row_and_changes_no_other"
 SQL = "sql/encode/panel.sql"
 PLAN = "dpsyn_sql/planning/panel.py"
 PLANNED = "tests/unit/planning/test_planning_panel.py"
-SERIES = "dpsyn_sql/schedule/series.py"
+SERIES = "dpsyn_sql/schedule/calendar.py"
 RUNNING = "tests/e2e/test_panel_schedules.py"
 
 SAMPLED = "tests/unit/sample/test_sample_families.py::test_what_a_person_keeps_decides_what_follows_from_it"

@@ -23,7 +23,7 @@ TREE_ROWS = "dpsyn_sql/private/count/trees.py"
 TREE_NOISE = "dpsyn_sql/private/measure/splitters.py"
 TRACES = "dpsyn_sql/source/traces.py"
 TRACES_READ = "dpsyn_sql/engines/syntax_tree.py"
-TRACES_JUDGED = "dpsyn_sql/source/engine_syntax.py"
+TRACES_JUDGED = "dpsyn_sql/source/query_words.py"
 
 FAULTS = (
     # -- trees and leaves ----------------------------------------------------------------------------

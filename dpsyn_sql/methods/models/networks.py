@@ -12,7 +12,7 @@ import numpy as np
 
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, levelled_network, work_of
@@ -27,7 +27,6 @@ from dpsyn_sql.fit.network import (
     tree_network,
 )
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
 from dpsyn_sql.planning.families import BEFORE, Families

@@ -1,4 +1,4 @@
-"""Traces: the recipe in ``method.py``, questions and fits in ``tables.py``, the network in ``nodes.py``."""
+"""Traces: the recipe and its network in ``method.py``, questions and fits in ``tables.py``."""
 
 from dpsyn_sql.methods.traces.method import Traces
 

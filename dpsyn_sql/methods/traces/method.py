@@ -1,35 +1,266 @@
-"""Traces: a person's rows in order, each at a place that follows from the place before.
-
-    one-way tables -> cells of places, strata of persons, working bins        fit/denoise.py
-    flows: (stratum, only / first / middle / last, cell)
-    steps: (cell before, cell) -> walks that agree with both                  fit/walks.py
-    times: (number of rows, time since the row before), (stratum, first moment)
-    others: (cell, column) -> what else is true of a row; classes of alike cells
-    persons first, then their rows one after another                          rows/sample/families.py
-
-After Syn-Loc (Bindschaedler, Shokri, IEEE S&P 2016): classes of places by what happens there, a chain of
-classes, and a place of the class by how many people come and go. What differs from it, and why, is in
-docs/decisions/0056-traces.md.
-"""
+"""Traces of persons: the recipe, and the network of a step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.domain.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.gaussian import Ahead, ahead, first_moments
+from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
+from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
 from dpsyn_sql.methods.independent import one_way_steps, one_way_tables
 from dpsyn_sql.methods.models.networks import FamilyNetworkModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.methods.traces.nodes import network_of
-from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Task
-from dpsyn_sql.planning.families import UNIT, Families
+from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Fitted, Task
+from dpsyn_sql.planning.families import BEFORE, ROW, UNIT, Families
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import Curator, MarginalQuery
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import Source
+
+# -- the network -------------------------------------------------------------------------------------
+
+# The network of fitted traces: a unit, what is known of the row before, the row.
+#
+# The variables of the network are the attributes of the domain in their order, then the stratum and the pace
+# of a unit, the cell of a row, the cell of the row before, and working bins of other columns.
+
+
+class _Nodes:
+    """Nodes as they are made, with their levels."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.domain = task, task.families.domain
+        self.sizes = list(self.domain.shape())
+        self.made: list[tuple[int, Node]] = []
+
+    def place(self, name: str) -> int:
+        return self.domain.index(name)
+
+    def variable(self, size: int) -> int:
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+    def add(self, level: int, label: str, parents: list[int], variable: int, table: FloatArray) -> None:
+        """A variable given its parents, by an array; parents of one value are left out."""
+        shape = [self.sizes[parent] for parent in parents]
+        several = [parent for parent, size in zip(parents, shape, strict=True) if size > 1]
+        table = table.reshape([size for size in shape if size > 1] + [self.sizes[variable]])
+        if self.sizes[variable] > 1:
+            self.made.append((level, node_of(label, several, [variable], table)))
+
+    def follow(self, level: int, label: str, parent: int, of: IntArray) -> int:
+        """A new variable that is a function of the parent."""
+        variable = self.variable(int(of.max()) + 1)
+        self.add(level, label, [parent], variable, np.eye(self.sizes[variable])[of])
+        return variable
+
+    def coded(self, name: str, bins: IntArray) -> int:
+        """The variable of the bins of an attribute: a new one, unless each code is its own bin."""
+        return self.place(name) if _own(bins) else self.variable(int(bins.max()) + 1)
+
+    def codes(self, level: int, name: str, variable: int, bins: IntArray, within: FloatArray) -> None:
+        """The codes of an attribute, given the variable of its bins."""
+        if variable != self.place(name) and self.sizes[self.place(name)] > 1:
+            nodes = code_nodes(name, variable, self.place(name), self.sizes, bins, within)
+            self.made += [(level, node) for node in nodes]
+
+    def network(self) -> Network:
+        ordered = sorted(self.made, key=lambda entry: entry[0])
+        return Network(
+            tuple(self.sizes),
+            tuple(node for _, node in ordered),
+            tuple(range(len(self.domain.names))),
+            tuple(level for level, _ in ordered),
+        )
+
+
+def network_of(task: Task, fitted: Fitted) -> Network:
+    """All nodes, ascending by level. Those of the row before say how rows are on average; where rows are
+    drawn, the row before is known."""
+    nodes = _Nodes(task)
+    stratum, pace = _unit(nodes, fitted)
+    _before(nodes)
+    _row(nodes, fitted, stratum, pace)
+    return nodes.network()
+
+
+def _own(bins: IntArray) -> bool:
+    return bool(np.array_equal(bins, np.arange(bins.size)))
+
+
+def _unit(nodes: _Nodes, fitted: Fitted) -> tuple[int, int]:
+    """The number of rows, and the other columns that all rows share; the variables of strata and paces."""
+    task, families = nodes.task, nodes.task.families
+    size = nodes.place(families.size)
+    nodes.add(UNIT, families.size, [], size, fitted.sizes + 1e-12)
+    if families.differing:
+        shares = (
+            task.within(families.differing) * task.shares(families.differing)[task.bins(families.differing)]
+        )
+        nodes.add(UNIT, families.differing, [], nodes.place(families.differing), shares + 1e-12)
+    stratum = nodes.follow(UNIT, "stratum", size, task.strata)
+    for name in task.others:
+        if name in families.persons:
+            _column(nodes, UNIT, name, stratum, fitted.columns[name])
+    return stratum, nodes.follow(UNIT, "pace", size, task.paces)
+
+
+def _column(nodes: _Nodes, level: int, name: str, parent: int, shares: FloatArray) -> None:
+    """A column whose bins hang on one variable."""
+    bins, within = nodes.task.bins(name), nodes.task.within(name)
+    variable = nodes.coded(name, bins)
+    label = name if variable == nodes.place(name) else f"{name}|bin"
+    nodes.add(level, label, [parent], variable, shares)
+    nodes.codes(level, name, variable, bins, within)
+
+
+def _before(nodes: _Nodes) -> None:
+    """The place of a row in its family, and the row before, as they are on average."""
+    task, families = nodes.task, nodes.task.families
+    rows = task.rows
+    kinds = np.zeros((rows.size, 4))
+    kinds[:, ONLY] = rows <= 1
+    several = rows > 1
+    kinds[several, FIRST] = kinds[several, LAST] = 1 / rows[several]
+    kinds[several, MIDDLE] = np.maximum(0.0, 1 - 2 / rows[several])
+    kind = nodes.place(families.place)
+    nodes.add(BEFORE, families.place, [nodes.place(families.size)], kind, kinds)
+    first = np.array([place_in_family in (ONLY, FIRST) for place_in_family in range(4)])
+    for hidden, name in families.previous:
+        attribute = nodes.domain[hidden]
+        shares = np.zeros(attribute.size)
+        shares_of_rows = task.within(name) * task.shares(name)[task.bins(name)]
+        shares[: shares_of_rows.size] = shares_of_rows
+        shares[-1] = 1e-12
+        absent = np.eye(attribute.size)[-1]
+        nodes.add(
+            BEFORE,
+            hidden,
+            [kind],
+            nodes.place(hidden),
+            np.where(first[:, None], absent, shares / shares.sum()),
+        )
+
+
+def _row(nodes: _Nodes, fitted: Fitted, stratum: int, pace: int) -> None:
+    """A row, given its unit and the row before: time since, moment, place, and what hangs on it."""
+    task, families = nodes.task, nodes.task.families
+    kind = nodes.place(families.place)
+    since = nodes.place(families.since)
+    times = np.zeros((nodes.sizes[pace], 4, nodes.sizes[since]))
+    times[:, [ONLY, FIRST], -1] = 1.0
+    times[:, MIDDLE, :-1] = times[:, LAST, :-1] = fitted.times
+    nodes.add(ROW, families.since, [pace, kind], since, times)
+    _moment(nodes, fitted, pace)
+    cells, number = task.cells, int(task.cells.max()) + 1
+    hidden, last = task.before
+    earlier = nodes.follow(ROW, "cell before", nodes.place(hidden), last)
+    walks = np.concatenate([fitted.walks.steps[:, : last[-1]], fitted.walks.starts[:, None, :]], axis=1)
+    shares = task.within(task.place) * task.shares(task.place)[task.bins(task.place)] + 1e-12
+    within = shares / np.bincount(cells, shares)[cells]
+    cell = nodes.place(task.place) if _own(cells) else nodes.variable(number)
+    nodes.add(ROW, task.place if _own(cells) else "cell", [stratum, earlier], cell, walks)
+    nodes.codes(ROW, task.place, cell, cells, within)
+    for name in task.others:
+        if name not in families.persons:
+            _column(nodes, ROW, name, cell, fitted.columns[name])
+
+
+def _moment(nodes: _Nodes, fitted: Fitted, pace: int) -> None:
+    """The code of the ordering column: of a first row by pace; else what the code of the row before and the
+    time since lead to."""
+    task, families = nodes.task, nodes.task.families
+    order = nodes.domain[families.order]
+    hidden = next(name for name, followed in families.previous if followed == families.order)
+    order_variable, before, since = (
+        nodes.place(families.order),
+        nodes.place(hidden),
+        nodes.place(families.since),
+    )
+    if nodes.sizes[order_variable] == 1:
+        return
+    edges = np.array(edge_ticks(order), np.float64)
+    lines = ahead(edges, np.array(edge_ticks(nodes.domain[families.since]), np.float64))
+    begin = _first(task, fitted, lines, order.regular)
+    paced, codes, gaps = nodes.sizes[pace], nodes.sizes[before], nodes.sizes[since]
+    blocks = [_lines(codes - 1, gap, begin, paced) for gap in range(gaps)]
+    for code in range(codes - 1):
+        blocks.append(_lines(code, gaps - 1, _undated(order.size, code, order.null_code), paced))
+    walked = np.column_stack([lines.before, lines.since, lines.after, lines.shares])
+    blocks += [np.insert(walked, 0, number, axis=1) for number in range(paced)]
+    table = np.concatenate(blocks)
+    table = table[np.lexsort(table[:, 3::-1].T)]
+    parent_values, values, weights = (
+        table[:, :3].astype(np.int64),
+        table[:, 3:4].astype(np.int64),
+        table[:, 4],
+    )
+    parents = [pace, before, since]
+    several = [i for i, parent in enumerate(parents) if nodes.sizes[parent] > 1]
+    nodes.made.append(
+        (
+            ROW,
+            Node(
+                families.order,
+                (order_variable,),
+                tuple(parents[i] for i in several),
+                np.ascontiguousarray(parent_values[:, several]),
+                np.ascontiguousarray(values),
+                np.ascontiguousarray(weights),
+                np.ones(weights.size),
+            ),
+        )
+    )
+
+
+def _first(task: Task, fitted: Fitted, lines: Ahead, regular: int) -> FloatArray:
+    """Shares of the codes of first rows (paces, codes); those that are no moments keep theirs."""
+    shares = fitted.moments.copy()
+    of, rows = task.paces, task.rows
+    for pace, times in enumerate(fitted.times):
+        of_pace, mass = of == pace, float(shares[pace, :regular].sum())
+        weights = fitted.sizes[of_pace] + 1e-12
+        mean = round(float((weights @ rows[of_pace]) / weights.sum()))
+        if mass > 0:
+            shares[pace, :regular] = mass * first_moments(lines, times, mean, shares[pace, :regular])
+    return shares
+
+
+def _undated(size: int, code: int, null: int | None) -> FloatArray:
+    """A row that has no time since the row before has no moment; or that of the row before."""
+    return np.eye(size)[None, min(code, size - 1) if null is None else null]
+
+
+def _lines(code: int, gap: int, shares: FloatArray, paced: int) -> FloatArray:
+    """Lines (pace, code before, time since, code, probability) of codes given the pace."""
+    shares = np.broadcast_to(shares, (paced, shares.shape[-1]))
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    rows, codes = np.nonzero(shares)
+    earlier = np.broadcast_to(np.array([code, gap]), (rows.size, 2))
+    return np.column_stack([rows, earlier, codes, shares[rows, codes]])
+
+
+# -- the recipe --------------------------------------------------------------------------------------
+
+# Traces: a person's rows in order, each at a place that follows from the place before.
+#
+#     one-way tables -> cells of places, strata of persons, working bins        fit/denoise.py
+#     flows: (stratum, only / first / middle / last, cell)
+#     steps: (cell before, cell) -> walks that agree with both                  fit/walks.py
+#     times: (number of rows, time since the row before), (stratum, first moment)
+#     others: (cell, column) -> what else is true of a row; classes of alike cells
+#     persons first, then their rows one after another                          rows/sample/families.py
+#
+# After Syn-Loc (Bindschaedler, Shokri, IEEE S&P 2016): classes of places by what happens there, a chain of
+# classes, and a place of the class by how many people come and go. What differs from it, and why, is in
+# docs/decisions/0056-traces.md.
 
 ONE_WAY_SHARE = 15
 """Percent for the one-way tables."""

@@ -17,12 +17,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.fit.sums import summed
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, generator_of, meet_quotas

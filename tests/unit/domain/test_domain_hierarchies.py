@@ -14,8 +14,8 @@ from dpsyn_sql.domain.hierarchies.points import Points
 from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy
 from dpsyn_sql.domain.hierarchies.text import Texts
 from dpsyn_sql.domain.shape import MAX_CODES, Undiscovered
-from dpsyn_sql.domain.template import template_text
 from dpsyn_sql.errors import DomainError
+from dpsyn_sql.planning.template import template_text
 from dpsyn_sql.source.relation import Check, Column, Relation
 
 TRIPS = (

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.domain.file import json_schema, read_domain
-from dpsyn_sql.domain.template import template_text
+from dpsyn_sql.planning.template import template_text
 from dpsyn_sql.source.relation import CheckDomain, Column, Relation
 
 FILLED = {

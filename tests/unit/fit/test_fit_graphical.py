@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.fit.arrays import summed
 from dpsyn_sql.fit.belief import calibrate, home_of, marginals
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.fit.sums import summed
 
 GRAPHS = {
     "tree": ((2, 3, 4, 2, 3), [(0, 1), (1, 2), (1, 3), (3, 4)]),

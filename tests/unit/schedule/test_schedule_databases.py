@@ -8,8 +8,7 @@ from support.schedules import faults_of
 
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.schedule.previews import participation
-from dpsyn_sql.schedule.records import Records
-from dpsyn_sql.schedule.status import gone
+from dpsyn_sql.schedule.records import Records, gone
 
 GOOD = """accounts: {people: {limit: {epsilon: 4}}}
 sources:

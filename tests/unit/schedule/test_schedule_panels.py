@@ -9,8 +9,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.ledger.overview import ReleaseOverview
 from dpsyn_sql.schedule.previews import participation
-from dpsyn_sql.schedule.records import Records
-from dpsyn_sql.schedule.status import gone
+from dpsyn_sql.schedule.records import Records, gone
 from dpsyn_sql.source.slices import Window
 
 GOOD = """ledger: l
