@@ -1,25 +1,38 @@
 """release() on one page: for one table, for rows of a person, and for tables that keys tie.
 
-    prepare     from public facts: the tree of tables (one table is a tree of one), what is declared of each,
-                plans, ledger and output; a wrong call is refused here
-    charge      the ledger, which may refuse the debit, once for all tables, before a row is counted
-    measure     behind the door: what discovery asks of each table, until its domain is complete; then, from
-                the leaves to the root, whether rows of one unit, or of one row above, are alike; then, from
-                the root to the leaves, what the method asks, and the model of its answers
-    close       the source: from here on nothing can read it
-    write       from the root to the leaves: what values codes stand for, rows given the rows above, and what
-                was lost; then all rows with their models in one transaction
+What is released is a tree of tables. The rows of its root are the units that are protected, mostly persons;
+each row of another table belongs to one row of its parent. One table is a tree of one. If it has many rows of
+a person (``unit=``), they lie below a root of persons, which has no columns and is not written.
 
-One table whose rows count one each is not asked whether rows are alike. Where rows of a person stay together,
-persons are no table: the model of the rows has a number of rows and a class for each of them.
+    prepare     reads the call, the catalog and what is declared, but no row: the tree, the questions about
+                each table and their price, the output, the ledger. A wrong call is refused here
+    charge      writes one debit for all tables into the ledger, which may refuse it, before a row is counted.
+                It stays open until the end, so that every error says what was charged
+    measure     asks the curator (``private/``), which counts and adds noise: nothing else sees a row. For
+                each table: which values its columns have, where that is not declared. From the leaves to the
+                root: how much the rows of one parent resemble each other; if they do, each parent has a
+                hidden class, which is a column of the parent from then on. From the root to the leaves: what
+                the method asks (``method=``), and a model of the noisy answers
+    close       ends the questions of the debit and lets the source go: from here on nothing can read it
+    write       from the root to the leaves: draws rows of the model as codes, those of a table below the root
+                given the rows above; finds values for the codes; notes what the copy loses. Then the rows
+                and models of all tables are written in one transaction
 
-What comes after the last question uses only noisy answers: it may be seeded, repeated, published. Questions
-about a table below the root depend on synthetic rows above it. These are drawn from noisy answers alone, by a
-seed that the release id decides, so that a replay asks the same. The rows that are written are drawn anew, by
-the seed of the call if it gives one.
+One table of single rows (each a unit) is not asked about resemblance, and has nothing above or below. Of rows
+of a person the model draws how many a person has and her class, then so many rows. With ``order=`` she has
+her dates in order, and each of her rows is drawn given the row before it: the questions ask for such pairs.
 
-A period of a series goes on from those before it. A running total first measures those that are missing, each
-under a debit of its own, and adds up all answers; a panel draws rows given the rows of the period before.
+Noisy answers are stored in the ledger. What is made of them costs nothing: it may have a seed, be repeated,
+be published. The same call again is a replay: it reads the stored answers and asks nothing. Questions about a
+table below the root depend on synthetic rows of its parent. Those are drawn while measuring, by a seed that
+the id of the release in the ledger decides, so that a release that was stopped asks the same when it goes on;
+they are not written. The rows that are written are drawn anew, by the seed of the call or one that also
+follows from the id.
+
+A series is the same source released period after period, such as each month. Before its own debit a running
+total (``series="total"``) charges and measures the periods that are missing, each under a debit of its own,
+and its model is that of all answers added up. A panel (``series="panel"``) goes on with the synthetic persons
+of the period before: it asks who stays and who joins, and draws a row given the person's row in that period.
 """
 
 from __future__ import annotations
@@ -51,9 +64,9 @@ def release(con: Connection, request: Request) -> Release:
     """Write a differentially private synthetic copy of a table, or of tables that keys tie.
 
     ``release(con, source, epsilon=...)``, or ``release(con, Request(source, epsilon=...))``. Of several
-    tables one holds the units; the rows of every other table belong to one of them through its keys. Each
-    unit, with everything that hangs on it, is protected together (docs/privacy.md, "A tree of tables"). The
-    keys of the output always hold.
+    tables one holds the units; each row of another table belongs to one unit by its keys. A unit is protected
+    with all its rows in all tables (docs/privacy.md, "A tree of tables"). The keys of the output always hold.
+    The ``Release`` that it returns has the tables, their models, the certificate and what was charged.
 
     Args:
         con: a DuckDB connection, the path of a DuckDB file, a Spark session, or None (files only). A file
@@ -61,28 +74,30 @@ def release(con: Connection, request: Request) -> Release:
             or an Arrow table, with the name that the ledger knows its data by:
             ``release(df, "people", ledger="people.ledger")``. Without ``into`` its synthetic rows are in
             memory: ``Release.to_df()``.
-        request: the options as one value; or its fields as arguments:
+        request: all options as one value, or its fields as arguments.
 
     Raises:
         InputError: the call cannot be carried out; nothing was read, written or charged.
-        PrivacyBudgetExceeded: the ledger refuses the debit; nothing was read.
+        PrivacyBudgetExceeded: the ledger refuses the debit; nothing was read for it. Earlier periods of a
+            running total that were measured before stay measured and paid.
         ReleaseChanged: name and version were released with other settings; nothing was charged.
         ReleaseExists: the same source, version and settings were released to another output, and no
             ``name`` is given; nothing was charged. The message says how to replay it at no cost.
         LedgerError: the ledger cannot be found, opened or written; nothing was read.
         PublishError: something else has appeared at ``into``; the debit stays, and the message says how
             another ``into`` costs nothing more.
-        ReleaseStopped: it has learnt that little of the table can be kept (``method="auto"`` alone). Nothing
-            was written; what it has not asked for pays for the next release of its account. The message says
-            how to go on.
+        ReleaseStopped: the first answers show that the copy would keep little of the table
+            (``method="auto"`` alone). Nothing was written; what was charged and not asked pays for the next
+            release of the account. The message says how to go on.
         EngineFailure: a statement failed in the database; the debit stays.
-        ReleaseUnfinished: memory or a file was wanting after the debit, which stays.
-        InternalError: a fault of ours. This and every other error after the debit says what was charged, and
-            that the same call goes on at no further cost.
+        ReleaseUnfinished: after the debit memory ran out, or a file could not be read or written; the debit
+            stays.
+        InternalError: a fault of ours. Every error after the debit says what was charged, and that the same
+            call goes on at no further cost.
         KeyboardInterrupt: with a note that says what was charged and how to continue.
     """
     with begun(con, request) as (job, ledger, progress):
-        earlier = earlier_periods(job, ledger, progress)  # None unless the release is of a series
+        earlier = earlier_periods(job, ledger, progress)  # of a series; a running total may charge here
         with charged(job, ledger, progress) as entry:
             notes = notes_on(entry) if earlier is None else (*notes_on(entry), *earlier.notes)
             tables = measured(job, entry) if earlier is None else earlier.measured(job, entry)
@@ -96,7 +111,7 @@ def release(con: Connection, request: Request) -> Release:
 
 @contextmanager
 def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger, ReleaseProgress]]:
-    """The job of a call and its ledger, before the debit; and how far it comes, for interrupts and a bar."""
+    """Prepare a call: its job, its ledger, and how far it has come, which an interrupt and a bar show."""
     with (
         telling_what_stays() as progress,
         progress_bar(LAST_PHASES),
@@ -113,9 +128,8 @@ def begun(con: Connection, request: Request) -> Iterator[tuple[Job, SqliteLedger
 def earlier_periods(
     job: Job, ledger: SqliteLedger, progress: ReleaseProgress
 ) -> TotalBefore | PanelBefore | None:
-    """What the earlier periods of a series left: answers of a running total, rows of a panel.
-
-    A running total measures periods that are missing, and charges them.
+    """What earlier periods of a series left: noisy answers of a total, synthetic rows of a panel (None before
+    the first); None of a release alone. A running total charges and measures the periods that are missing.
     """
     if job.request.series == "total":
         return TotalBefore.of(job, ledger, progress)
