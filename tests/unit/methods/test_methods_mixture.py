@@ -16,8 +16,7 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.mixture import Components
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.independent import cell_deviation
-from dpsyn_sql.methods.mixture import Mixture, Task
-from dpsyn_sql.methods.mixture import method as module
+from dpsyn_sql.methods.mixture import ROUNDS, ROUNDS_ALONE, Mixture, Task
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.planning.row_labels import labelled
@@ -113,7 +112,7 @@ def test_pairs_come_first_then_rounds_of_labels():
 def test_kmeans_asks_for_no_pairs():
     _, curator = run(groups(SIZES), domain_of(SIZES), Mixture(by="kmeans", components=4))
     labels = [labels for labels in curator.labels if labels]
-    assert len(labels) == module.ROUNDS_ALONE and len(curator.asked) - len(labels) == 1
+    assert len(labels) == ROUNDS_ALONE and len(curator.asked) - len(labels) == 1
     assert sum(budget.amount for _, _, budget in curator.asked) == ONE.amount
 
 
@@ -125,7 +124,7 @@ def test_pairs_that_are_noise_are_not_asked_for():
         queries for (_, queries, _), labels in zip(curator.asked, curator.labels, strict=True) if not labels
     ]
     assert all(len(query.attrs) == 1 for queries in questions for query in queries)
-    assert sum(map(bool, curator.labels)) == module.ROUNDS
+    assert sum(map(bool, curator.labels)) == ROUNDS
 
 
 def test_so_few_rows_that_one_component_is_left_get_one_way_tables_alone():
