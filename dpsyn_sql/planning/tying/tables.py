@@ -110,8 +110,8 @@ def _stated_references(database: Given, name: str) -> Iterator[Link]:
         if table is None:
             names = [*database.private, *database.public]
             raise InputError(
-                f"{where} has {first}: references: {stated.table!r}, which is no table of the release, "
-                f"private or public; {name_hint(stated.table, names, 'they are')}"
+                f"{where} has {first}: references: {stated.table!r}, which is no table of the release "
+                f"(a public one is named in public_tables=); {name_hint(stated.table, names, 'they are')}"
             )
         first_column = database.column(name, first, where).name
         columns = database.columns(name, stated.columns, where) or (first_column,)
