@@ -9,6 +9,7 @@ than was declared, and the difference is paid for by the debit.
 import math
 import pickle
 import re
+import secrets
 import warnings
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
@@ -35,7 +36,6 @@ from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, ReservedStep
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled
-from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.scores import STEPS
 
@@ -267,7 +267,7 @@ def released(con, source, noise, **options):
         for name, method in ADDED_HERE.items():
             patch.setitem(METHODS, name, method)
         patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
-        patch.setattr(MEASURE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
+        patch.setattr(secrets, "randbits", lambda bits: BOUNDING_KEY)  # which rows of a unit count
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda found, at: epsilon_of(tuple(found), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         result = dpsyn_sql.release(con, source, domain=SPEC, ledger=ledger, **options)

@@ -1,8 +1,8 @@
 """The coupling suite for panels: what two periods answered on a table, they may answer on its neighbour."""
 
 import pickle
+import secrets
 import warnings
-from functools import partial
 from importlib import import_module
 
 import duckdb
@@ -24,9 +24,6 @@ from hypothesis import strategies as st
 import dpsyn_sql
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.kept import Bound
 from dpsyn_sql.source.slices import Window
 
 PANELS, MEASURE = import_module("dpsyn_sql.front.panels"), import_module("dpsyn_sql.front.measure")
@@ -56,9 +53,7 @@ def two_periods(rows, noise, delta, domain=DOMAIN):
             con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         for module in (PANELS, MEASURE):
             patch.setattr(module, "ExactNoise", lambda: recorder)
-            patch.setattr(module, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
-            patch.setattr(module, "SqlDiscoveryCounter", partial(SqlDiscoveryCounter, key=BOUNDING_KEY))
-        patch.setattr(Bound, "of", lambda unit, key: unit.column and Bound(unit.column, 1, BOUNDING_KEY))
+        patch.setattr(secrets, "randbits", lambda bits: BOUNDING_KEY)
         patch.setattr(CERTIFICATE, "epsilon_from_events", lambda told, at: epsilon_of(tuple(told), at))
         patch.setattr(DuckDBEngine, "_guarded", traced)
         ledger = RecordingLedger()

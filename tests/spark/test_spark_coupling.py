@@ -5,6 +5,7 @@ rows, and of units whose rows are chosen in tasks.
 """
 
 import pickle
+import secrets
 import shutil
 import warnings
 from functools import partial
@@ -29,7 +30,6 @@ from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.engine import SparkEngine
 from dpsyn_sql.methods import METHODS
-from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def released(spark, name, into, noise, **options):
         warnings.simplefilter("always")
         patch.setitem(METHODS, "labelling", Labelling())
         patch.setattr(MEASURE, "ExactNoise", lambda: recorder)
-        patch.setattr(MEASURE, "SqlCounter", partial(SqlCounter, key=BOUNDING_KEY))
+        patch.setattr(secrets, "randbits", lambda bits: BOUNDING_KEY)
         patch.setattr(DuckDBEngine, "_guarded", traced)
         for method in ("sums", "gather", "keep"):
             patch.setattr(SparkEngine, method, asked_of(getattr(SparkEngine, method), method, trace))

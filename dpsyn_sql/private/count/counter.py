@@ -75,6 +75,7 @@ class SqlCounter:
 
     Raises:
         PlanTooLarge: more cells than the limit.
+        InternalError: a ``key`` or ``families`` beside ``rows``.
     """
 
     def __init__(
@@ -97,6 +98,8 @@ class SqlCounter:
         self._relation = relation_sql
         self._domain = domain
         self._decimal = decimal
+        if rows is not None and (key is not None or families is not None):
+            raise InternalError("kept rows have a secret and families of their own")
         if rows is None:
             bound = Bound.of(unit, key)
             rows = KeptRows.of_table(
