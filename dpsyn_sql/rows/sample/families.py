@@ -38,7 +38,7 @@ from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
 from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines
-from dpsyn_sql.rows.sample.ticks import Ticks
+from dpsyn_sql.rows.sample.ticks import NONE_BEFORE, Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
 # Streams of rows, of rounds of rows drawn again, and of moments; units have those below.
@@ -324,6 +324,7 @@ class FamilySampler:
         codes = np.zeros((int(starts[-1]), self.families.drawn), np.int64)
         ticks = np.zeros(int(starts[-1]), np.int64)
         active, turn = np.flatnonzero(counts > 0), 0
+        in_bin = self._left_in_bin(people, people.starts[units[active]] + ranks[active])
         before = before.of(active)
         while active.size:
             owners = units[active]
@@ -333,8 +334,8 @@ class FamilySampler:
             in_unit = None if people.before is None else people.in_unit(owners, rank)
             columns = self._drawn(people, owners, in_unit, evidence, generator)
             codes_of_rank = self._codes(columns, active.size).astype(np.int64)
-            before = self._after(codes_of_rank, columns, before, generator)
             rows_of_rank = starts[active] + turn
+            before = self._after(codes_of_rank, columns, before, in_bin[rows_of_rank], generator)
             codes[rows_of_rank], ticks[rows_of_rank] = codes_of_rank, before.tick
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
@@ -356,22 +357,41 @@ class FamilySampler:
             columns[self._index(name)] = self.network.evidence[self._index(name)][codes]
         return columns
 
+    def _left_in_bin(self, people: People, rows: IntArray) -> IntArray:
+        """Of these rows, each of another unit, and all that come after them in their units: how many rows
+        from each on have its moment."""
+        numbers = people.until_end(rows)
+        units = people.owners(numbers)[0]
+        moments = people.moments.get(self._moment) if people.moments and self.families.order else None
+        ends = np.append(units[1:] != units[:-1], True)
+        if moments is not None:
+            ends[:-1] |= np.diff(moments[numbers].astype(np.int64)) != 0
+        last = np.flatnonzero(ends)
+        places = np.arange(numbers.size)
+        return np.asarray(last[np.searchsorted(last, places)] - places + 1)
+
     def _after(
-        self, codes: IntArray, columns: Columns, before: Before, generator: np.random.Generator
+        self,
+        codes: IntArray,
+        columns: Columns,
+        before: Before,
+        in_bin: IntArray,
+        generator: np.random.Generator,
     ) -> Before:
-        """What is known after rows of these codes (n, drawn)."""
+        """What is known after rows of these codes (n, drawn); ``in_bin``: as of ``_left_in_bin``."""
         ticks = self._ticks
         if ticks is None:
             return Before(codes, before.tick)
         order, ticks_after = self._index(self.families.order), before.tick.copy()
         dated = codes[:, order] < ticks.order.regular
-        fresh, later = dated & (before.codes[:, order] < 0), dated & (before.codes[:, order] >= 0)
-        ticks_after[fresh] = ticks.first(codes[fresh, order], generator)
         since = None
         if self.families.since:
             variable = self.network.codes[self._index(self.families.since)]
-            since = columns.get(variable, np.zeros(later.size, np.int64))[later].astype(np.int64)
-        ticks_after[later] = ticks.later(codes[later, order], before.tick[later], since, generator)
+            since = columns.get(variable, np.zeros(dated.size, np.int64))[dated].astype(np.int64)
+        tick_before = np.where(before.codes[:, order] < 0, NONE_BEFORE, before.tick)
+        ticks_after[dated] = ticks.draw(
+            codes[dated, order], tick_before[dated], since, in_bin[dated], generator
+        )
         return Before(codes, ticks_after)
 
 

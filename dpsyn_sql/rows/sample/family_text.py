@@ -29,6 +29,7 @@ from dpsyn_sql.rows.sample.sql_text import (
     share_table,
 )
 from dpsyn_sql.rows.sample.sql_text import low_variance as low_variance_query
+from dpsyn_sql.rows.sample.ticks import Ticks, supports
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, qualified, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -187,6 +188,9 @@ def independent_rows(model: Model, rows: int, deadline: Deadline = NO_DEADLINE) 
 # numbered from 0 on without holes, in the order of their parents.
 
 _TICK = Fragment("tick")
+_BESIDE = (_TICK, Fragment("in_bin"))
+# Beside the words while rows are drawn: the tick of the row before; how many rows of the unit are in the bin,
+# this one and later ones.
 _ROW = 'CAST("row" AS UBIGINT)'
 
 
@@ -292,7 +296,7 @@ class FamilyScript(Script):
             return self._independent(started, self._steps(tables, ROW), self._written)
         moments = self._independent(started, self._steps(tables, MOMENT), self.words)
         steps = [
-            replace(step, words=(*step.words, _TICK), lists=Fragment(f"lists{number}"))
+            replace(step, words=(*step.words, *_BESIDE), lists=Fragment(f"lists{number}"))
             for number, step in enumerate(self._steps(tables, ROW))
         ]
         sources = self._steps(tables, ROW)
@@ -302,7 +306,7 @@ class FamilyScript(Script):
             stride=self.stride,
             lists=[(step.lists, source.lists) for step, source in zip(steps, sources, strict=True)],
             moments=self._in_order(moments),
-            drawn=self._timed(self._independent(self._next(), steps, [*self.words, _TICK])),
+            drawn=self._timed(self._independent(self._next(), steps, [*self.words, *_BESIDE])),
             tick=self._tick(fresh),
             codes=[*self._written, *([Fragment("tick AS t")] if families.order else [])],
         )
@@ -379,7 +383,7 @@ class FamilyScript(Script):
             if place is not None:
                 terms[place.word].append(self._evidence(variable, place, code))
         words = [f"    {' | '.join(summands)} AS w{word}" for word, summands in enumerate(terms)]
-        columns = ",\n".join([*words, f"    {_TICK}"])
+        columns = ",\n".join([*words, *(f"    {column}" for column in _BESIDE)])
         return Fragment(
             f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
             'INNER JOIN moments\n    ON number = "row" + 1'
@@ -419,36 +423,51 @@ class FamilyScript(Script):
             return _TICK
         regular = self._attribute(self.families.order).regular
         return Fragment(
-            f'CAST(CASE WHEN own >= {regular} THEN tick WHEN "row" % {self.stride} = 1 THEN {fresh} '
-            f"ELSE {self._later(fresh)} END AS BIGINT)"
+            f"CAST(CASE WHEN own >= {regular} THEN tick ELSE {self._drawn_tick(fresh)} END AS BIGINT)"
         )
 
-    def _later(self, fresh: Fragment) -> str:
-        """The tick of a row after another, as of ``sample.ticks``."""
+    def _drawn_tick(self, alone: Fragment) -> str:
+        """The tick of a row, as of ``sample.ticks``; ``alone``: that of a row with a bin for itself."""
         order, since = self._attribute(self.families.order), self.families.since
-        edges = edge_ticks(order)
-        start, high = self._listed(edges[:-1], "own"), self._listed(edges[1:], "own")
-        bits = self._bits(order.name, "tick")
-        step = order.granularity if isinstance(order.granularity, int) else 1
-        left = self._between("tick", high, step, bits)
-        rest = f"CASE WHEN tick < {start} THEN {fresh} ELSE coalesce({left}, tick) END"
+        bins = supports(order)
+        start, high = (self._listed(ends, "own") for ends in zip(*bins, strict=True))
+        first = f'"row" % {self.stride} = 1'
+        bits, step = self._bits(order.name, "tick"), Ticks(order).step
+        floor = f"(CASE WHEN {first} THEN {start} ELSE greatest({start}, tick) END)"
+        lowest, number = self._multiples(floor, high, step)
+        end = f"({lowest} + {step} * {_first_part(number)})"
+        rest = self._between(floor, end, step, bits)
+        drawn = (
+            f"CASE WHEN ({first} OR tick < {start}) AND (in_bin = 1 OR {number} = 0) "
+            f"THEN {alone} ELSE coalesce({rest}, {floor}) END"
+        )
         if not since:
-            return rest
+            return drawn
         spans, code = edge_ticks(self._attribute(since)), self._code(since)
         least = f"greatest({start}, tick + {self._listed(spans[:-1], code)})"
-        most = f"least({high}, tick + {self._listed(spans[1:], code)})"
+        most = f"least({end}, tick + {self._listed(spans[1:], code)})"
         inside = self._between(least, most, step, bits)
-        return f"CASE WHEN {code} < {len(spans) - 1} THEN coalesce({inside}, {rest}) ELSE {rest} END"
+        unknown = f"{first} OR {code} >= {len(spans) - 1}"
+        return f"CASE WHEN {unknown} THEN {drawn} ELSE coalesce({inside}, {drawn}) END"
 
     @staticmethod
-    def _between(low: str, high: str, step: int, bits: str) -> str:
+    def _multiples(low: str, high: str, step: int) -> tuple[str, str]:
+        """The first multiple of ``step`` from ``low`` on, and how many there are below ``high``."""
+        first = f"({low})" if step == 1 else f"({low} + ((-({low})) % {step} + {step}) % {step})"
+        return first, f"greatest((({high}) - {first} + {step - 1}) // {step}, 0)"
+
+    @classmethod
+    def _between(cls, low: str, high: str, step: int, bits: str) -> str:
         """A multiple of ``step`` from ``low`` on and below ``high``; NULL if there is none."""
-        first, count = f"({low})", f"(({high}) - ({low}))"
-        if step > 1:
-            first = f"({low} + ((-({low})) % {step} + {step}) % {step})"
-            count = f"(({high} - {first} + {step - 1}) // {step})"
-        drawn = f"CAST((CAST({bits} AS UHUGEINT) * CAST(greatest({count}, 0) AS UHUGEINT)) >> 64 AS BIGINT)"
-        return f"CASE WHEN {count} > 0 THEN {first} + {drawn} * {step} END"
+        first, number = cls._multiples(low, high, step)
+        drawn = f"CAST((CAST({bits} AS UHUGEINT) * CAST({number} AS UHUGEINT)) >> 64 AS BIGINT)"
+        return f"CASE WHEN {number} > 0 THEN {first} + {drawn} * {step} END"
+
+
+def _first_part(number: str) -> str:
+    """``ticks.first_part`` of so many places, for a row with ``in_bin`` rows left."""
+    rest = f"({number}) % (in_bin + 1)"
+    return f"(2 * (({number}) // (in_bin + 1)) + (2 * ({rest}) + in_bin) // (in_bin + 1))"
 
 
 def seed_of(table: str, seed: Fragment) -> Fragment:

@@ -1,16 +1,19 @@
 """Exact values, in ticks, of the attribute that orders the rows of a unit: they never go back.
 
-A first value lies in its bin as any value does (``decode.values``). A later one lies where the bin of the
-time since the row before and its own bin overlap; where they do not, anywhere in what is left of its own bin.
+A value that has its bin for itself lies in it as any value does (``decode.values``). One after another value
+lies in what is left of its own bin, and there where the bin of the time since the row before says, if that is
+a part of it. Of several rows of a unit in one bin each leaves room for those to come: what is left for the
+first of m is the first 2/(m+1), so that they are spread over the bin and do not gather at its end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, edge_ticks
+from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.domain.positions import tick_pieces, tick_positions
 from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.errors import InputError, said
@@ -19,6 +22,9 @@ from dpsyn_sql.source.names import fold, listed
 
 MOST_TICK = 2**61
 """Ticks below it can be added in int64."""
+
+NONE_BEFORE = -(2**62)
+"""The tick before a first row."""
 
 
 def ordering(shape: Shape, order: str) -> str:
@@ -89,8 +95,8 @@ class Ticks:
         """Values are whole multiples of so many ticks."""
         return self.order.granularity if isinstance(self.order.granularity, int) else 1
 
-    def first(self, codes: IntArray, generator: np.random.Generator) -> IntArray:
-        """Values of codes that are bins."""
+    def alone(self, codes: IntArray, generator: np.random.Generator) -> IntArray:
+        """Values of codes that are bins, of rows that have their bins for themselves."""
         pieces = tick_pieces(self.order)
         positions = tick_positions(pieces.pieces, self.step)
         number = np.array(pieces.starts, np.int64)[codes]
@@ -101,29 +107,47 @@ class Ticks:
             np.array(positions.lows, np.int64)[number] + self.step * generator.integers(0, counts)
         )
 
-    def later(
-        self, codes: IntArray, before: IntArray, since: IntArray | None, generator: np.random.Generator
+    def draw(
+        self,
+        codes: IntArray,
+        before: IntArray,
+        since: IntArray | None,
+        left: IntArray,
+        generator: np.random.Generator,
     ) -> IntArray:
-        """Values of codes that are bins, none below that of the value ``before``; ``since``: codes."""
-        edges = np.array(edge_ticks(self.order), np.int64)
-        start, high = edges[codes], edges[codes + 1]
-        found = np.empty(codes.size, np.int64)
-        left = np.ones(codes.size, np.bool_)
+        """Values of codes that are bins, none below that of the value ``before`` (``NONE_BEFORE`` without
+        one). ``since``: codes. ``left``: rows of the unit from this one on that are in its bin, 1 or more."""
+        start, high = np.array(supports(self.order), np.int64)[codes].T
+        floor = np.maximum(before, start)
+        first, number = multiples(floor, high, self.step)
+        number = first_part(number, left)
+        values, undrawn = np.empty(codes.size, np.int64), np.ones(codes.size, np.bool_)
         if since is not None and self.since is not None:
             spans = np.array(edge_ticks(self.since), np.int64)
             known = np.minimum(since, spans.size - 2)
-            least = np.maximum(start, before + spans[known])
-            first, number = multiples(least, np.minimum(high, before + spans[known + 1]), self.step)
-            inside = (number > 0) & (since < spans.size - 1)
-            found[inside] = first[inside] + self.step * generator.integers(0, number[inside])
-            left = ~inside
-        fresh = left & (before < start)
-        found[fresh] = self.first(codes[fresh], generator)
-        rest = left & ~fresh
-        first, number = multiples(before[rest], high[rest], self.step)
-        drawn = first + self.step * generator.integers(0, np.maximum(number, 1))
-        found[rest] = np.where(number > 0, drawn, before[rest])
-        return found
+            most = np.minimum(first + self.step * number, before + spans[known + 1])
+            least, fitting = multiples(np.maximum(start, before + spans[known]), most, self.step)
+            inside = (fitting > 0) & (since < spans.size - 1) & (before > NONE_BEFORE)
+            values[inside] = least[inside] + self.step * generator.integers(0, fitting[inside])
+            undrawn = ~inside
+        alone = undrawn & (before < start) & ((left == 1) | (number == 0))
+        values[alone] = self.alone(codes[alone], generator)
+        rest = undrawn & ~alone
+        drawn = first[rest] + self.step * generator.integers(0, np.maximum(number[rest], 1))
+        values[rest] = np.where(number[rest] > 0, drawn, floor[rest])
+        return values
+
+
+def supports(order: Attribute) -> list[tuple[int, int]]:
+    """Where the values of each bin lie, from a tick on and below another."""
+    bins = fill_ticks(order) or tuple(pairwise(edge_ticks(order)))
+    return [(cuts[0], max(cuts[-1], cuts[0] + 1)) for cuts in bins]
+
+
+def first_part(number: IntArray, left: IntArray) -> IntArray:
+    """How many of ``number`` places the first of ``left`` rows may have: 2/(left+1) of them, rounded up."""
+    whole, rest = np.divmod(number, left + 1)
+    return np.asarray(2 * whole - (-2 * rest) // (left + 1))
 
 
 def multiples(low: IntArray, high: IntArray, step: int) -> tuple[IntArray, IntArray]:
