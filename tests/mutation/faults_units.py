@@ -51,6 +51,16 @@ FAULTS = (
         ),
     ),
     fault(
+        "rows of a unit that gather at the end of a bin",
+        f"{SAMPLED}::test_rows_in_one_bin_are_spread_over_it",
+        ("dpsyn_sql/rows/sample/ticks.py", "number = first_part(number, left)", "number = number + 0 * left"),
+    ),
+    fault(
+        "rows of a unit that SQL gathers at the end of a bin",
+        "tests/sql/test_families_persisted.py::test_rows_in_one_bin_are_spread_over_it",
+        ("sql/sample/moments.sql", 'own ORDER BY "row" DESC) AS in_bin', 'own, "row") AS in_bin'),
+    ),
+    fault(
         "moments of a unit that are not sorted",
         f"{SAMPLED}::test_dates_of_a_unit_never_go_backwards_and_lie_in_their_bins[options1]",
         (

@@ -7,7 +7,19 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
-from support.families import CHAIN, MISSED, MOST, VISITS, born, chain, dated, plain, timed, visits
+from support.families import (
+    CHAIN,
+    MISSED,
+    MOST,
+    VISITS,
+    born,
+    chain,
+    dated,
+    mean_places,
+    plain,
+    timed,
+    visits,
+)
 
 from dpsyn_sql.domain.attributes import Domain, Recoding, edge_ticks
 from dpsyn_sql.domain.shape import Key, Shape, UnitId
@@ -135,6 +147,14 @@ def days_of(frame):
     """Codes of the days."""
     edges = edge_ticks(timed().domain.attributes[2])
     return np.searchsorted(edges, (frame.day - np.datetime64("1970-01-01")).dt.days, side="right") - 1
+
+
+def test_rows_in_one_bin_are_spread_over_it(con):
+    frame = of_macro(con, "sample", "timed", 20_000)
+    days = (frame.day - np.datetime64("1970-01-01")).dt.days.to_numpy()
+    first = edge_ticks(timed().domain.attributes[2])[0]
+    places, runs = mean_places(frame.person.to_numpy(), days_of(frame), days - first)
+    assert runs > 1000 and np.abs(np.subtract(places, [0.25, 0.5, 0.75])).max() < 0.03
 
 
 @pytest.mark.parametrize("kind", ["sample", "iid"])

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 from support.domains import attribute
-from support.families import CHAIN, MISSED, MOST, VISITS, chain, dated, model_of, plain, timed, visits
+from support.families import (
+    CHAIN,
+    MISSED,
+    MOST,
+    VISITS,
+    chain,
+    dated,
+    mean_places,
+    model_of,
+    plain,
+    timed,
+    visits,
+)
 
 from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks
 from dpsyn_sql.errors import InputError
@@ -286,6 +298,14 @@ def test_moments_that_are_but_noise_become_others_before_they_are_sorted():
     assert abs(more[0] / lost - 2 / 3) < 0.05
     owners = people.owners(np.arange(people.total))[0]
     assert (np.diff(codes)[owners[1:] == owners[:-1]] >= 0).all()
+
+
+def test_rows_in_one_bin_are_spread_over_it():
+    model = timed()
+    _, codes, ticks, owners = drawn(model, 20_000)
+    first = edge_ticks(model.domain.attributes[2])[0]
+    places, runs = mean_places(owners, codes[:, 2], ticks - first)
+    assert runs > 1000 and np.abs(np.subtract(places, [0.25, 0.5, 0.75])).max() < 0.03
 
 
 def test_places_of_rows():

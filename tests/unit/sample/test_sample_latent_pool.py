@@ -47,7 +47,7 @@ def fitted():
     ]
     return FittedCopula(
         margins=Margins(1000.0, {f"x{i}": share for i, share in enumerate(shares)}),
-        places={f"x{i}": i for i in range(len(SIZES))},
+        positions={f"x{i}": i for i in range(len(SIZES))},
         pairs={},
         blocks=tuple(blocks),
         factor=np.linalg.cholesky(matrix).astype(np.float32),
@@ -210,7 +210,7 @@ def test_few_and_no_rows_and_no_columns():
         assert [len(batch) for batch in sampler.batches(rows, 1)] == [rows]
     constant = FittedCopula(
         margins=Margins(9.0, {"x": np.array([0.0, 1.0])}),
-        places={"x": 0},
+        positions={"x": 0},
         pairs={},
         blocks=(Block(np.array([1]), np.array([1.0]), 0, 0),),
         factor=np.zeros((0, 0), np.float32),
