@@ -7,6 +7,7 @@ and ``--set`` know the registry of methods, which is loaded when it is needed.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,8 @@ from dpsyn_sql.source.files import DATABASE_ENDINGS, is_duckdb_file
 
 if TYPE_CHECKING:
     from dpsyn_sql.methods import Recipe
+
+_WHOLE = re.compile("-?[0-9]+")
 
 _SOURCE = typer.Argument(
     metavar="SOURCE",
@@ -143,10 +146,16 @@ def pairs_of(option: str, entries: Sequence[str], example: str) -> dict[str, str
     values: dict[str, str] = {}
     for entry in entries:
         key, sign, value = entry.partition("=")
-        if not sign or not key or key in values:
-            raise InputError(f"{option} {entry!r}: write {example}, each only once")
+        if not sign or not key:
+            raise InputError(f"{option} {entry!r}: write {example}")
+        if key in values:
+            raise InputError(_twice(option, key))
         values[key] = value
     return values
+
+
+def _twice(option: str, key: str) -> str:
+    return f"{option} {key} stands twice: give it once"
 
 
 def csv_of(entries: Sequence[str] | None) -> dict[str, str]:
@@ -274,13 +283,15 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _most(entries: list[str], request: Request) -> int | dict[str, int]:
     """``16`` of one table, or ``orders=16`` by the names of several."""
-    if len(entries) == 1 and entries[0].isdecimal():
+    if len(entries) == 1 and _WHOLE.fullmatch(entries[0]):
         return int(entries[0])
     numbers: dict[str, int] = {}
     for entry in entries:
         name, _, number = entry.rpartition("=")
-        if not name or name in numbers or not number.isdecimal():
-            raise InputError(f"--most {entry!r}: write 16, or orders=16 for each of several tables once")
+        if not name or not _WHOLE.fullmatch(number):
+            raise InputError(f"--most {entry!r}: write 16 once, or orders=16 for each of several tables")
+        if name in numbers:
+            raise InputError(_twice("--most", name))
         numbers[name] = int(number)
     return _beside(request.most, numbers)
 
@@ -296,7 +307,9 @@ def _workload(entries: list[str]) -> dict[tuple[str, ...], str]:
     for entry in entries:
         text, sign, weight = entry.rpartition("=")
         names = members_of(text if sign else entry)
-        if not names or names in weights:
-            raise InputError(f"--workload {entry!r}: write income, income=5 or age,sex=2, each only once")
+        if not names:
+            raise InputError(f"--workload {entry!r}: write income, income=5 or age,sex=2")
+        if names in weights:
+            raise InputError(_twice("--workload", text if sign else entry))
         weights[names] = weight if sign else TARGET
     return weights

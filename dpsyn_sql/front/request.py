@@ -471,8 +471,7 @@ class Request(Options):
             raise InputError("constraints= is for several tables that keys tie: leave it out for one table")
         if isinstance(self.most, Mapping):
             raise InputError(
-                f"most={said(self.most)} is for several tables: give one whole number for one table, or its "
-                "own name"
+                "most= by the names of tables is for several tables: give one whole number for one table"
             )
         check_integer("most", self.most, MOST_ROWS_PER_UNIT)
         column = self.protected().column

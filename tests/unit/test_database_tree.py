@@ -482,8 +482,11 @@ def test_a_list_of_one_table_is_that_table(sql, table, options):
 @pytest.mark.parametrize(
     "words, options",
     [
-        ("most=<dict> is for several tables: give one whole number for one table", {"most": {"oders": 3}}),
-        ("most=<dict> is for several tables", {"most": {"customers": 3, "orders": 4}}),
+        (
+            "most= by the names of tables is for several tables: give one whole number for one table",
+            {"most": {"oders": 3}},
+        ),
+        ("most= by the names of tables is for several tables", {"most": {"customers": 3, "orders": 4}}),
         ("most=0 is out of range", {"most": {"customers": 0}}),
         ("most=True is out of range", {"most": {"customers": True}}),
         ("exclude='region': give a list of names", {"exclude": "region"}),

@@ -157,7 +157,7 @@ def test_the_command_takes_its_settings(tmp_path, con, monkeypatch):
     )
     assert run("release", *asked, "--set", "degree=2").exit_code == 0
     for wrong, message in (
-        ("degree", "write degree=2, each only once"),
+        ("degree", "--set 'degree': write degree=2"),
         ("x=1", "--method 'toy' has no setting 'x'"),
     ):
         refused = run("plan", *asked, "--set", wrong)
