@@ -1,8 +1,10 @@
 """release() on one page: for one table, for rows of a person, and for tables that keys tie.
 
 What is released is a tree of tables. The rows of its root are the units that are protected, mostly persons;
-each row of another table belongs to one row of its parent. One table is a tree of one. If it has many rows of
-a person (``unit=``), they lie below a root of persons, which has no columns and is not written.
+each row of another table has one parent, a row of the table above, and so belongs to one unit. One table is a
+tree of one. If it has many rows of a person (``unit=``), they lie below a root of persons, which has no
+columns and is not written. Of one parent at most ``most=`` rows count; the others are left out by lot. A unit
+weighs the same however many rows it has, so the noise hides a unit with all its rows.
 
     prepare     reads the call, the catalog and what is declared, but no row: the tree, the questions about
                 each table and their price, the output, the ledger. A wrong call is refused here
@@ -11,23 +13,27 @@ a person (``unit=``), they lie below a root of persons, which has no columns and
     measure     asks the curator (``private/``), which counts and adds noise: nothing else sees a row. For
                 each table: which values its columns have, where that is not declared. From the leaves to the
                 root: how much the rows of one parent resemble each other; if they do, each parent has a
-                hidden class, which is a column of the parent from then on. From the root to the leaves: what
-                the method asks (``method=``), and a model of the noisy answers
+                hidden class, which is a column of the parent from then on. From the root to the leaves:
+                counts of values together, as the method chooses them (``method=``), also with values of the
+                row above and with how many rows it has below; and a model of the noisy answers
     close       ends the questions of the debit and lets the source go: from here on nothing can read it
-    write       from the root to the leaves: draws rows of the model as codes, those of a table below the root
-                given the rows above; finds values for the codes; notes what the copy loses. Then the rows
-                and models of all tables are written in one transaction
+    write       from the root to the leaves: draws rows of the model, those of a table below the root given
+                the rows above, as codes (numbers of values or of ranges); finds values for the codes; notes
+                what the copy loses, as far as the noisy answers tell. Then the rows and models of all tables
+                are written in one transaction
 
 One table of single rows (each a unit) is not asked about resemblance, and has nothing above or below. Of rows
-of a person the model draws how many a person has and her class, then so many rows. With ``order=`` she has
-her dates in order, and each of her rows is drawn given the row before it: the questions ask for such pairs.
+of a person the model draws how many she has and her class, then so many rows. With ``order=`` it draws the
+dates of her rows first, in order, then each row given its date and the row before it: the questions count
+such pairs of rows.
 
-Noisy answers are stored in the ledger. What is made of them costs nothing: it may have a seed, be repeated,
-be published. The same call again is a replay: it reads the stored answers and asks nothing. Questions about a
-table below the root depend on synthetic rows of its parent. Those are drawn while measuring, by a seed that
-the id of the release in the ledger decides, so that a release that was stopped asks the same when it goes on;
-they are not written. The rows that are written are drawn anew, by the seed of the call or one that also
-follows from the id.
+Noise has no seed. Each noisy answer is in the ledger before anything is made of it. What is made of answers
+costs nothing: it may have a seed, be repeated, be published. The same call again finds its debit and pays
+nothing: it reads the answers that are there (if all are, it is a replay) and asks what is missing. The model
+of a table below the root is fitted beside synthetic rows of its parent, and so is the choice of questions.
+Those rows are drawn while measuring, by a seed that the id of the release in the ledger decides, so that a
+release that was stopped asks the same when it goes on; they are not written. The rows that are written are
+drawn anew, by the seed of the call or one that also follows from the id.
 
 A series is the same source released period after period, such as each month. Before its own debit a running
 total (``series="total"``) charges and measures the periods that are missing, each under a debit of its own,
