@@ -333,6 +333,12 @@ def _check_writable(path: Path, session: SourceSession) -> None:
 # -- which table or schema a name means ----------------------------------------------------------------
 
 
+_ONE_FILE = (
+    " One table is written to a table, or to a file ending in .parquet, .csv or .csv.gz; a database file is "
+    "for several."
+)
+
+
 def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
     """Which table a name means; schemas and databases must exist."""
     name_parts = split_name(text) or (text,)
@@ -352,7 +358,7 @@ def _identity(catalog: DuckDBCatalog, text: str) -> Identity:
         raise TargetError(f"{where} is both a schema and a database: write database.schema.table.")
     raise TargetError(
         f"There is no schema or database {where}. If the dot is part of the table's name, quote the name: "
-        f"{shorten(display_name(text))}."
+        f"{shorten(display_name(text))}.{_ONE_FILE if text.lower().endswith(DATABASE_ENDINGS) else ''}"
     )
 
 

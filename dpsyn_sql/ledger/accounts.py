@@ -413,7 +413,7 @@ def _refusal(account: Account, charge: Charge, cost: Budget) -> str:
         advice = (
             "Its epsilon fits. Its threshold delta, which pays for finding the values of columns, does not: "
             f"it is {cost.delta / DELTA_UNITS:.3g}, and {left.delta / DELTA_UNITS:.3g} is left. Declare the "
-            "categories, release with a smaller delta, or grant a larger delta"
+            f"categories, {'release with a smaller delta, ' if left.delta else ''}or grant a larger delta"
         )
     else:
         advice = "Use a smaller epsilon, or raise the limit"

@@ -97,6 +97,7 @@ def test_the_default_of_an_odd_source_name_works(con, name):
         ("t", "temp.x", "temporary or internal", False),
         ("t", "system.main.x", "temporary or internal", False),
         ("t", "nowhere.x", "no schema or database nowhere", False),
+        ("t", "x.duckdb", "One table is written to a table, or to a file", False),
         ("t", "a.b.c", "no schema or database", False),
         ("t", "", "name of a table", False),
         ("t", "a\x00b", "NUL", False),
