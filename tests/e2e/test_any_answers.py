@@ -147,7 +147,7 @@ TABLES = [
 def released(pattern, size, seed, table, method, **options):
     """The rows of a release whose questions get these answers, and the result."""
     names, domain = table
-    if options.get("unit="):
+    if options.get("unit"):
         names = [*names, "who"]
     with duckdb.connect() as con, warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")

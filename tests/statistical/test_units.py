@@ -155,7 +155,7 @@ def test_under_one_key_every_row_of_a_unit_is_as_likely(con, key):
     "lot",
     [
         "hash(xor(hash(p0, copy), 1::UBIGINT))",  # without the unit: one order of codes for all units
-        "hash(unit, p0)",  # the last argument is only xored in
+        "hash(seed, p0)",  # the last argument is only xored in
         "hash(copy)",  # identical rows apart, the order of codes decides
     ],
 )
@@ -168,5 +168,5 @@ def test_a_frequent_row_of_a_unit_is_drawn_as_often_as_it_occurs(con):
     rows = [(f"u{unit}", int(copy == 0), 1) for unit in range(3000) for copy in range(10)]
     expected = np.array([0.9, 0.1]) * 3000
     assert chisquare(counts(con, rows, 8, 1)[1][:2], expected).pvalue > LOWEST_P
-    unnumbered = ordered_by("hash(xor(hash(p0), hash(unit)))")
+    unnumbered = ordered_by("hash(xor(hash(p0), hash(seed)))")
     assert chisquare(counts(con, rows, 8, 1, unnumbered)[1][:2], expected).pvalue < 1e-9
