@@ -407,7 +407,7 @@ FAULTS = (
     fault(
         "a comparison of words rounded to one side",
         f"{DRAWING_TESTS}::test_a_comparison_is_that_of_real_numbers",
-        (DRAWING, "if (word + 1) << _GUARD <= low:", "if word << _GUARD_OF_DRAWING <= low:"),
+        (DRAWING, "if (word + 1) << _GUARD <= low:", "if word << _GUARD <= low:"),
     ),
     fault(
         "a table rounded up",
