@@ -180,7 +180,11 @@ FAULTS = (
     fault(
         "a pair that was seen to go together and not measured counts as harmless",
         f"{VERDICTS}::test_a_pair_that_was_seen_and_is_independent_all_the_same_is_named",
-        ("dpsyn_sql/report/verdict.py", 'given_up = "" if tied else', 'given_up = "" if tied or all_seen else'),
+        (
+            "dpsyn_sql/report/verdict.py",
+            'given_up = "" if tied else',
+            'given_up = "" if tied or all_seen else',
+        ),
     ),
     fault(
         "pairs that stand out and are not measured are forgotten",

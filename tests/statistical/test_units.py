@@ -10,7 +10,7 @@ from collections import Counter as Tally
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -30,6 +30,8 @@ DOMAIN = Domain((A, B))
 QUERIES = [MarginalQuery(("a", "b")), MarginalQuery(("a",)), MarginalQuery(("b",)), MarginalQuery(())]
 KEYS = st.integers(0, 2**64 - 1)
 UNITS = st.sampled_from(["ann", "Ann", "bob", "bob ", "", None])
+FULL = [(unit, place % 4, place % 2) for unit in ("ann", "bob") for place in range(8)]
+"""Two units with more rows than count."""
 ROWS = st.lists(st.tuples(UNITS, st.integers(0, 3), st.integers(0, 1)), max_size=40)
 
 
@@ -68,6 +70,7 @@ def counts(con, rows, key, max_rows, fault=None):
         counter.close()
 
 
+@example(FULL, "ann", 3, 2, random.Random(1))
 @given(rows=ROWS, gone=UNITS, key=KEYS, max_rows=st.integers(1, 4), order=st.randoms(use_true_random=False))
 @QUICK
 def test_one_unit_changes_only_its_own_rows(con, rows, gone, key, max_rows, order):
