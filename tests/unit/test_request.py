@@ -324,7 +324,7 @@ def test_what_is_wrong_is_refused_by_its_name(source, options, words):
     ("options", "words"),
     [
         ({"constraints": True}, ["constraints= is for several tables", "leave it out"]),
-        ({"unit": "p", "most": {"t": 5}}, ["most= by the names of tables is for several tables", "one whole number"]),
+        ({"unit": "p", "most": {"t": 5}}, ["most= by the names of tables", "one whole number"]),
         ({"unit": "p", "most": 0}, ["most=0 is out of range", "1 or more with a column"]),
         ({"unit": "p", "most": -3}, ["most=-3 is out of range"]),
         ({"unit": "p", "most": True}, ["most=True is out of range"]),
