@@ -4,7 +4,8 @@ What is released is a tree of tables. The rows of its root are the units that ar
 each row of another table has one parent, a row of the table above, and so belongs to one unit. One table is a
 tree of one. If it has many rows of a person (``unit=``), they lie below a root of persons, which has no
 columns and is not written. Of one parent at most ``most=`` rows count; the others are left out by lot. A unit
-weighs the same however many rows it has, so the noise hides a unit with all its rows.
+weighs the same however many rows it has, or (``weights=False``) noise grows with ``most``: either way the
+noise hides a unit with all its rows.
 
     prepare     reads the call, the catalog and what is declared, but no row: the tree, the questions about
                 each table and their price, the output, the ledger. A wrong call is refused here

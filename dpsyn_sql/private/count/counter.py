@@ -70,7 +70,7 @@ class SqlCounter:
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
         rows: the kept rows, of which those of ``table`` are counted; None: those of ``relation_sql`` alone.
-            ``decimal``, ``unit``, ``key`` and ``families`` then have no say.
+            ``unit`` then has no say; single rows are still read from ``relation_sql``.
         table: its name.
 
     Raises:
