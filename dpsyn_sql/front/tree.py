@@ -61,10 +61,6 @@ class TreeOfTables:
         """By table the attribute that orders its rows; tables without one are not named."""
         return {table.name: table.order for table in self.tree if table.order}
 
-    def with_shapes(self, shapes: Mapping[str, Shape]) -> TreeOfTables:
-        """The same with other shapes, such as completed ones."""
-        return replace(self, shapes=dict(shapes))
-
 
 def _declared(request: Request) -> Request:
     """The request of several tables, with the unit and the tables of their file where it names none.

@@ -101,6 +101,11 @@ class Families:
         return set(self.levels) <= {ROW}
 
     @property
+    def following(self) -> frozenset[str]:
+        """The written attributes whose rows may follow from the row before them."""
+        return frozenset(self.domain.names[: self.written] if self.previous else ()) - self.persons
+
+    @property
     def number_above(self) -> str:
         """Of a table below the root the attribute of the parent's rows that says how many rows each has.
 

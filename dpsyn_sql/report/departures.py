@@ -11,7 +11,8 @@ a = sqrt(2 / pi), b = sqrt(1 - 2 / pi), and C the number of all cells that are c
 The last part of M is that of Bernstein's inequality for few rows in a cell.
 
 Answers that disagree with each other by more than their noise blame nobody: of such a release nothing is
-gross. docs/decisions/0077 has the limits and what they were chosen from.
+gross. Nor is a column whose rows follow from the row before them: noise in how they follow adds up.
+docs/decisions/0077 has the limits and what they were chosen from.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Departure:
     """Of a table of answers over ``attrs``. ``moved``: the part of the rows that are not where they were
     counted. ``cell``: the code or cell that is off most, in words, with its shares in the ``rows`` and as
     ``counted``, and the ``error`` of the latter. ``gross``: no such rows should be written.
-    ``conditions``: there are some, which move rows on purpose."""
+    ``cause``: what explains it, in a sentence."""
 
     attrs: tuple[str, ...]
     moved: float
@@ -70,24 +71,21 @@ class Departure:
     counted: float
     error: float
     gross: bool
-    conditions: bool = False
+    cause: str = "Neither noise nor sampling explains it."
 
     @property
     def text(self) -> str:
         """What is wrong, in a sentence or two."""
         names = " and ".join(map(repr, self.attrs))
-        cause = "Neither noise nor sampling explains it."
-        if self.conditions:
-            cause = "Conditions of never: or CHECK may be why."
         if len(self.attrs) > 1:
             return (
                 f"{self.moved:.0%} of the rows have other values of {names} together than was counted. "
-                f"{cause}"
+                f"{self.cause}"
             )
         return (
             f"{self.moved:.1%} of the rows have another value of {names} than was counted: {self.cell} has "
             f"{self.rows:.1%} of them, and was counted as {self.counted:.1%} ± {100 * self.error:.1f}. "
-            f"{cause}"
+            f"{self.cause}"
         )
 
 
@@ -102,7 +100,7 @@ def departures(
         columns: whether rows of the method follow the one-way tables that it asks for; else none is gross.
         pairs: whether rows of the method follow the larger tables that it asks for.
     """
-    total, weight = float(fitted.model.total), float(drawn.weights.sum())
+    total, weight = fitted.model.total, float(drawn.weights.sum())
     if weight**2 < _LEAST_ROWS * float(drawn.weights @ drawn.weights):
         return ()
     if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(fitted.measurements)):
@@ -121,17 +119,16 @@ def departures(
             departure_of[departure.attrs] = max(
                 departure, departure_of.get(departure.attrs, departure), key=lambda same: same.moved
             )
-    blamed = (
-        columns
-        and not fitted.shape.never
-        and any(departure.gross for departure in departure_of.values())
-        and agree(fitted, bound)
-    )
-    written = fitted.shape.domain.names
-    moving = bool(fitted.shape.never)
+    explained = frozenset() if fitted.families is None else fitted.families.following
+    cause = "Rows follow from the row before them, and noise adds up along them."
+    if fitted.shape.never:
+        explained, cause = frozenset(drawn.columns), "Conditions of never: or CHECK may be why."
+    blamed = columns and agree(fitted, bound)
     judged = (
-        replace(
-            departure, gross=blamed and departure.gross and departure.attrs[0] in written, conditions=moving
+        replace(departure, gross=False, cause=cause)
+        if not explained.isdisjoint(departure.attrs)
+        else replace(
+            departure, gross=blamed and departure.gross and departure.attrs[0] in fitted.shape.domain.names
         )
         for departure in departure_of.values()
     )
@@ -184,8 +181,8 @@ def _departure(
     deviations = np.sqrt(answer.sigma**2 + row**2 * _sampled(expected / row, drawn) + _ROUNDING)
     off = np.abs(compared - answer.values)
     beyond = float(off.sum() - _MEAN * deviations.sum())
-    clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
-    moved = beyond / (2 * total) if clear > CLEAR else 0.0
+    clear = beyond > CLEAR * _SPREAD * np.linalg.norm(deviations)
+    moved = beyond / (2 * total) if clear else 0.0
     single = (off - bound * deviations - row * (bound - 1) ** 2 / 6) / total
     cell, alone, (most_cell, most_moved) = float(single.max()), len(answer.attrs) == 1, answer.limits
     if cell <= most_cell and moved <= most_moved:
@@ -216,9 +213,8 @@ def _counted(answer: _Counts, drawn: DrawnRows, shape: tuple[int, ...]) -> Float
         drawn.columns[name].astype(np.int64) if bins is None else np.asarray(bins)[drawn.columns[name]]
         for name, bins in zip(answer.attrs, answer.maps, strict=True)
     ]
-    flat = np.ravel_multi_index(codes, shape)
-    counts = np.bincount(flat, drawn.weights, minlength=math.prod(shape)).reshape(shape)
-    return np.asarray(counts, np.float64)
+    counts = np.bincount(np.ravel_multi_index(codes, shape), drawn.weights, minlength=math.prod(shape))
+    return counts.astype(np.float64).reshape(shape)
 
 
 def _words(attribute: Attribute, bins: Map | None, position: int) -> str:
@@ -231,7 +227,7 @@ def _words(attribute: Attribute, bins: Map | None, position: int) -> str:
 def agree(fitted: FittedRelease, bound: float) -> bool:
     """Whether the answers are what their noise can give: no count is far below zero, all tables have the same
     total, and those with an attribute say the same of it. ``bound``: deviations that no cell exceeds."""
-    most, total = bound + _DISAGREE, float(fitted.model.total)
+    most, total = bound + _DISAGREE, fitted.model.total
     error_of_total = total_error(fitted.measurements)
     single = dict[str, list[tuple[FloatArray, float]]]()
     for table in fitted.measurements:
@@ -245,8 +241,7 @@ def agree(fitted: FittedRelease, bound: float) -> bool:
             continue
         for axis, name in enumerate(table.attrs):
             if not table.maps or table.maps[axis] is None:
-                summed_axes = tuple(index for index in range(table.values.ndim) if index != axis)
-                summed = table.values.sum(axis=summed_axes).astype(np.float64)
+                summed = np.array([codes.sum() for codes in np.moveaxis(table.values, axis, 0)], np.float64)
                 error = table.sigma * math.sqrt(table.values.size / summed.size)
                 single.setdefault(name, []).append((summed, error))
     return all(_same(tables, most) for tables in single.values())

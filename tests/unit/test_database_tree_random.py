@@ -43,7 +43,6 @@ class Made:
     foreign: list[str] = field(default_factory=list)
     links: list[tuple[list[str], int]] = field(default_factory=list)
     plain: list[str] = field(default_factory=list)
-    identifying: bool = False
 
 
 class Names:
@@ -65,7 +64,7 @@ def database(dice):
         one = Made(names.new(), key, parent, foreign)
         if parent is not None and dice.random() < 0.4:  # the parent's key is a part of its own
             kinds = [kind for _, kind in tables[parent].key]
-            one.key, one.identifying = [*zip(foreign, kinds, strict=True), key[0]], True
+            one.key = [*zip(foreign, kinds, strict=True), key[0]]
         if number and dice.random() < 0.3:  # to itself
             one.links.append(([columns.new() for _ in one.key], number))
         one.plain = [columns.new() for _ in range(dice.randint(0, 2)) if len(columns.left) > 3]

@@ -38,7 +38,6 @@ BINS = MarginalQuery(("n", "b"), (None, (1, 0, 1, 0, 2)))
 MAPS = "2a0dafaa9998792b1c94e9d02c5ec158ba433cd84b36433867ade300929769a8"
 CLASSES = "8202653dc5f37d301cbdfa829bb6a967cec5b4b63a62bc12fbfdb898c1d935a3"
 CUTS = "4eb0ab2042fef634a80422bfb72ded97edc02f47cc33cd75d54cbce11e3d70fd"
-ROOTS = "8e35951036e30fa279600100cd6e37fe13682249b2b2caf1eb4c3c5b17aa6081"
 HALVES, LETTERS = Halves("n", 3), Letters("s", 2, "a")
 HALF = '{"depth":3,"kind":"halves","name":"n","nullable":false}'
 LETTER = '{"alphabet":"a","depth":2,"kind":"letters","name":"s"}'

@@ -11,6 +11,7 @@ from support.domains import attribute
 from dpsyn_sql.discovery.recoding import Looked
 from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.fit.reconstruct import projected
+from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.departures import departures
 from dpsyn_sql.report.verdict import Terms, judged
@@ -38,6 +39,7 @@ def made(*answers, never=(), measured=None, written=("a", "b"), weight=1, looks=
         measurements=(TOTAL, *(answers if measured is None else measured)),
         weight=weight,
         looks=looks,
+        families=None,
         model=SimpleNamespace(total=float(ROWS), domain=domain),
         shape=SimpleNamespace(never=never, domain=Domain(tuple(domain[name] for name in written))),
     )
@@ -174,6 +176,14 @@ def test_conditions_and_columns_that_are_not_written_blame_nobody():
     assert not departures(made(counted, written=("b",)), rows(EVEN), pairs=False)[0].gross
 
 
+def test_noise_adds_up_along_rows_that_follow_each_other():
+    counted = made(table("a", values=[4_000, 1_000, 2_500, 2_500]), table("b", values=[9_000, 1_000]))
+    counted.families = Families(Domain((A, B)), 2, frozenset({"b"}), "size", (("a before", "a"),))
+    shared, followed = departures(counted, rows(EVEN), pairs=False)
+    assert shared.attrs == ("b",) and shared.gross
+    assert not followed.gross and followed.text.endswith("noise adds up along them.")
+
+
 def test_conditions_may_be_why_columns_go_together_otherwise():
     counted = table("a", "b", values=np.array([[2_500, 0]] * 2 + [[0, 2_500]] * 2))
     plain, on_purpose = (
@@ -197,19 +207,8 @@ def test_of_a_total_that_is_noise_nothing_is_said():
 def test_a_departure_is_a_verdict_on_its_column_or_on_the_dependences():
     found = departures(made(table("a", values=[4_500, 500, 2_500, 2_500])), rows(EVEN), pairs=True)
     few = departures(made(OF_A), moved(0.02), pairs=True)
-    columns = tuple(
-        SimpleNamespace(
-            name=name,
-            shares=(),
-            attribute=one,
-            labels_found=None,
-            other=None,
-            shortened=None,
-            ends=(),
-            faint=(),
-        )
-        for name, one in (("a", A), ("b", B))
-    )
+    nothing = dict(shares=(), ends=(), faint=(), labels_found=None, other=None, shortened=None)
+    columns = tuple(SimpleNamespace(name=one.name, attribute=one, **nothing) for one in (A, B))
     losses = SimpleNamespace(
         total=ROWS, columns=columns, pairs=SimpleNamespace(measured=1, modelled=0, independent=0), alone=()
     )
