@@ -11,8 +11,9 @@ a = sqrt(2 / pi), b = sqrt(1 - 2 / pi), and C the number of all cells that are c
 The last part of M is that of Bernstein's inequality for few rows in a cell.
 
 Answers that disagree with each other by more than their noise blame nobody: of such a release nothing is
-gross. Nor is a column whose rows follow from the row before them: noise in how they follow adds up.
-docs/decisions/0077 has the limits and what they were chosen from.
+gross. Where rows follow from the row before them, noise adds up along a unit: of n rows a unit, and an error
+s of a share, a column is gross only beyond GROSS + ALONG n s. docs/decisions/0077 has the limits and what
+they were chosen from.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ _LEAST_ROWS = 100
 
 GROSS = 0.08
 """E or M from which on a column that is written is wrong, and not written."""
+
+ALONG = 3.0
+"""Errors of a share, for each row of a unit, by which rows that follow each other may depart besides: first
+rows are that part of all rows, and each step passes on what noise made of them."""
 
 _EVENLY, _FEW = 0.25, 5.0
 # The variance of a number of rows that are laid out evenly, in parts of that of independent rows. Up to the
@@ -100,7 +105,7 @@ def departures(
         columns: whether rows of the method follow the one-way tables that it asks for; else none is gross.
         pairs: whether rows of the method follow the larger tables that it asks for.
     """
-    total, weight = fitted.model.total, float(drawn.weights.sum())
+    total, weight = float(fitted.model.total), float(drawn.weights.sum())
     if weight**2 < _LEAST_ROWS * float(drawn.weights @ drawn.weights):
         return ()
     if weight <= 0 or total <= max(1.0, _LEAST_TOTAL * total_error(fitted.measurements)):
@@ -119,19 +124,18 @@ def departures(
             departure_of[departure.attrs] = max(
                 departure, departure_of.get(departure.attrs, departure), key=lambda same: same.moved
             )
-    explained = frozenset() if fitted.families is None else fitted.families.following
-    cause = "Rows follow from the row before them, and noise adds up along them."
-    if fitted.shape.never:
-        explained, cause = frozenset(drawn.columns), "Conditions of never: or CHECK may be why."
-    blamed = columns and agree(fitted, bound)
-    judged = (
-        replace(departure, gross=False, cause=cause)
-        if not explained.isdisjoint(departure.attrs)
-        else replace(
-            departure, gross=blamed and departure.gross and departure.attrs[0] in fitted.shape.domain.names
-        )
-        for departure in departure_of.values()
-    )
+    following = frozenset[str]() if fitted.families is None else fitted.families.following
+    along = ALONG * drawn.weights.size / weight
+    blamed = columns and any(departure.gross for departure in departure_of.values()) and agree(fitted, bound)
+    written = fitted.shape.domain.names
+    judged = list[Departure]()
+    for departure in departure_of.values():
+        gross, cause = blamed and departure.gross and departure.attrs[0] in written, ""
+        if fitted.shape.never:
+            cause = "Conditions of never: or CHECK may be why."
+        elif following.intersection(departure.attrs) and departure.moved <= GROSS + along * departure.error:
+            cause = "Rows follow from the row before them, and noise adds up along them."
+        judged.append(replace(departure, gross=gross and not cause, cause=cause or departure.cause))
     return tuple(sorted(judged, key=lambda departure: -departure.moved))
 
 
@@ -181,8 +185,8 @@ def _departure(
     deviations = np.sqrt(answer.sigma**2 + row**2 * _sampled(expected / row, drawn) + _ROUNDING)
     off = np.abs(compared - answer.values)
     beyond = float(off.sum() - _MEAN * deviations.sum())
-    clear = beyond > CLEAR * _SPREAD * np.linalg.norm(deviations)
-    moved = beyond / (2 * total) if clear else 0.0
+    clear = beyond / (_SPREAD * float(np.linalg.norm(deviations)))
+    moved = beyond / (2 * total) if clear > CLEAR else 0.0
     single = (off - bound * deviations - row * (bound - 1) ** 2 / 6) / total
     cell, alone, (most_cell, most_moved) = float(single.max()), len(answer.attrs) == 1, answer.limits
     if cell <= most_cell and moved <= most_moved:
@@ -213,8 +217,9 @@ def _counted(answer: _Counts, drawn: DrawnRows, shape: tuple[int, ...]) -> Float
         drawn.columns[name].astype(np.int64) if bins is None else np.asarray(bins)[drawn.columns[name]]
         for name, bins in zip(answer.attrs, answer.maps, strict=True)
     ]
-    counts = np.bincount(np.ravel_multi_index(codes, shape), drawn.weights, minlength=math.prod(shape))
-    return counts.astype(np.float64).reshape(shape)
+    flat = np.ravel_multi_index(codes, shape)
+    counts = np.bincount(flat, drawn.weights, minlength=math.prod(shape)).reshape(shape)
+    return np.asarray(counts, np.float64)
 
 
 def _words(attribute: Attribute, bins: Map | None, position: int) -> str:
@@ -227,7 +232,7 @@ def _words(attribute: Attribute, bins: Map | None, position: int) -> str:
 def agree(fitted: FittedRelease, bound: float) -> bool:
     """Whether the answers are what their noise can give: no count is far below zero, all tables have the same
     total, and those with an attribute say the same of it. ``bound``: deviations that no cell exceeds."""
-    most, total = bound + _DISAGREE, fitted.model.total
+    most, total = bound + _DISAGREE, float(fitted.model.total)
     error_of_total = total_error(fitted.measurements)
     single = dict[str, list[tuple[FloatArray, float]]]()
     for table in fitted.measurements:
@@ -241,7 +246,8 @@ def agree(fitted: FittedRelease, bound: float) -> bool:
             continue
         for axis, name in enumerate(table.attrs):
             if not table.maps or table.maps[axis] is None:
-                summed = np.array([codes.sum() for codes in np.moveaxis(table.values, axis, 0)], np.float64)
+                summed_axes = tuple(index for index in range(table.values.ndim) if index != axis)
+                summed = table.values.sum(axis=summed_axes).astype(np.float64)
                 error = table.sigma * math.sqrt(table.values.size / summed.size)
                 single.setdefault(name, []).append((summed, error))
     return all(_same(tables, most) for tables in single.values())
