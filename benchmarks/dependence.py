@@ -38,8 +38,8 @@ from scipy.stats import rankdata
 from variants import SOURCE, InMemory, SeededNoise
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.file import shape_of
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.file import shape_of
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.recipe import Recipe

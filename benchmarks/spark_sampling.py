@@ -19,7 +19,7 @@ import duckdb
 from harness import machine, print_table
 
 import dpsyn_sql
-from dpsyn_sql.domain.shape import Key, Shape
+from dpsyn_sql.attributes.shape import Key, Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher

@@ -18,8 +18,8 @@ import duckdb
 import numpy as np
 from harness import machine, peak_mebibytes, print_table
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Shape, UnitId
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree

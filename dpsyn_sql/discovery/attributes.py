@@ -20,13 +20,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpsyn_sql.attributes import types as text_types
+from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, Granularity, Recoding
+from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, binned_kind, edge_of, equal_cuts, rounded
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import CLASSES, SqlType
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.octaves import octaves_beyond, with_octaves
-from dpsyn_sql.domain import types as text_types
-from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, Granularity, Recoding
-from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, binned_kind, edge_of, equal_cuts, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import CLASSES, SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.planning.queries import NoisySteps
 

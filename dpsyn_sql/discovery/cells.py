@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Granularity
-from dpsyn_sql.domain.grids import Cuts, after, binned_kind, everyday_cell, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import SqlType
+from dpsyn_sql.attributes.attributes import Granularity
+from dpsyn_sql.attributes.grids import Cuts, after, binned_kind, everyday_cell, rounded
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.planning.queries import NoisyKeys
 

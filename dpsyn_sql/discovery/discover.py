@@ -23,6 +23,12 @@ from fractions import Fraction
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attributes import MAX_SIZE, Attribute, Granularity, Label
+from dpsyn_sql.attributes.declared import catalog_attribute, natural_kind
+from dpsyn_sql.attributes.grids import Cuts, grid_attribute, grid_cuts, special_cuts
+from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
+from dpsyn_sql.attributes.types import supported_type
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.attributes import (
     FoundType,
@@ -62,12 +68,6 @@ from dpsyn_sql.discovery.one_look import (
     other_part,
 )
 from dpsyn_sql.discovery.recoding import Looked, looked_at
-from dpsyn_sql.domain.attributes import MAX_SIZE, Attribute, Granularity, Label
-from dpsyn_sql.domain.declared import catalog_attribute, natural_kind
-from dpsyn_sql.domain.grids import Cuts, grid_attribute, grid_cuts, special_cuts
-from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.domain.types import supported_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import (
     Ask,

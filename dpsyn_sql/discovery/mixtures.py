@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
+from dpsyn_sql.attributes.grids import NONE_CODES, YEARS
 from dpsyn_sql.discovery.octaves import Bell, Hump, Part
-from dpsyn_sql.domain.grids import NONE_CODES, YEARS
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 
 NULL_COST = 3.0

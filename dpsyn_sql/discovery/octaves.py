@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.grids import Cuts, after, edge_of, grid_cuts, rounded
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.discovery.filling import Histogram, Quantiles, fill_of, histogram_of, mirrored, shares, tail_of
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.grids import Cuts, after, edge_of, grid_cuts, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.tails import outside, places_of
 from dpsyn_sql.fit.variances import OneWayCounts

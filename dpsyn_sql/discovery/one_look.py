@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpsyn_sql.attributes.attributes import Attribute, Granularity, edge_ticks
+from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
 from dpsyn_sql.discovery.cells import STANDS_OUT, Piece
 from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
 from dpsyn_sql.discovery.octaves import REACH
 from dpsyn_sql.discovery.recoding import reshaped
-from dpsyn_sql.domain.attributes import Attribute, Granularity, edge_ticks
-from dpsyn_sql.domain.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.denoise import smoothed
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Attribute, Recoding, fill_ticks
-from dpsyn_sql.domain.grids import Cuts
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Attribute, Recoding, fill_ticks
+from dpsyn_sql.attributes.grids import Cuts
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.variances import OneWayCounts

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, TextFile, common_header, not_of

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpsyn_sql.domain.database_file import DatabaseFile, StatedTable
+from dpsyn_sql.attributes.database_file import DatabaseFile, StatedTable
 from dpsyn_sql.engines.catalog import DuckDBCatalog, escaped_path, folded
 from dpsyn_sql.errors import InputError, SourceError
 from dpsyn_sql.planning.tree import Link

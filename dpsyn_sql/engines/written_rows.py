@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines import instance
 from dpsyn_sql.engines.catalog import DuckDBCatalog, path_literal
 from dpsyn_sql.engines.source_session import Connection

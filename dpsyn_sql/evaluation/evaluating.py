@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from dpsyn_sql.attributes.file import DomainSpec
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.file import DomainSpec
 from dpsyn_sql.engines.open_source import Given
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InputError, hides_own_frames, said

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.open_source import Given
 from dpsyn_sql.engines.source_session import Connection

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dpsyn_sql.domain.types import SqlType, parse_type
+from dpsyn_sql.attributes.types import SqlType, parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.open_source import OpenedRelation
 from dpsyn_sql.engines.source_session import Connection

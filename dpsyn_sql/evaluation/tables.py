@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.domain.database_file import DatabaseFile, read_database
-from dpsyn_sql.domain.file import DomainSpec
+from dpsyn_sql.attributes.database_file import DatabaseFile, read_database
+from dpsyn_sql.attributes.file import DomainSpec
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.identities import given_of
 from dpsyn_sql.engines.open_source import FURTHER, Given, OpenedRelation, open_source, opened_relations

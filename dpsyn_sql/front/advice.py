@@ -11,11 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from dpsyn_sql.domain.advice import Advice, advise, advise_table, in_order, refused_of_tables
-from dpsyn_sql.domain.database_file import StatedTable, is_of_tables, read_database
-from dpsyn_sql.domain.document import load_yaml
-from dpsyn_sql.domain.file import DomainSpec
-from dpsyn_sql.domain.unit import Finding, check_unit
+from dpsyn_sql.attributes.advice import Advice, advise, advise_table, in_order, refused_of_tables
+from dpsyn_sql.attributes.database_file import StatedTable, is_of_tables, read_database
+from dpsyn_sql.attributes.document import load_yaml
+from dpsyn_sql.attributes.file import DomainSpec
+from dpsyn_sql.attributes.unit import Finding, check_unit
 from dpsyn_sql.engines.open_source import is_database, open_source
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import DomainError, InputError, hides_own_frames

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.accounting.account import shown
+from dpsyn_sql.attributes.database_file import read_database
+from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.common.notices import keeping
-from dpsyn_sql.domain.database_file import read_database
-from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DpsynError, InputError, LedgerError, said
 from dpsyn_sql.front.job import Job
@@ -225,7 +225,7 @@ def _check_ledger(job: Job, project: Path, target_path: str) -> None:
 
 def _cleaned(project: Path, target_path: str) -> list[str]:
     """The folders that ``dbt clean`` deletes: where dbt writes, and what the project lists."""
-    from dpsyn_sql.domain.document import load_yaml  # loads much
+    from dpsyn_sql.attributes.document import load_yaml  # loads much
 
     document: Any = None
     with contextlib.suppress(DpsynError):

@@ -119,7 +119,7 @@ class Options:
         Raises:
             InputError: it cannot be read, is no YAML, or as for ``from_mapping``.
         """
-        from dpsyn_sql.domain.document import load_yaml  # loads much
+        from dpsyn_sql.attributes.document import load_yaml  # loads much
 
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"A request is read from the path of a YAML file, not from {said(path)}.")

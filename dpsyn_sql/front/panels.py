@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.attributes.sliced import at_window
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.discover import discovered
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.sliced import at_window
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError

@@ -16,7 +16,7 @@ from dpsyn_sql.accounting.events import (
     ThresholdEvent,
     TreeEvent,
 )
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.arguments import takes_request

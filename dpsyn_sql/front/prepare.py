@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpsyn_sql.accounting.budget import Budget, weakness
+from dpsyn_sql.attributes.advice import serious_findings
+from dpsyn_sql.attributes.database_file import is_of_tables
+from dpsyn_sql.attributes.shape import UnitId
+from dpsyn_sql.attributes.sliced import with_time
+from dpsyn_sql.attributes.unit import check_unit, not_stated
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.domain.advice import serious_findings
-from dpsyn_sql.domain.database_file import is_of_tables
-from dpsyn_sql.domain.shape import UnitId
-from dpsyn_sql.domain.sliced import with_time
-from dpsyn_sql.domain.unit import check_unit, not_stated
 from dpsyn_sql.engines.frames import memory_connection
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.open_target import open_target

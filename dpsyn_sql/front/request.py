@@ -37,7 +37,7 @@ from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.source.slices import Slice, check_slice, is_slice
 
 if TYPE_CHECKING:  # the command shows its help without what these load
-    from dpsyn_sql.domain.file import DomainSpec
+    from dpsyn_sql.attributes.file import DomainSpec
     from dpsyn_sql.ledger.sqlite import SqliteLedger
     from dpsyn_sql.methods.recipe import Recipe
 
@@ -397,7 +397,7 @@ class Request(Options):
             raise InputError(f"series={said(self.series)} is not known; use one of 'total', 'panel', or ''")
         self._check_places()
         self._check_unit()
-        from dpsyn_sql.domain.database_file import is_of_tables  # loads much
+        from dpsyn_sql.attributes.database_file import is_of_tables  # loads much
 
         of_several = self.source is None and (self.constraints or isinstance(self.most, Mapping))
         if self.several or (of_several and is_of_tables(self.domain)):

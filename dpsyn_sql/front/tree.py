@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.database_file import read_database
+from dpsyn_sql.attributes.declared import evenly_binned
+from dpsyn_sql.attributes.file import shape_of
+from dpsyn_sql.attributes.matching import key_role
+from dpsyn_sql.attributes.shape import Key, PartOfKey, Shape, Undiscovered
+from dpsyn_sql.attributes.sliced import shape_of_slice, without_time
+from dpsyn_sql.attributes.types import parse_type
+from dpsyn_sql.attributes.unit import check_unit
 from dpsyn_sql.common.notices import warn
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.database_file import read_database
-from dpsyn_sql.domain.declared import evenly_binned
-from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.matching import key_role
-from dpsyn_sql.domain.shape import Key, PartOfKey, Shape, Undiscovered
-from dpsyn_sql.domain.sliced import shape_of_slice, without_time
-from dpsyn_sql.domain.types import parse_type
-from dpsyn_sql.domain.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.identities import given_of
 from dpsyn_sql.engines.open_source import open_source

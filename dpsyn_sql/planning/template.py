@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.matching import Matching
-from dpsyn_sql.domain.shape import Key
-from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.domain.unit import family_of, names_persons
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.matching import Matching
+from dpsyn_sql.attributes.shape import Key
+from dpsyn_sql.attributes.types import SqlType, parse_type
+from dpsyn_sql.attributes.unit import family_of, names_persons
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link
 from dpsyn_sql.planning.tying.keys import TableFacts
 from dpsyn_sql.source.relation import Column, Relation

@@ -20,7 +20,7 @@ from dpsyn_sql.errors import BudgetError, InputError, said
 from dpsyn_sql.source.names import fold, listed, name_hint
 
 if TYPE_CHECKING:  # loads numpy, and requests are read without
-    from dpsyn_sql.domain.shape import Shape
+    from dpsyn_sql.attributes.shape import Shape
 
 WorkloadSpec = str | Mapping[str | tuple[str, ...], Number] | None
 """A workload as people write it: ``"income"``, or ``{"income": "target", ("age", "sex"): 2}``."""

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.discovery.recoding import Looked
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.reconstruct import deviation, interaction, projected
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual

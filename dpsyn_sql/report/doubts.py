@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
+from dpsyn_sql.attributes.attributes import Attribute
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.discovery.attributes import FoundType
-from dpsyn_sql.domain.attributes import Attribute
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.discovery.filling import filled
 from dpsyn_sql.discovery.octaves import spread_along_tails
 from dpsyn_sql.discovery.recoding import Looked, recoded
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts

@@ -9,8 +9,8 @@ from datetime import date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, edge_ticks
-from dpsyn_sql.domain.types import Edge, SqlType, from_tick
+from dpsyn_sql.attributes.attributes import OTHER, Attribute, edge_ticks
+from dpsyn_sql.attributes.types import Edge, SqlType, from_tick
 
 MISSING = "(no value)"
 ELSE = "(other values)"

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.hierarchies.base import Leaves
-from dpsyn_sql.domain.hierarchies.leaves import by_level, node_array
-from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.types import SqlType, from_tick
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.hierarchies.base import Leaves
+from dpsyn_sql.attributes.hierarchies.leaves import by_level, node_array
+from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.types import SqlType, from_tick
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.source.names import listed

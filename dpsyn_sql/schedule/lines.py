@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from dpsyn_sql.domain.yaml_numbers import read_decimal
+from dpsyn_sql.attributes.yaml_numbers import read_decimal
 from dpsyn_sql.errors import ScheduleError, said
 
 Place = tuple[str | int, ...]

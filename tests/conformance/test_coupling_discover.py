@@ -22,13 +22,13 @@ from support.doors import NotedEntry
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
 from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.discovery.discover import UNITS_IN_ALL
 from dpsyn_sql.discovery.one_look import likely_steps
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, special_cuts
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.discovery import counted_per_unit

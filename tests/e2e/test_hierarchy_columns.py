@@ -11,13 +11,13 @@ import pytest
 from support.shapes import shape_of_domain
 
 import dpsyn_sql
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
+from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.hierarchies.taxonomy import from_prefixes
+from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.recoding import recoded
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.hierarchies.taxonomy import from_prefixes
-from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.variances import one_way_counts

@@ -13,13 +13,13 @@ from unittest.mock import patch
 import numpy as np
 from support.shapes import decode_statement, shape_of_domain
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.domain.hierarchies.growth import Nodes
-from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
-from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.shape import (
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
+from dpsyn_sql.attributes.hierarchies.growth import Nodes
+from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents
+from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.shape import (
     Constant,
     Derived,
     ForeignKey,
@@ -30,7 +30,7 @@ from dpsyn_sql.domain.shape import (
     Undiscovered,
     UnitId,
 )
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import FamilyClass, NearestLabel, Node, TreeLabel, labelled

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from laws.trees import BOUNDED, EDGES, PERSONS, SINGLE, TREE, KeptRow, Meaning
 
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery

@@ -131,7 +131,7 @@ FAULTS = (
         "octaves alone between stated bounds",
         "tests/unit/test_one_look.py::test_noise_leaves_sixteen_bins_between_stated_bounds",
         (
-            "dpsyn_sql/domain/grids.py",
+            "dpsyn_sql/attributes/grids.py",
             "cuts |= set(equal_cuts(kind, least, most, EQUAL_BINS))",
             "cuts |= set(equal_cuts(kind, least, most, 1))",
         ),
@@ -196,7 +196,7 @@ FAULTS = (
         "years and terms have no cells of their own",
         "tests/unit/test_one_look.py::test_values_that_many_rows_share_are_written_as_they_are",
         (
-            "dpsyn_sql/domain/grids.py",
+            "dpsyn_sql/attributes/grids.py",
             "alone = {number * unit for number in special_numbers(strength)}",
             "alone = {number * unit for number in range(-5, 21)}",
         ),

@@ -30,13 +30,13 @@ FAULTS = (
     ),
     fault(
         "conditions without columns are no mapping",
-        "tests/unit/domain/test_domain_roles.py::test_conditions_alone_are_told_to_stand_beside_columns",
-        ("dpsyn_sql/domain/document.py", '"never" in document and "columns" not in document', "False"),
+        "tests/unit/attributes/test_domain_roles.py::test_conditions_alone_are_told_to_stand_beside_columns",
+        ("dpsyn_sql/attributes/document.py", '"never" in document and "columns" not in document', "False"),
     ),
     fault(
         "a name that YAML changed is no text in a database's file",
-        "tests/unit/domain/test_database_file.py::test_each_fault_is_named",
-        ("dpsyn_sql/domain/database_file.py", 'hint = f": {word}" if word else ""', 'hint = ""'),
+        "tests/unit/attributes/test_database_file.py::test_each_fault_is_named",
+        ("dpsyn_sql/attributes/database_file.py", 'hint = f": {word}" if word else ""', 'hint = ""'),
     ),
     fault(
         "a name that YAML changed is no text in a schedule",
@@ -266,7 +266,7 @@ FAULTS = (
         "a key of a table of persons asks whom to protect",
         f"{UNIT}::test_what_is_said_or_is_a_key_of_the_table_is_released",
         (
-            "dpsyn_sql/domain/unit.py",
+            "dpsyn_sql/attributes/unit.py",
             "return not column.unique and names_a_person(column.name)",
             "return names_a_person(column.name)",
         ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.shapes import decode_statement
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.rows.decode.values import decode_expression
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
+from dpsyn_sql.attributes.types import parse_type, to_tick
 from dpsyn_sql.discovery.attributes import steps_of
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import grid_attribute, grid_cuts, special_cuts
-from dpsyn_sql.domain.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.planning.queries import Beginning, ContributionQuery, GridQuery, KeyQuery, StepQuery

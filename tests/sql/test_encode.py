@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.shapes import decode_statement, domain_of
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.private.encode.codes import encode_expression, encode_query
 from dpsyn_sql.source.relation import Column, Relation

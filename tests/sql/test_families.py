@@ -12,8 +12,8 @@ from support.families import DAYS, MOST, born, chain, dated, dates, model_of, pl
 from support.publishing import publish
 from test_publish import Session, table
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, numbers_of_rows

@@ -21,8 +21,8 @@ from support.families import (
     visits,
 )
 
-from dpsyn_sql.domain.attributes import Domain, Recoding, edge_ticks
-from dpsyn_sql.domain.shape import Key, Shape, UnitId
+from dpsyn_sql.attributes.attributes import Domain, Recoding, edge_ticks
+from dpsyn_sql.attributes.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.families import together

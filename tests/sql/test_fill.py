@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
-from dpsyn_sql.domain.types import from_tick, to_tick
+from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.types import from_tick, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.rows.decode.values import decode_expression
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_fill import values
 
-from dpsyn_sql.domain.attributes import Attribute, edge_ticks
-from dpsyn_sql.domain.types import to_tick
+from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.types import to_tick
 from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.sqltext.fragments import Fragment
 

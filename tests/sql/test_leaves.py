@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.shapes import shape_of_domain
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn, Leaves, absent
-from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.hierarchies.taxonomy import from_parents, from_prefixes
-from dpsyn_sql.domain.hierarchies.text import END, Texts
-from dpsyn_sql.domain.shape import Constant, Derived, Shape
+from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves, absent
+from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents, from_prefixes
+from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.shape import Constant, Derived, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import passes

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from support.publishing import publish
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DomainError, InternalError, PublishError

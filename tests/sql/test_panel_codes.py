@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period
 from dpsyn_sql.planning.queries import MarginalQuery

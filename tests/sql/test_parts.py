@@ -12,9 +12,9 @@ from support.hierarchies import Halves, Letters
 from support.parts import PartedEngine
 
 import dpsyn_sql
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.hierarchies.growth import Growth
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.hierarchies.growth import Growth
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import (

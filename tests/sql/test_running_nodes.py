@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.running import WAYS, Running

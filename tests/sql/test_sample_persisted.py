@@ -10,8 +10,8 @@ import pytest
 from support.domains import domain_of
 from support.shapes import decode_statement
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.belief import calibrate

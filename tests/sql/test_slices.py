@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.file import shape_of
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.private.encode.relations import sliced_source, typed_relation

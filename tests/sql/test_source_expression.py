@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.discovery.attributes import attribute_of_nothing
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.grids import grid_attribute, grid_cuts
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, MarginalQuery, StepQuery
 from dpsyn_sql.private.count.counter import SqlCounter

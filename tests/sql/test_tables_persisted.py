@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.tables import MOST, PARENTS, families, models, shape_of_table
 
-from dpsyn_sql.domain.shape import Constant, PublicKey, RandomKey
+from dpsyn_sql.attributes.shape import Constant, PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.types import (
+from dpsyn_sql.attributes.types import (
     BOOLEAN,
     CLASSES,
     CODE,

@@ -8,8 +8,8 @@ from support.families import model_of, plain
 from support.shop import numeric
 from test_publish import Session
 
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.hierarchies import Halves, Letters
 
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.domain.hierarchies.growth import Growth
-from dpsyn_sql.domain.hierarchies.points import Points
-from dpsyn_sql.domain.hierarchies.taxonomy import from_parents
-from dpsyn_sql.domain.hierarchies.text import Texts
-from dpsyn_sql.domain.types import parse_type, to_tick
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.hierarchies.growth import Growth
+from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents
+from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.source.relation import PrivacyUnit

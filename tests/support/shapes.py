@@ -1,7 +1,7 @@
 """Tables of measured columns and nothing else: their shape, their domain, and the query that decodes them."""
 
-from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.file import shape_of
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.rows.decode.output import output_statement, units_of
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree, roles_of
 from dpsyn_sql.rows.sample.tree import table_seed
 from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows

@@ -9,8 +9,8 @@ from itertools import permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.types import MAX_TICK
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.types import MAX_TICK
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, class_costs, gumbel_costs

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
+from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
 from dpsyn_sql.errors import DomainError, InputError, SourceError
 from dpsyn_sql.front.plan import plan
 from dpsyn_sql.front.request import Request

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT, parse_type
 from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.discovery.octaves import spread_along_tails
-from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
-from dpsyn_sql.domain.shape import Shape, Undiscovered, UnitId
-from dpsyn_sql.domain.types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT, parse_type
 from dpsyn_sql.errors import BudgetError
 from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.discovery import (

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpsyn_sql.attributes.attributes import Attribute, Recoding
 from dpsyn_sql.discovery.recoding import looked_at
-from dpsyn_sql.domain.attributes import Attribute, Recoding
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 CUTS = tuple(map(Fraction, (0, 1, 2, 3, 10, 20, 30)))

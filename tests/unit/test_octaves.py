@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.grids import after
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.discovery.attributes import attribute_of_pieces
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.octaves import STEPS, octaves_beyond
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.grids import after
-from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.report.stored_facts import attribute_of_facts
 

@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 from support.domains import SOURCE
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
+from dpsyn_sql.attributes.types import CLASSES, INTEGER, from_tick, supported_type
 from dpsyn_sql.discovery.attributes import attribute_of_hidden, attribute_of_nothing, within_equal_bins
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.discover import Chooser, discovered
@@ -30,10 +34,6 @@ from dpsyn_sql.discovery.one_look import (
     other_part,
 )
 from dpsyn_sql.discovery.recoding import reshaped
-from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
-from dpsyn_sql.domain.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
-from dpsyn_sql.domain.shape import Shape, Undiscovered
-from dpsyn_sql.domain.types import CLASSES, INTEGER, from_tick, supported_type
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
 from dpsyn_sql.methods.independent import candidate_queries
 from dpsyn_sql.planning.discovery import one_look, planned_discovery

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.discovery.discover import Chooser, discovered
 from dpsyn_sql.discovery.labels import both_looks
-from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.planning.discovery import HIDDEN, LOWER, FirstLook, planned_discovery, second_looks
 from dpsyn_sql.planning.queries import GridQuery, NoisyKeys, NoisyMarginal
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from

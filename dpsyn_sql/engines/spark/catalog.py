@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.engines.spark.guard import asked, tried
 from dpsyn_sql.errors import InternalError, SourceError
 from dpsyn_sql.source.files import refuse_clashes

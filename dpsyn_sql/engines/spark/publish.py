@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark import draw, worker
 from dpsyn_sql.engines.spark.catalog import schemas_of

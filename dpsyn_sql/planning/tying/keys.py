@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpsyn_sql.domain.database_file import StatedTable
-from dpsyn_sql.domain.types import SqlType, parse_type
-from dpsyn_sql.domain.unit import family_of, identifies
+from dpsyn_sql.attributes.database_file import StatedTable
+from dpsyn_sql.attributes.types import SqlType, parse_type
+from dpsyn_sql.attributes.unit import family_of, identifies
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tree import Link
 from dpsyn_sql.source.names import display_name, fold, name_hint, split_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsyn_sql.domain.specs import KeySpec, PointSpec
+from dpsyn_sql.attributes.specs import KeySpec, PointSpec
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link, PublicTable, Reference, ReferenceKind, Table, Tree
 from dpsyn_sql.planning.tying.keys import Given, check_link, in_order, keys_of

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.attributes import Domain
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import LaterMarginals

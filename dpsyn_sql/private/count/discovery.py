@@ -1,7 +1,7 @@
 """PRIVATE: counts of units for discovery, and the exact values that they are of.
 
 PRIVATE side: the exact values of a column as SQL: as keys, which steps they are multiples of, and the
-class of a text (``domain/types.py``).
+class of a text (``attributes/types.py``).
 
 Total functions of one value: comparisons come before arithmetic, so that nothing overflows or raises.
 
@@ -22,8 +22,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Granularity
-from dpsyn_sql.domain.types import (
+from dpsyn_sql.attributes.attributes import Granularity
+from dpsyn_sql.attributes.types import (
     BOOLEAN,
     CLASSES,
     CODE,

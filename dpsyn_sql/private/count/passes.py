@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of

@@ -39,7 +39,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.attributes.attributes import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import sums

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.hierarchies.base import Hierarchy
-from dpsyn_sql.domain.hierarchies.growth import Nodes
+from dpsyn_sql.attributes.hierarchies.base import Hierarchy
+from dpsyn_sql.attributes.hierarchies.growth import Nodes
 from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.encode.codes import read_as, unit_bytes
 from dpsyn_sql.private.encode.kept import Bound

@@ -22,10 +22,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsyn_sql.domain.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
-from dpsyn_sql.domain.hierarchies.base import Hierarchy, Leaves, absent
-from dpsyn_sql.domain.hierarchies.leaves import code_starts
-from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.attributes.attributes import ANY_REST, Attribute, Domain, Label, edge_ticks
+from dpsyn_sql.attributes.hierarchies.base import Hierarchy, Leaves, absent
+from dpsyn_sql.attributes.hierarchies.leaves import code_starts
+from dpsyn_sql.attributes.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, RowLabel, TreeLabel
 from dpsyn_sql.sqltext.expressions import code_of_label, code_type, last_start, text_as, text_bytes, value_at

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpsyn_sql.domain.attributes import edge_ticks
-from dpsyn_sql.domain.types import MAX_TICK, tick_expression, tick_literal
+from dpsyn_sql.attributes.attributes import edge_ticks
+from dpsyn_sql.attributes.types import MAX_TICK, tick_expression, tick_literal
 from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, FamilyClass, gumbel_costs
 from dpsyn_sql.private.encode.codes import encode_expression

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpsyn_sql.attributes.attributes import Domain
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.row_labels import FamilyClass

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import count
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Shape
-from dpsyn_sql.domain.types import SqlType, parse_type, tick_literal
-from dpsyn_sql.domain.unit import family_of
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.attributes.types import SqlType, parse_type, tick_literal
+from dpsyn_sql.attributes.unit import family_of
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period, presence_domain
 from dpsyn_sql.planning.tree import Table, Tree

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
 from dpsyn_sql.accounting.gdp import MOST_CELLS
+from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.hierarchies.base import Hierarchy
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.domain.attributes import Domain
-from dpsyn_sql.domain.hierarchies.base import Hierarchy
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Answer, Map, MarginalQuery, NoisyMarginal, NoisyResidual
 from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled

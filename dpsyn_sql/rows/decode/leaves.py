@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import OTHER, Attribute, Domain
-from dpsyn_sql.domain.hierarchies.base import Hierarchy, HierarchyColumn, Leaves
-from dpsyn_sql.domain.hierarchies.leaves import by_level, node_array
-from dpsyn_sql.domain.hierarchies.points import Axis, Points
-from dpsyn_sql.domain.hierarchies.taxonomy import Taxonomy
-from dpsyn_sql.domain.hierarchies.text import Texts
+from dpsyn_sql.attributes.attributes import OTHER, Attribute, Domain
+from dpsyn_sql.attributes.hierarchies.base import Hierarchy, HierarchyColumn, Leaves
+from dpsyn_sql.attributes.hierarchies.leaves import by_level, node_array
+from dpsyn_sql.attributes.hierarchies.points import Axis, Points
+from dpsyn_sql.attributes.hierarchies.taxonomy import Taxonomy
+from dpsyn_sql.attributes.hierarchies.text import Texts
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.rows.decode.values import decode_expression, from_ticks, ticked_expression, written_code
 from dpsyn_sql.sqltext.fragments import Fragment, literal

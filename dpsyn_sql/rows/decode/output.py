@@ -17,9 +17,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
-from dpsyn_sql.domain.types import SqlType, tick_literal
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
+from dpsyn_sql.attributes.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
 from dpsyn_sql.rows.decode.values import ROW, Tied, Ties, position_bits, tied_rows

@@ -10,8 +10,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import FILL_PIECES, OTHER, Attribute, Recoding
-from dpsyn_sql.domain.positions import (
+from dpsyn_sql.attributes.attributes import FILL_PIECES, OTHER, Attribute, Recoding
+from dpsyn_sql.attributes.positions import (
     Pieces,
     Positions,
     float_pieces,
@@ -20,8 +20,8 @@ from dpsyn_sql.domain.positions import (
     tick_pieces,
     tick_positions,
 )
-from dpsyn_sql.domain.shape import ForeignKey, PublicKey, RandomKey, Shape
-from dpsyn_sql.domain.types import SqlType, supported_type, tick_literal
+from dpsyn_sql.attributes.shape import ForeignKey, PublicKey, RandomKey, Shape
+from dpsyn_sql.attributes.types import SqlType, supported_type, tick_literal
 from dpsyn_sql.sqltext.expressions import epoch
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render

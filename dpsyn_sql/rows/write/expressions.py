@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dpsyn_sql.domain.shape import TIED, Constant, Derived, Shape
+from dpsyn_sql.attributes.shape import TIED, Constant, Derived, Shape
 from dpsyn_sql.errors import DomainError, EngineFailure
 from dpsyn_sql.rows.decode.output import constant_expression, derived_value
 from dpsyn_sql.source.engine import Engine

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given

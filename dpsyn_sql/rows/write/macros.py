@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import (
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import (
     Constant,
     Derived,
     ForeignKey,

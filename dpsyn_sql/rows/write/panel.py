@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpsyn_sql.domain.shape import Constant, Shape, UnitId
+from dpsyn_sql.attributes.shape import Constant, Shape, UnitId
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.rows.decode.output import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from dpsyn_sql.domain.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
+from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.tree import Tree

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.common.folders import locked_folder
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.rows.decode.output import Units, beside_codes, output_statement
 from dpsyn_sql.rows.sample.family_text import check_statement

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.doors import table_of
 
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.common.progress import listening
-from dpsyn_sql.domain.attributes import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
 from dpsyn_sql.planning.plan import LaterMarginals

@@ -24,7 +24,7 @@ from support.tied_tables import (
     tree_of,
 )
 
-from dpsyn_sql.domain.attributes import Domain
+from dpsyn_sql.attributes.attributes import Domain
 from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.unit import check_unit
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.planner import plan_counting

@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.row_labels import (
     DRAW_BITS,

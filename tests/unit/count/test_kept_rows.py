@@ -5,7 +5,7 @@ import re
 import duckdb
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.engines.code_slices import TableSlicing
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError

@@ -7,10 +7,10 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.file import shape_of
-from dpsyn_sql.domain.shape import Key, Undiscovered, UnitId
-from dpsyn_sql.domain.unit import check_unit
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.file import shape_of
+from dpsyn_sql.attributes.shape import Key, Undiscovered, UnitId
+from dpsyn_sql.attributes.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.rows.write.expressions import check_expressions

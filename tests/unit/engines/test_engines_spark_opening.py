@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpsyn_sql
-from dpsyn_sql.domain.types import parse_type
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.engines.spark.catalog import (
     SparkCatalogTable,
     columns_of,

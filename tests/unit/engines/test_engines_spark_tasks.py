@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from dpsyn_sql.domain.attributes import Attribute, Domain  # noqa: E402
+from dpsyn_sql.attributes.attributes import Attribute, Domain  # noqa: E402
 from dpsyn_sql.engines.spark import failures, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn_sql.attributes.grids import grid_cuts, rounded
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.discovery.attributes import attribute_of_pieces
 from dpsyn_sql.discovery.cells import (
     Atoms,
@@ -20,9 +23,6 @@ from dpsyn_sql.discovery.cells import (
     without_atoms,
 )
 from dpsyn_sql.discovery.labels import attribute_of_labels, labels_of_keys
-from dpsyn_sql.domain.grids import grid_cuts, rounded
-from dpsyn_sql.domain.shape import Undiscovered
-from dpsyn_sql.domain.types import parse_type
 from dpsyn_sql.planning.queries import NoisyKeys
 
 INTEGER = parse_type("INTEGER")

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trees import Even, partition
 
+from dpsyn_sql.attributes.attributes import MAX_SIZE, OTHER
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.discovery.branches import Branches, branches_of, estimated, nearest, settled
 from dpsyn_sql.discovery.leaves import (
     _siblings,
@@ -21,8 +23,6 @@ from dpsyn_sql.discovery.leaves import (
     leaves_of_runs,
     unique,
 )
-from dpsyn_sql.domain.attributes import MAX_SIZE, OTHER
-from dpsyn_sql.domain.shape import Undiscovered
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import NoisyLeaves, NoisyTree
 

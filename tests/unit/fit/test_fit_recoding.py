@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dpsyn_sql.attributes.attributes import Attribute, Recoding
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.recoding import MOST_LEFT_OUT, NOISE, recoded
-from dpsyn_sql.domain.attributes import Attribute, Recoding
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.variances import OneWayCounts
 
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y"), other=True, nullable=True)

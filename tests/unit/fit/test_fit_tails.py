@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.filling import pareto
 from dpsyn_sql.discovery.octaves import power_law, spread_along_tails
 from dpsyn_sql.discovery.recoding import recoded
-from dpsyn_sql.domain.attributes import Attribute, Domain
-from dpsyn_sql.domain.shape import Shape
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.tails import alone, beyond, outside, with_estimates, with_tails

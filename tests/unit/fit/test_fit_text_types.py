@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.discovery.attributes import ODD, FoundType, type_from_classes
-from dpsyn_sql.domain.types import (
+from dpsyn_sql.attributes.types import (
     BOOLEAN,
     CLASSES,
     CODE,
@@ -24,6 +23,7 @@ from dpsyn_sql.domain.types import (
     ZONED,
     parse_type,
 )
+from dpsyn_sql.discovery.attributes import ODD, FoundType, type_from_classes
 
 SIGMA = 10.0
 

@@ -12,6 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.hierarchies.leaves import code_starts
+from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.discovery.labels import (
     attribute_of_labels,
@@ -20,11 +25,6 @@ from dpsyn_sql.discovery.labels import (
     with_rest,
     with_stems,
 )
-from dpsyn_sql.domain.attributes import Attribute
-from dpsyn_sql.domain.hierarchies.base import HierarchyColumn
-from dpsyn_sql.domain.hierarchies.leaves import code_starts
-from dpsyn_sql.domain.hierarchies.text import END, Texts
-from dpsyn_sql.domain.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts
 from dpsyn_sql.planning.discovery import planned_discovery
 from dpsyn_sql.planning.queries import NoisyKeys

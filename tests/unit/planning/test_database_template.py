@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 import dpsyn_sql
-from dpsyn_sql.domain.database_file import read_database
+from dpsyn_sql.attributes.database_file import read_database
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.front.request import Request
 from dpsyn_sql.front.tree import opened_tree

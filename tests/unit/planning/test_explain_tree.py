@@ -1,6 +1,6 @@
 """The tree of tables in the plan's words."""
 
-from dpsyn_sql.domain.shape import Shape
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.planning.explain import explain_tree
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
 from dpsyn_sql.source.relation import Column, Relation

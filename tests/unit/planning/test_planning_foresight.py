@@ -8,7 +8,7 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.domain.shape import Shape, Undiscovered
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.discovery import (
     learning_share,

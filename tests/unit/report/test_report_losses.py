@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
-from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import complaint_of, independent

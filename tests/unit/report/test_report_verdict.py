@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpsyn_sql.domain.attributes import Attribute, Domain, Recoding
-from dpsyn_sql.domain.shape import Undiscovered
+from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.loss_words import facts_of_losses, lines_of_verdicts, summary_of_losses, verdict_table

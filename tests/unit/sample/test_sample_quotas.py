@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.domain.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.methods.models.margins import CountedModel
 from dpsyn_sql.rows.sample import quotas
 from dpsyn_sql.rows.sample.family_text import independent_rows

@@ -1,0 +1,233 @@
+"""Taxonomies: a public tree of ids, from a table of parents or from the beginnings of codes.
+
+Values are the ids without children. They are numbered in the order of the tree (siblings ascend), so a node
+is an interval of these numbers; its id is the first of them. A chain of only children is one node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn_sql.attributes.attributes import ANY_REST, OTHER
+from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.errors import InternalError, said
+from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
+from dpsyn_sql.sqltext.fragments import Fragment, literal
+
+MAX_IDS = 131_072
+"""Ids that a taxonomy can have at most."""
+
+_MAPPED = 256  # longest map of ids; its cost grows with its length, that of a join does not
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """A ``Hierarchy`` over a column of ids: text or whole numbers.
+
+    ``ids``: the values, as text, in the order of the tree. ``nodes[l]``: of each node of level l the number
+    of its first value, and its label, ascending. Made by ``from_parents`` and ``from_prefixes``.
+
+    Raises:
+        InternalError: the nodes make no tree over the ids.
+    """
+
+    text: ClassVar[bool] = False
+    column: HierarchyColumn
+    ids: tuple[str, ...]
+    nodes: tuple[tuple[tuple[int, str], ...], ...]
+    nullable: bool = False
+    _firsts: tuple[NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    _branching: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.nodes) < 2 or len(set(self.ids)) < len(self.ids) or len(self.ids) < 2:
+            raise InternalError(f"the taxonomy of {self.name!r} is no tree")
+        object.__setattr__(
+            self,
+            "_firsts",
+            tuple(np.array([first for first, _ in level], dtype=np.int64) for level in self.nodes),
+        )
+        largest = 2
+        for level in range(self.depth):
+            _, parents = self.children(self._firsts[level], level)
+            largest = max(largest, int(np.bincount(parents, minlength=1).max()))
+        object.__setattr__(self, "_branching", largest)
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def columns(self) -> tuple[HierarchyColumn, ...]:
+        return (self.column,)
+
+    @property
+    def depth(self) -> int:
+        return len(self.nodes) - 1
+
+    @property
+    def branching(self) -> int:
+        return self._branching
+
+    def root(self) -> NDArray[np.int64]:
+        return np.zeros(1, dtype=np.int64)
+
+    def children(self, nodes: NDArray[Any], level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ids = np.asarray(nodes, dtype=np.int64)
+        if level >= self.depth:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        below = self._firsts[level + 1]
+        starts = np.searchsorted(below, ids)
+        counts = np.searchsorted(below, ids + self.members(ids, level)) - starts
+        parents = np.repeat(np.arange(len(ids), dtype=np.int64), counts)
+        within = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return below[starts[parents] + within], parents
+
+    def members(self, nodes: NDArray[Any], level: int) -> NDArray[np.int64]:
+        """The number of values of each node: ``ids[node : node + members]``."""
+        ids = np.asarray(nodes, dtype=np.int64)
+        cuts = np.append(self.cuts(level), len(self.ids))
+        return cuts[np.searchsorted(cuts, ids, side="right")] - ids
+
+    def cuts(self, level: int) -> NDArray[np.int64]:
+        """The first value of each node of the level, and of each value above the level, ascending."""
+        return np.unique(np.concatenate(self._firsts[: level + 1]))
+
+    def lowest(self, nodes: NDArray[Any], level: int) -> NDArray[np.int64]:
+        return np.asarray(nodes, dtype=np.int64)
+
+    def labels(self, nodes: NDArray[Any], level: int) -> list[str]:
+        labels = dict(self.nodes[level])
+        return [labels[int(node)] for node in nodes]
+
+    def key(self, values: Sequence[Fragment]) -> Fragment:
+        (value,) = values
+        text = f"CAST({value} AS VARCHAR)"
+        if len(self.ids) <= _MAPPED:
+            numbered = code_of_label([(id_, number) for number, id_ in enumerate(self.ids)], text)
+            return Fragment(f"CAST({numbered} AS BIGINT)")
+        rows = ", ".join(f"({text_bytes(literal(id_))}, {number})" for number, id_ in enumerate(self.ids))
+        return Fragment(
+            f"(SELECT CAST(listed.number AS BIGINT) FROM (VALUES {rows}) AS listed(id, number) "
+            f"WHERE listed.id = {text_bytes(text)})"
+        )
+
+    def at(self, key: Fragment, level: int) -> Fragment:
+        if level == 0:
+            return Fragment(f"({key} * 0)")
+        cuts = self.cuts(level)
+        if len(cuts) == len(self.ids):
+            return key
+        firsts = cuts[np.searchsorted(cuts, np.arange(len(self.ids)), side="right") - 1]
+        return Fragment(f"CAST({value_at(firsts.tolist(), key)} AS BIGINT)")
+
+    def named(self) -> Mapping[str, Any]:
+        content = json.dumps([self.ids, self.nodes], ensure_ascii=True)
+        return {
+            "kind": "taxonomy",
+            **self.column.named,
+            "ids": len(self.ids),
+            "depth": self.depth,
+            "sha256": hashlib.sha256(content.encode()).hexdigest(),
+            **({"nullable": True} if self.nullable else {}),
+        }
+
+
+def from_parents(
+    column: HierarchyColumn, parents: Mapping[str, str | None], nullable: bool = False
+) -> Taxonomy:
+    """The taxonomy in which every id has the parent given; a parent that has none itself is the root.
+
+    Raises:
+        ValueError: a cycle, two roots, no two values, too many ids, or an id that SQL or the output cannot
+            hold. The message says which.
+    """
+    below: dict[str, list[str]] = {}
+    for id_, parent in parents.items():
+        _check_id(id_)
+        if parent is not None:
+            _check_id(parent)
+            below.setdefault(parent, []).append(id_)
+    roots = list(dict.fromkeys(p for p in (*below, *parents) if parents.get(p) is None))
+    try:
+        TopologicalSorter({id_: (parent,) for id_, parent in parents.items() if parent is not None}).prepare()
+    except CycleError as error:
+        raise ValueError(f"has a cycle: {_shown(error.args[1][:0:-1])}; each is below itself") from None
+    if not roots:
+        raise ValueError("has no ids")
+    if len(roots) > 1:
+        raise ValueError(f"has {len(roots)} roots: {_shown(roots)}; give them one parent, such as 'all'")
+    return _taxonomy(column, below, roots[0], nullable)
+
+
+def from_prefixes(
+    column: HierarchyColumn, ids: Sequence[str], lengths: Sequence[int], nullable: bool = False
+) -> Taxonomy:
+    """The taxonomy of codes by their beginnings of ``lengths`` characters, ascending; its nodes are labelled
+    by the beginning and ``*``.
+
+    Raises:
+        ValueError: as ``from_parents``, or an id twice.
+    """
+    twice = [id_ for id_, times in Counter(ids).items() if times > 1]
+    if twice:
+        raise ValueError(f"has {_shown(twice)} twice; write each id once")
+    parents: dict[str, str | None] = {ANY_REST: None}
+    above = {}
+    for id_ in ids:
+        above[id_] = ANY_REST
+        for length in lengths:
+            if length <= len(id_):
+                stem = id_[:length] + ANY_REST
+                parents.setdefault(stem, above[id_])
+                above[id_] = stem
+    clashing = [id_ for id_ in ids if id_ in parents]
+    if clashing:
+        raise ValueError(f"has {_shown(clashing)}, which stands for a beginning; leave it out")
+    parents.update(above)
+    return from_parents(column, parents, nullable)
+
+
+def _check_id(id_: str) -> None:
+    if not id_ or id_ == OTHER:
+        raise ValueError(f"has the id {said(id_)}, which cannot be one; leave it out")
+    if "\x00" in id_ or any("\ud800" <= character <= "\udfff" for character in id_):
+        raise ValueError(f"has the id {said(id_)} with a NUL or half a surrogate pair, which SQL cannot hold")
+
+
+def _shown(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(said(id_) for id_ in ids[:_SHOWN]) + more
+
+
+def _taxonomy(
+    column: HierarchyColumn, below: Mapping[str, Sequence[str]], root: str, nullable: bool
+) -> Taxonomy:
+    """Number the values by a walk in the order of the tree."""
+    ids: list[str] = []
+    nodes: list[list[tuple[int, str]]] = []
+    waiting = [(root, 0)]
+    while waiting:
+        id_, level = waiting.pop()
+        while len(below.get(id_, ())) == 1:
+            id_ = below[id_][0]
+        if level == len(nodes):
+            nodes.append([])
+        nodes[level].append((len(ids), id_))
+        children = below.get(id_, ())
+        if not children:
+            ids.append(id_)
+        waiting.extend((child, level + 1) for child in sorted(children, reverse=True))
+    if not 2 <= len(ids) <= MAX_IDS:
+        raise ValueError(f"has {len(ids)} ids without children; allowed are 2 to {MAX_IDS}")
+    return Taxonomy(column, tuple(ids), tuple(map(tuple, nodes)), nullable)
