@@ -26,6 +26,7 @@ from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.rows.sample import copula
+from dpsyn_sql.rows.sample.batches import Batches
 
 PAIRS = tuple(combinations(range(len(SIZES)), 2))
 TRIPLES = tuple(
@@ -34,7 +35,7 @@ TRIPLES = tuple(
 Counts = list[np.ndarray]
 
 
-def sampler(rows: int = 1_000_000) -> copula.CopulaSampler:
+def sampler(rows: int = 1_000_000) -> Batches:
     """Of a copula fitted without noise."""
     with duckdb.connect() as con:
         con.execute("SET enable_progress_bar = false")
@@ -47,7 +48,7 @@ def sampler(rows: int = 1_000_000) -> copula.CopulaSampler:
     )
     scopes = [(i,) for i in range(len(SIZES))] + list(PAIRS)
     tables = zip(scopes, counts(codes, scopes), strict=True)
-    return copula.CopulaSampler(
+    return copula.copula_rows(
         fit_copula(
             domain,
             [

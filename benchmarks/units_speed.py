@@ -26,7 +26,7 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import Families, before, numbers_of_rows
 from dpsyn_sql.rows.decode.output import output_statement, units_of
-from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.walk import FamilySampler
 from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -47,7 +47,7 @@ from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, independent_rows, load_slots
-from dpsyn_sql.rows.sample.quotas import unit_sizes
+from dpsyn_sql.rows.sample.systematic import unit_sizes
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.rows.write.families import StagedRows, stage, together
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from

@@ -16,7 +16,7 @@ from dpsyn_sql.planning.plan import PlanDetails
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import labelled
 from dpsyn_sql.planning.workload import read_workload
-from dpsyn_sql.rows.sample.quotas import ONE_WAYS_MET
+from dpsyn_sql.rows.sample.systematic import ONE_WAYS_MET
 from dpsyn_sql.source.relation import Relation, Source
 
 pytestmark = pytest.mark.filterwarnings("error")

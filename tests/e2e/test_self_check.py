@@ -12,7 +12,7 @@ import dpsyn_sql
 from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.sqlite import MemoryLedger
-from dpsyn_sql.rows.sample.families import FamilySampler
+from dpsyn_sql.rows.sample.walk import FamilySampler
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 

@@ -43,7 +43,7 @@ FAULTS = (
         "what a person keeps is drawn all the same",
         SAMPLED,
         (
-            "dpsyn_sql/rows/sample/families.py",
+            "dpsyn_sql/rows/sample/walk.py",
             "np.where(retained < 0, columns[variable], retained)",
             "np.where(retained < 0, columns[variable], columns[variable])",
         ),

@@ -64,7 +64,7 @@ FAULTS = (
         "moments of a unit that are not sorted",
         f"{SAMPLED}::test_dates_of_a_unit_never_go_backwards_and_lie_in_their_bins[options1]",
         (
-            "dpsyn_sql/rows/sample/families.py",
+            "dpsyn_sql/rows/sample/walk.py",
             "order = np.lexsort((moments[self._moment], people.owners(numbers)[0]))",
             "order = np.arange(numbers.size)",
         ),
@@ -119,7 +119,7 @@ FAULTS = (
         "moments drawn again that lie before those that stay",
         f"{SAMPLED}::test_moments_that_are_drawn_again_never_go_backwards[False]",
         (
-            "dpsyn_sql/rows/sample/families.py",
+            "dpsyn_sql/rows/sample/walk.py",
             "stays = redrawn[self._moment] < least",
             "stays = redrawn[self._moment] < 0",
         ),
@@ -156,7 +156,7 @@ FAULTS = (
         "low variance across the families of a unit whose rows have an order",
         f"{TREE}::test_first_rows_of_two_families_of_a_unit_are_independent_where_rows_have_an_order",
         (
-            "dpsyn_sql/rows/sample/families.py",
+            "dpsyn_sql/rows/sample/walk.py",
             "in_unit = None if people.before is None else people.in_unit(owners, rank)",
             "in_unit = None",
         ),

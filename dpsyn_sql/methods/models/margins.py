@@ -19,7 +19,6 @@ from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import FittedLatent
-from dpsyn_sql.fit.model import Sampler
 from dpsyn_sql.fit.network import (
     ModelTables,
     Network,
@@ -33,9 +32,10 @@ from dpsyn_sql.fit.network import (
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import Margins, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.copula import CopulaSampler, LatentSampler, OneNormalSampler
-from dpsyn_sql.rows.sample.quotas import CountedSampler, ProductSampler
-from dpsyn_sql.rows.sample.views import Synthesis, ViewsSampler
+from dpsyn_sql.rows.sample.batches import Batches
+from dpsyn_sql.rows.sample.copula import copula_rows, latent_rows
+from dpsyn_sql.rows.sample.systematic import counted_rows, product_rows
+from dpsyn_sql.rows.sample.views import Synthesis, ViewRows
 from dpsyn_sql.source.names import name_hint
 
 # -- checks ------------------------------------------------------------------------------------------
@@ -183,9 +183,9 @@ class ProductModel(Answering):
             ((tuple(range(len(sizes))), np.ones(1)),),
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows that meet the one-way counts; no way is faster."""
-        return ProductSampler(self._probabilities)
+        return product_rows(self._probabilities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +205,9 @@ class CountedModel(ProductModel):
         positive = proper(rows)
         return cls(domain, Margins(total, {domain.names[0]: positive / positive.sum()}), rows, exact)
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Sampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows that meet the counts; no way is faster."""
-        return CountedSampler(self.rows)
+        return counted_rows(self.rows)
 
 
 # -- copulas -----------------------------------------------------------------------------------------
@@ -255,12 +255,12 @@ class CopulaModel(_OfNormals):
         joint = ((scope, share * self.fitted.pair(*(names[i] for i in scope))) for scope in pairs)
         return tables_of_codes(sizes, (*alone, *joint))
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> CopulaSampler | ProductSampler | OneNormalSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows that meet the one-way counts; there is no faster way to draw them."""
         if isinstance(self.fitted, FittedCopula):
-            return CopulaSampler(self.fitted)
+            return copula_rows(self.fitted)
         probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
-        return OneNormalSampler(probabilities) if self.fitted.all_ones else ProductSampler(probabilities)
+        return product_rows(probabilities, in_one_order=self.fitted.all_ones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +295,9 @@ class LatentModel(_OfNormals):
             tuple((scope, self._over_bins(scope)) for scope in (*singles, *pairs)),
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> LatentSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows with low variance; there is no faster way to draw them."""
-        return LatentSampler(self.fitted)
+        return latent_rows(self.fitted)
 
     def _over_bins(self, positions: Sequence[int]) -> FloatArray:
         """Probabilities over the working bins of one or two attributes."""
@@ -412,7 +412,7 @@ class ViewsModel(Answering):
             else:  # a pair in no view is independent
                 yield scope, np.outer(self.views[scope[:1]], self.views[scope[1:]])
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> ViewsSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows that meet the views, as well as ``deadline`` leaves the time."""
         views = {scope: table for scope, table in self.views.items() if len(scope) > 1}
-        return ViewsSampler(self.beliefs, views, self.bins, self.within, self.synthesis, deadline)
+        return ViewRows(self.beliefs, views, self.bins, self.within, self.synthesis, deadline).sampler()

@@ -31,10 +31,10 @@ from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
 from dpsyn_sql.planning.families import BEFORE, Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.families import FamilySampler
-from dpsyn_sql.rows.sample.graphical import GraphicalSampler, RedrawnSampler
+from dpsyn_sql.rows.sample.batches import Batches
+from dpsyn_sql.rows.sample.graphical import TreeRows, with_target
 from dpsyn_sql.rows.sample.moments import Succession, succession
-from dpsyn_sql.rows.sample.systematic import NetworkSampler
+from dpsyn_sql.rows.sample.walk import FamilySampler, network_rows
 
 # -- networks ----------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class NetworkModel(Answering):
     def _counted(self, scopes: Sequence[Scope]) -> list[FloatArray]:
         """Shares of each combination of values in ``DRAWN`` rows."""
         if not self._drawn:
-            self._drawn.append(np.concatenate(list(NetworkSampler(self.fitted).batches(DRAWN, 0))))
+            self._drawn.append(np.concatenate(list(network_rows(self.fitted).batches(DRAWN, 0))))
         rows = self._drawn[0]
         shares = list[FloatArray]()
         for scope in scopes:
@@ -162,9 +162,9 @@ class NetworkModel(Answering):
         ]
         return largest(family for family in families if family)
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> NetworkSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches | FamilySampler:
         """Rows with low variance; only SQL draws faster."""
-        return NetworkSampler(self.fitted)
+        return network_rows(self.fitted)
 
 
 # -- graphical models --------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class GraphicalModel(Answering):
                 tables[scope] = summed(table, twins)
         return {scope: tables[scope] for scope in largest(tables)}
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler | FamilySampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches | FamilySampler:
         """Rows below others; or rows of a root with low variance, balanced if ``deadline`` leaves the time.
 
         No deadline where tables are below: their evidence is the same rows, drawn once more.
@@ -279,7 +279,7 @@ class GraphicalModel(Answering):
         families = self.families
         if families is not None and not families.by_themselves:
             return FamilySampler(self.network(), families, self._succession(families))
-        return self.row_sampler(NO_DEADLINE if families is not None and families.below else deadline)
+        return self.tree_rows(NO_DEADLINE if families is not None and families.below else deadline).sampler()
 
     def _succession(self, families: Families) -> Succession | None:
         """How the moments of rows follow each other; None if nothing orders rows, or none follows."""
@@ -291,11 +291,9 @@ class GraphicalModel(Answering):
             self.joint((before, order)), self.bins[order], self.bins[before], self.within[before]
         )
 
-    def row_sampler(self, deadline: Deadline = NO_DEADLINE) -> GraphicalSampler:
+    def tree_rows(self, deadline: Deadline = NO_DEADLINE) -> TreeRows:
         """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""
-        return GraphicalSampler(
-            self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline
-        )
+        return TreeRows(self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline)
 
 
 # -- families ----------------------------------------------------------------------------------------
@@ -336,7 +334,7 @@ class FamilyNetworkModel(NetworkModel):
             {fitted.codes[position]: np.arange(domain.attributes[position].size) for position in evidence},
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> FamilySampler:  # type: ignore[override]
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> FamilySampler:
         """Units, then their rows one after another."""
         return FamilySampler(self.network(), self.families)
 
@@ -433,7 +431,7 @@ class TargetModel(Answering):
             graphical.bins, graphical.within, tuple((s, t) for s, t in maximal.items() if s not in alone)
         )
 
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> RedrawnSampler:
+    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows of the graphical model, with a target of its own law."""
         shares = self.graphical.joint((self.conditional.target,))
-        return RedrawnSampler(self.graphical.row_sampler(deadline), self.conditional, shares)
+        return with_target(self.graphical.tree_rows(deadline), self.conditional, shares)

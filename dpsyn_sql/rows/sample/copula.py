@@ -8,12 +8,8 @@ within one row as often as expected, and the order of the normals stays.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +18,17 @@ from scipy.linalg.blas import ssyrk, strmm
 from scipy.special import ndtr
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.fit.copula import Block, FittedCopula, commonest_first
+from dpsyn_sql.fit.copula import Block, FittedCopula
 from dpsyn_sql.fit.latent import FittedLatent
-from dpsyn_sql.rows.sample.quotas import (
+from dpsyn_sql.rows.sample.batches import Batch, Batches, batch_sizes, code_type, generator_of, streams
+from dpsyn_sql.rows.sample.systematic import (
     CANDIDATES,
+    LOW_VARIANCE,
     ONE_WAYS_MET,
     Quotas,
     Scores,
-    batch_sizes,
-    code_type,
-    generator_of,
     meet_quotas,
-    streams,
 )
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE
 
 BATCH_ROWS, BATCH_VALUES = 2**16, 2**26
 """Rows and latent values of a batch, at most: constants, so that a seed means the same rows on every machine.
@@ -48,49 +41,24 @@ FIRST_LOOK = 4
 """Quotas are met by one row out of so many, if no more than half of those of any code have to change."""
 
 _LANES = 2
-# Batches that are drawn side by side.
+# Pools that are drawn from in turn.
 
 
-@dataclass(frozen=True, slots=True)
-class CopulaSampler:
-    """Draws rows of a fitted copula; one-way counts are met within rounding."""
+def copula_rows(fitted: FittedCopula) -> Batches:
+    """Rows of a fitted copula; one-way counts are met within rounding."""
 
-    fitted: FittedCopula
-    drawn: ClassVar[str] = ONE_WAYS_MET
-
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
-
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
-        blocks, columns = self.fitted.blocks, max(1, len(self.fitted.factor))
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
+        blocks, columns = fitted.blocks, max(1, len(fitted.factor))
         sizes = batch_sizes(rows, max(1, min(BATCH_ROWS, BATCH_VALUES // columns)))
         passes = PASSES if rows > FRESH_ROWS and sizes[0] >= BALANCED_ROWS * columns else 1
         quotas = [Quotas(block.probabilities) for block in blocks]
-        lanes = [_Lane(self.fitted, max(sizes, default=0), passes) for _ in range(_LANES)]
-        return _side_by_side(
+        lanes = [_Lane(fitted, max(sizes, default=0), passes) for _ in range(_LANES)]
+        for index, size in enumerate(sizes):
             # A lane draws one batch at a time: its last is complete when its next begins.
-            partial(
-                lanes[index % _LANES].batch,
-                size,
-                generator_of(seed, index),
-                [quota.next(size) for quota in quotas],
-            )
-            for index, size in enumerate(sizes)
-        )
+            draw, counts = lanes[index % _LANES].batch, [quota.next(size) for quota in quotas]
+            yield partial(draw, size, generator_of(seed, index), counts)
 
-
-def _side_by_side(draws: Iterable[Callable[[], Codes]]) -> Iterator[Codes]:
-    """What these give, in order. The one after the next begins when one is complete."""
-    pending = deque[Future[Codes]]()
-    with ThreadPoolExecutor(max_workers=_LANES) as cores:
-        for draw in draws:
-            drawn = pending.popleft().result() if len(pending) == _LANES else None
-            pending.append(cores.submit(draw))
-            if drawn is not None:
-                yield drawn
-        while pending:
-            yield pending.popleft().result()
+    return Batches(begin, ONE_WAYS_MET)
 
 
 class _Lane:
@@ -193,30 +161,6 @@ def _second_wins(latent: Latent, wanted: int) -> NDArray[np.bool_]:
     return np.asarray(wins)
 
 
-@dataclass(frozen=True, slots=True)
-class OneNormalSampler:
-    """Draws rows whose attributes all follow one latent normal (``FixedCopula``); one-way counts are met.
-
-    ``probabilities`` (float64, one per code) of each attribute in domain order.
-    """
-
-    probabilities: tuple[FloatArray, ...]
-    drawn: ClassVar[str] = ONE_WAYS_MET
-
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all."""
-        quotas = [Quotas(own) for own in self.probabilities]
-        orders = [commonest_first(own) for own in self.probabilities]
-        dtype = code_type(max((own.size for own in self.probabilities), default=1))
-        for size, generator in streams(rows, BATCH_ROWS, seed):
-            # Only the ranks of the normals matter: the order of the rows.
-            place = generator.permutation(size)
-            codes = np.empty((size, len(quotas)), dtype=dtype)
-            for column, (quota, order) in enumerate(zip(quotas, orders, strict=True)):
-                codes[place, column] = np.repeat(order, quota.next(size)[order])
-            yield codes
-
-
 LATENT_BATCH_ROWS = 2**16
 """Rows of a batch: a constant, so that a seed means the same rows on every machine. 300 attributes take
 300 MB, twice as two are drawn side by side."""
@@ -225,53 +169,47 @@ FEWEST_RANKED = 64
 """Rows of a part in a batch below which ranks say too little of where a normal lies: of one row nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class LatentSampler:
-    """Draws rows of a fitted copula in parts."""
+def latent_rows(fitted: FittedLatent) -> Batches:
+    """Rows of a fitted copula in parts, with low variance."""
 
-    fitted: FittedLatent
-    drawn: ClassVar[str] = LOW_VARIANCE
-
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
-
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
-        fitted = self.fitted
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
         found = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
         factors = np.asarray(found, dtype=np.float64)
-        return _side_by_side(
-            partial(self._batch, size, generator, factors)
-            for size, generator in streams(rows, LATENT_BATCH_ROWS, seed)
-        )
+        for size, generator in streams(rows, LATENT_BATCH_ROWS, seed):
+            yield partial(_in_parts, fitted, factors, size, generator)
 
-    def _batch(self, size: int, generator: np.random.Generator, factors: FloatArray) -> Codes:
-        fitted, parts = self.fitted, _ends(self.fitted.parts.ravel())
-        dtype = code_type(max((bins.size for bins in fitted.ordered.bins), default=1))
-        codes = np.empty((len(fitted.ordered.bins), size), dtype=dtype)
-        order = generator.permutation(size)
-        own = _at(parts, (np.arange(size) + generator.random()) / size)
-        for axis, attribute in enumerate(fitted.split):
-            codes[attribute, order] = np.unravel_index(own, fitted.parts.shape)[axis]
-        for part, members in _groups(own, order):
-            self._fill(codes, members, part, factors[part], generator)
-        return codes.T
+    return Batches(begin, LOW_VARIANCE)
 
-    def _fill(
-        self,
-        codes: Codes,
-        members: IntArray,
-        part: int,
-        factor: FloatArray,
-        generator: np.random.Generator,
-    ) -> None:
-        """The latent attributes of the rows ``members``, all of one part; ``codes`` is (attributes, rows)."""
-        ordered = self.fitted.ordered
-        normals = factor @ generator.standard_normal((members.size, len(self.fitted.latent))).T
-        for latent, attribute, margin in zip(normals, self.fitted.latent, self.fitted.margins, strict=True):
-            own = margin[part][ordered.bins[attribute]] * ordered.within[attribute]
-            order, places = _placed(latent, generator)
-            codes[attribute, members[order]] = _at(_ends(own), places)
+
+def _in_parts(fitted: FittedLatent, factors: FloatArray, size: int, generator: np.random.Generator) -> Codes:
+    """A batch; ``factors``: of the correlations of each part."""
+    parts = _ends(fitted.parts.ravel())
+    dtype = code_type(max((bins.size for bins in fitted.ordered.bins), default=1))
+    codes = np.empty((len(fitted.ordered.bins), size), dtype=dtype)
+    order = generator.permutation(size)
+    own = _at(parts, (np.arange(size) + generator.random()) / size)
+    for axis, attribute in enumerate(fitted.split):
+        codes[attribute, order] = np.unravel_index(own, fitted.parts.shape)[axis]
+    for part, members in _groups(own, order):
+        _fill(fitted, codes, members, part, factors[part], generator)
+    return codes.T
+
+
+def _fill(
+    fitted: FittedLatent,
+    codes: Codes,
+    members: IntArray,
+    part: int,
+    factor: FloatArray,
+    generator: np.random.Generator,
+) -> None:
+    """The latent attributes of the rows ``members``, all of one part; ``codes`` is (attributes, rows)."""
+    ordered = fitted.ordered
+    normals = factor @ generator.standard_normal((members.size, len(fitted.latent))).T
+    for latent, attribute, margin in zip(normals, fitted.latent, fitted.margins, strict=True):
+        own = margin[part][ordered.bins[attribute]] * ordered.within[attribute]
+        order, places = _placed(latent, generator)
+        codes[attribute, members[order]] = _at(_ends(own), places)
 
 
 def _placed(normals: FloatArray, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:

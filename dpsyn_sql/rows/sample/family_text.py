@@ -16,7 +16,7 @@ from dpsyn_sql.fit.model import Model, families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS
+from dpsyn_sql.rows.sample.batches import BATCH_ROWS
 from dpsyn_sql.rows.sample.sql_text import (
     MOST_NODES,
     WORD,

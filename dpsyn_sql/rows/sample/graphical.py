@@ -9,10 +9,10 @@ its expected number, within a few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,13 @@ from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batches, by_themselves, code_type
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, code_type, generator_of, meet_quotas
 from dpsyn_sql.rows.sample.systematic import (
     LOW_VARIANCE,
     Stretches,
     cells,
-    side_by_side,
+    meet_quotas,
     stretches,
     stretches_of,
     whole,
@@ -52,8 +52,8 @@ _BALANCED_PER_SECOND = 2e7
 
 
 @dataclass(frozen=True, slots=True)
-class GraphicalSampler:
-    """Draws rows of a calibrated tree, balanced where ``deadline`` leaves the time.
+class TreeRows:
+    """Rows of a calibrated tree, each by itself, balanced where ``deadline`` leaves the time.
 
     ``beside`` are joint probabilities over working bins, by ascending scope, of pairs that rows are balanced
     against in place of what the tree says. ``sets``: attributes whose joint table no pairs tell; rows are
@@ -70,19 +70,17 @@ class GraphicalSampler:
     sets: tuple[Scope, ...] = ()
     balance: bool = True
     deadline: Deadline = NO_DEADLINE
-    drawn: ClassVar[str] = LOW_VARIANCE
 
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+    def sampler(self) -> Batches:
+        """What draws them."""
+        return by_themselves(self._prepared, LOW_VARIANCE)
 
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
+    def _prepared(self, rows: int) -> Callable[[int, np.random.Generator], Codes]:
         work = rows * len(self.bins) ** 2
         balance = self.balance and (rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE))
-        laws = laws_of(self.beliefs, rows)
-        return side_by_side(rows, seed, lambda size, generator: self._batch(laws, size, generator, balance))
+        return partial(self._batch, laws_of(self.beliefs, rows), balance)
 
-    def _batch(self, laws: Iterable[Law], rows: int, generator: np.random.Generator, balance: bool) -> Codes:
+    def _batch(self, laws: Iterable[Law], balance: bool, rows: int, generator: np.random.Generator) -> Codes:
         bins: Mapping[int, Codes] = drawn_by(laws, rows, generator)
         sizes = tuple(bins_of_codes.size for bins_of_codes in self.bins)
         cells = cells_of([*_pairs(sizes), *self.sets], sizes)
@@ -264,43 +262,24 @@ def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.rando
 
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
-_STREAM = 2**32
-# Batches of the other columns have the streams below.
-
 _ROWS_AT_ONCE = 2**16
 _RAKED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class RedrawnSampler:
+def with_target(rows: TreeRows, conditional: Conditional, shares: FloatArray) -> Batches:
     """``rows`` with a new target: its working bins follow ``conditional``, in all as often as ``shares``
     (float64, one a bin) say."""
+    target, bins = conditional.target, rows.bins
+    own = slice(target, target + 1)
 
-    rows: GraphicalSampler
-    conditional: Conditional
-    shares: FloatArray
-    drawn: ClassVar[str] = "with low variance, the target given the other columns"
+    def redraw(codes: Codes, generator: np.random.Generator) -> None:
+        for start in range(0, len(codes), _ROWS_AT_ONCE):
+            part = codes[start : start + _ROWS_AT_ONCE]
+            probabilities = raked(conditional.given(columns_of(part, bins)), shares)
+            drawn = drawn_evenly(probabilities, generator)
+            part[:, target] = drawn_codes(bins[own], rows.within[own], {0: drawn}, generator)[:, 0]
 
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
-
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
-        for index, codes in enumerate(self.rows.batches(rows, seed)):
-            generator = generator_of(seed, _STREAM + index)
-            for start in range(0, len(codes), _ROWS_AT_ONCE):
-                self._redraw(codes[start : start + _ROWS_AT_ONCE], generator)
-            yield codes
-
-    def _redraw(self, codes: Codes, generator: np.random.Generator) -> None:
-        """Give rows (n, attributes) a new target, in place."""
-        target, bins = self.conditional.target, self.rows.bins
-        conditional = raked(self.conditional.given(columns_of(codes, bins)), self.shares)
-        drawn = drawn_evenly(conditional, generator)
-        codes_of_target = drawn_codes(
-            bins[target : target + 1], self.rows.within[target : target + 1], {0: drawn}, generator
-        )
-        codes[:, target] = codes_of_target[:, 0]
+    return rows.sampler().then(redraw, "with low variance, the target given the other columns")
 
 
 def columns_of(codes: Codes, bins: tuple[IntArray, ...]) -> dict[int, IntArray]:

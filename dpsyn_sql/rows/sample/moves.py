@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.rows.sample.quotas import by_group, first_of_each
-from dpsyn_sql.rows.sample.systematic import cells, codes_of
+from dpsyn_sql.rows.sample.systematic import by_group, cells, codes_of, first_of_each
 
 Floats = NDArray[np.floating[Any]]
 

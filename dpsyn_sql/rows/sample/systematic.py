@@ -1,56 +1,41 @@
-"""Systematic sampling: every conditional count close to its expectation.
+"""Low variance: every count close to its expectation.
 
-Independent draws would add an error as large as the privacy noise. Here the rows of one parent configuration
-have their own random order. The numbers 1 to n, shifted by a common jitter, are laid over the cumulative
-distribution, and each outcome gets the rows whose numbers lie in its part (systematic sampling): each count
-is within one row of its expectation, and unbiased.
+*Systematic sampling.* Independent draws would add an error as large as the privacy noise. Here the rows of
+one parent configuration have their own random order. The numbers 1 to n, shifted by a common jitter, are laid
+over the cumulative distribution, and each outcome gets the rows whose numbers lie in its part: each count is
+within one row of its expectation, and unbiased. Every node, and the codes of every attribute, get a new
+order. In a shared order two children of one parent would move together, which the model does not say.
 
-Every node, and the codes of every attribute, get a new order. In a shared order two children of one parent
-would move together, which the model does not say.
+*Quotas.* A batch gets a quota per code, and the few rows too many of a code move to codes that lack some:
+those rows whose latent score loses least by it.
 
-Rows of any network are drawn so node by node, parents first.
+Rows of independent attributes, and of one attribute with given counts, are the right number of each code,
+shuffled.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.copula import commonest_first
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.network import Network, Node
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
+from dpsyn_sql.fit.network import Node
+from dpsyn_sql.fit.projections import simplex_projection
+from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batch, Batches, code_type, streams
 
 LOW_VARIANCE = "with low variance"
-"""How rows are drawn here, in the words of certificates."""
+"""How rows are drawn by systematic sampling, in the words of certificates."""
 
-_AT_A_TIME = 2
-# Batches that are drawn side by side. One more waits, so that both go on while one is loaded.
-
-
-def side_by_side(rows: int, seed: int, drawn: Callable[[int, np.random.Generator], Codes]) -> Iterator[Codes]:
-    """Batches of ``drawn(rows, generator)`` in order, ``rows`` in total.
-
-    Each has its own stream, so that the order in which they are drawn does not matter.
-    """
-
-    def batch(size: int, index: int) -> Codes:
-        return drawn(size, generator_of(seed, index))
-
-    pending = deque[Future[Codes]]()
-    with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
-        for index, size in enumerate(batch_sizes(rows, BATCH_ROWS)):
-            pending.append(pool.submit(batch, size, index))
-            if len(pending) > _AT_A_TIME:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+ONE_WAYS_MET = "with one-way counts met"
+"""How rows are drawn that keep quotas, as certificates have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +175,109 @@ def whole(table: FloatArray, rows: int, generator: np.random.Generator) -> IntAr
     return np.asarray(np.diff(ends, prepend=0), dtype=np.int64)
 
 
+def rounded_counts(probabilities: FloatArray, rows: int) -> IntArray:
+    """Integers nearest to ``rows * probabilities`` that sum to ``rows`` (largest remainder)."""
+    exact = probabilities * (rows / probabilities.sum())
+    counts = np.floor(exact).astype(np.int64)
+    missing = rows - int(counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
+    return np.asarray(counts, dtype=np.int64)
+
+
+CANDIDATES = 8
+"""Rows looked at for each row that has to change its code."""
+
+
+class Quotas:
+    """How many rows of each code the next batch gets, so that running counts stay on course."""
+
+    def __init__(self, probabilities: FloatArray) -> None:
+        self._probabilities = probabilities
+        self._given = np.zeros(probabilities.size, dtype=np.int64)
+
+    def next(self, rows: int) -> IntArray:
+        """Counts (one per code) that sum to ``rows``."""
+        goal = rounded_counts(self._probabilities, int(self._given.sum()) + rows)
+        # Rounding can take one row back from a code; then the commonest codes wait for it.
+        quota = np.maximum(goal - self._given, 0)
+        for code in np.argsort(-quota, kind="stable"):
+            surplus = int(quota.sum()) - rows
+            if surplus <= 0:
+                break
+            quota[code] -= min(surplus, int(quota[code]))
+        self._given += quota
+        return np.asarray(quota, dtype=np.int64)
+
+
+Scores = Callable[[Codes, Codes], NDArray[np.floating[Any]]]
+"""Of rows (places) and codes, broadcast against each other: how well each code suits each row; minus infinity
+where it cannot be."""
+
+
+def listed(scores: NDArray[np.floating[Any]]) -> Scores:
+    """The scores (n, l) of all rows and codes."""
+    return lambda rows, codes: scores[rows, codes]
+
+
+def meet_quotas(scores: Scores, winners: Codes, quota: IntArray) -> None:
+    """Change ``winners`` (n,) in place until code j occurs ``quota[j]`` times, or no row can be changed.
+
+    ``quota`` sums to n. Rows move from codes above their quota to codes below it, the smallest loss of
+    score first, chosen among the first few rows for each one that has to go (rows are in random order).
+    Every round brings at least one code to its quota, if scores are finite.
+    """
+    while True:
+        counts = np.bincount(winners, minlength=quota.size)
+        surplus = counts - quota
+        short = np.flatnonzero(surplus < 0)
+        if short.size == 0:
+            return
+        rows = _first_rows(winners, np.minimum(CANDIDATES * np.maximum(surplus, 0), counts))
+        offered = scores(rows[:, None], short)
+        best = offered.argmax(axis=1)
+        own = winners[rows]
+        loss = scores(rows, own) - offered[np.arange(rows.size), best]
+        order = np.argsort(loss, kind="stable")
+        order = order[np.isfinite(loss[order])]
+        order = order[first_of_each(own[order], np.maximum(surplus, 0))]
+        target = short[best[order]]
+        accepted = first_of_each(target, np.maximum(-surplus, 0))
+        if not accepted.any():
+            return
+        winners[rows[order[accepted]]] = target[accepted].astype(winners.dtype)
+
+
+def _first_rows(winners: Codes, wanted: IntArray) -> IntArray:
+    """Of each code the first ``wanted`` rows that have it, ascending; there are so many.
+
+    Few are wanted of the rows in random order, so that the first ones of all have them.
+    """
+    looked = 2**12
+    while True:
+        start = winners[:looked]
+        if looked >= winners.size or np.all(np.bincount(start, minlength=wanted.size) >= wanted):
+            rows = np.flatnonzero((wanted > 0)[start])
+            return np.asarray(rows[first_of_each(start[rows], wanted)])
+        looked *= 4
+
+
+def by_group(groups: Codes, number: int) -> IntArray:
+    """Places by group (below ``number``), ascending within each."""
+    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    return np.argsort(groups.astype(np.uint16) if number <= 2**16 else groups, kind="stable")
+
+
+def first_of_each(groups: Codes, limits: IntArray) -> NDArray[np.bool_]:
+    """Mask of the first ``limits[g]`` occurrences of each g in ``groups``."""
+    order = by_group(groups, limits.size)
+    sorted_groups = groups[order]
+    starts = np.searchsorted(sorted_groups, np.arange(limits.size))
+    position = np.arange(groups.size) - starts[sorted_groups]
+    mask = np.empty(groups.size, dtype=np.bool_)
+    mask[order] = position < limits[sorted_groups]
+    return mask
+
+
 _MOST_DENSE = 2**22
 # Configurations of parents that are looked up by their number.
 
@@ -258,34 +346,99 @@ class Lines:
             columns[variable] = values[drawn]
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSampler:
-    """Draws rows of a network: among the rows of one parent configuration each outcome gets its expected
-    number, within one."""
+def drawn_in_turn(
+    lines: Sequence[Lines],
+    columns: Columns,
+    ranks: IntArray | None,
+    rows: int,
+    generator: np.random.Generator,
+) -> Columns:
+    """``columns`` with the variables of nodes, parents first (``Lines.draw``)."""
+    for node in lines:
+        node.draw(columns, ranks, rows, generator)
+    return columns
 
-    network: Network
-    drawn: ClassVar[str] = LOW_VARIANCE
 
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in total.
+BATCH_OF_ONE_ORDER = 2**16
+"""Rows of a batch of attributes that follow one latent normal."""
 
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
 
-        Raises:
-            InternalError: a node has no line for the configuration of a row's parents.
-        """
-        lines = [Lines(node, self.network.sizes) for node in self.network.nodes]
-        own = [self.network.sizes[variable] for variable in self.network.codes]
-        dtype = code_type(max(own, default=1))
+def product_rows(probabilities: Sequence[FloatArray], *, in_one_order: bool = False) -> Batches:
+    """Rows of independent attributes; one-way counts are met within rounding.
 
-        def batch(size: int, generator: np.random.Generator) -> Codes:
-            columns: Columns = {}
-            for node in lines:
-                node.draw(columns, None, size, generator)
-            codes = np.zeros((len(own), size), dtype)
-            for place, variable in enumerate(self.network.codes):
-                if variable in columns:  # otherwise it has one value
-                    codes[place] = columns[variable]
-            return codes.T
+    Args:
+        probabilities: float64, one per code, of each attribute in domain order.
+        in_one_order: all attributes follow one latent normal, commonest codes first (``FixedCopula``): only
+            the ranks of the normals matter, which are an order of the rows.
+    """
+    sizes = [own.size for own in probabilities]
+    orders = [commonest_first(own) if in_one_order else np.arange(own.size) for own in probabilities]
 
-        return side_by_side(rows, seed, batch)
+    def draw(size: int, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
+        codes = np.empty((size, len(sizes)), code_type(max(sizes, default=1)))
+        place = generator.permutation(size) if in_one_order else slice(None)
+        for column, (order, quota) in enumerate(zip(orders, quotas, strict=True)):
+            listed = np.repeat(order.astype(codes.dtype), quota[order])
+            codes[place, column] = listed if in_one_order else generator.permutation(listed)
+        return codes
+
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
+        quotas = [Quotas(own) for own in probabilities]
+        for size, generator in streams(rows, BATCH_OF_ONE_ORDER if in_one_order else BATCH_ROWS, seed):
+            yield partial(draw, size, generator, [quota.next(size) for quota in quotas])
+
+    return Batches(begin, ONE_WAYS_MET)
+
+
+def counted_rows(counts: FloatArray) -> Batches:
+    """Each code as often as ``counts`` says (float64, one per code, none negative), within rounding; of whole
+    numbers exactly, if all rows are drawn. A shuffled list is dealt batch by batch."""
+    weights = counts if counts.sum() > 0 else np.ones(counts.size)
+    codes = np.arange(weights.size, dtype=code_type(weights.size))
+
+    def draw(dealt: IntArray, generator: np.random.Generator) -> Codes:
+        return generator.permutation(np.repeat(codes, dealt))[:, None]
+
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
+        left = rounded_counts(weights, rows)
+        for size, generator in streams(rows, BATCH_ROWS, seed):
+            dealt = generator.multivariate_hypergeometric(left, size, method="marginals")
+            left -= dealt
+            yield partial(draw, dealt, generator)
+
+    return Batches(begin, ONE_WAYS_MET)
+
+
+def unit_sizes(noisy: IntArray, rows: int) -> IntArray:
+    """Numbers of units by rows per unit that have ``rows`` rows together.
+
+    The noisy histogram is projected to the simplex of its own total, which takes the noise out of its
+    long tail; scaled so that the rows come out right; and rounded, what rounding leaves over going to
+    the sizes that lost most. Where it says nothing (no positive total), each row is a unit.
+
+    Args:
+        noisy: int64 (most,); entry i is the noisy number of units with i+1 rows.
+        rows: of the output.
+
+    Returns:
+        int64 (most,), not negative; the sum of (i+1) * entry i is ``rows``.
+    """
+    sizes = np.arange(1, noisy.size + 1, dtype=np.int64)
+    projected = simplex_projection(noisy.astype(np.float64), float(noisy.sum()))
+    in_rows = float(projected @ sizes)
+    if in_rows <= 0:
+        projected, in_rows = (sizes == 1).astype(np.float64), 1.0
+    exact = projected * (rows / in_rows)
+    counts = np.floor(exact).astype(np.int64)
+    left = rows - int(counts @ sizes)
+    for index in np.argsort(counts - exact, kind="stable"):
+        if left <= 0 or counts[index] == exact[index]:
+            break
+        if sizes[index] <= left:
+            counts[index] += 1
+            left -= int(sizes[index])
+    while left > 0:
+        last = min(left, noisy.size)
+        counts[last - 1] += 1
+        left -= last
+    return counts

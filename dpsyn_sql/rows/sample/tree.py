@@ -17,9 +17,9 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.families import FamilySampler, places
+from dpsyn_sql.rows.sample.batches import generator_of
 from dpsyn_sql.rows.sample.moments import People
-from dpsyn_sql.rows.sample.quotas import generator_of
+from dpsyn_sql.rows.sample.walk import FamilySampler, places
 
 _PERSONS = Families(Domain(()), 0, frozenset(), "")
 _NUMBERS = 2**35

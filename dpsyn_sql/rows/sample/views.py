@@ -23,7 +23,7 @@ levels c, c - 1, ..., so the sequence is all levels above 0, sorted downwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -34,10 +34,10 @@ from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import largest
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
+from dpsyn_sql.rows.sample.batches import Batches, batch_sizes, by_themselves
 from dpsyn_sql.rows.sample.graphical import drawn_bins, drawn_codes
 from dpsyn_sql.rows.sample.moves import FLOW_ROUNDS, GRADUAL_ROUNDS, balanced, moved_least, updated_gradually
-from dpsyn_sql.rows.sample.quotas import batch_sizes
-from dpsyn_sql.rows.sample.systematic import cells, codes_of, side_by_side, whole
+from dpsyn_sql.rows.sample.systematic import cells, codes_of, whole
 
 Synthesis = Literal["exchange", "gum", "mcf", "sts"]
 SYNTHESES: tuple[Synthesis, ...] = get_args(Synthesis)
@@ -64,8 +64,8 @@ _DRAWN: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ViewsSampler:
-    """Draws rows that meet consistent views, as well as ``deadline`` leaves the time.
+class ViewRows:
+    """Rows that meet consistent views, as well as ``deadline`` leaves the time.
 
     The variables of ``beliefs`` and ``views`` (by ascending scope, not negative) are the attributes in their
     working bins; ``bins`` (int64) and ``within`` (float64) have an entry per code: its bin, and its
@@ -79,21 +79,16 @@ class ViewsSampler:
     synthesis: Synthesis = "exchange"
     deadline: Deadline = NO_DEADLINE
 
-    @property
-    def drawn(self) -> str:
-        """How rows are drawn, in the words of certificates."""
-        return _DRAWN[self.synthesis]
+    def sampler(self) -> Batches:
+        """What draws them."""
+        return by_themselves(self._prepared, _DRAWN[self.synthesis])
 
     @property
     def _largest(self) -> dict[Scope, FloatArray]:
         """The views that no other view holds: the others say the same."""
         return {scope: self.views[scope] for scope in largest(self.views) if scope}
 
-    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
-        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
-
-        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
-        """
+    def _prepared(self, rows: int) -> Callable[[int, np.random.Generator], Codes]:
         views, passes = self._largest, self._passes(rows)
         further = self._further(rows, passes)
 
@@ -101,7 +96,7 @@ class ViewsSampler:
             drawn = self._drawn(size, generator, views, passes, further)
             return drawn_codes(self.bins, self.within, drawn, generator)
 
-        return side_by_side(rows, seed, batch)
+        return batch
 
     def _passes(self, rows: int) -> float:
         """Passes over the rows that fit the limits.

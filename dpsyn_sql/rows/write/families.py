@@ -26,12 +26,12 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.decode.output import Kept, beside_codes, impossible_rows
-from dpsyn_sql.rows.sample.families import FamilyRows, FamilySampler
+from dpsyn_sql.rows.sample.batches import code_type
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.moments import Before, People
-from dpsyn_sql.rows.sample.quotas import code_type
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
 from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.sample.walk import FamilyRows, FamilySampler
 from dpsyn_sql.rows.write.staging import (
     STEP,
     WITHIN,

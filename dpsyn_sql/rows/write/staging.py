@@ -27,7 +27,7 @@ from dpsyn_sql.attributes.shape import Derived, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray
 from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
-from dpsyn_sql.rows.sample.quotas import generator_of
+from dpsyn_sql.rows.sample.batches import generator_of
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
 from dpsyn_sql.rows.sample.tree import TableRows, with_hidden
 from dpsyn_sql.source.engine import Engine

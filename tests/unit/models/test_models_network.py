@@ -16,7 +16,7 @@ from dpsyn_sql.fit.elimination import _Bound, _eliminated, fits, joint
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.methods.models.networks import GraphicalModel, NetworkModel
-from dpsyn_sql.rows.sample.systematic import NetworkSampler
+from dpsyn_sql.rows.sample.walk import network_rows
 
 
 @st.composite
@@ -96,7 +96,7 @@ def test_no_step_takes_more_lines_than_was_known_before(network, limit):
 @given(networks(), st.integers(1, 3000), st.integers(0, 2**64 - 1))
 def test_each_node_has_the_counts_that_its_parents_expect_within_a_row(network, rows, seed):
     every = Network(network.sizes, network.nodes, tuple(range(len(network.sizes))))
-    codes = np.concatenate(list(NetworkSampler(every).batches(rows, seed))).astype(np.int64)
+    codes = np.concatenate(list(network_rows(every).batches(rows, seed))).astype(np.int64)
     assert codes.shape == (rows, len(every.sizes))
     for node in network.nodes:
         given, values = codes[:, list(node.parents)], codes[:, list(node.variables)]
@@ -107,7 +107,7 @@ def test_each_node_has_the_counts_that_its_parents_expect_within_a_row(network, 
             assert abs(count - of.sum() * weight) < 1 + 1e-6
             total += count
         assert total == rows  # nothing that has no line
-    again = np.concatenate(list(NetworkSampler(every).batches(rows, seed)))
+    again = np.concatenate(list(network_rows(every).batches(rows, seed)))
     np.testing.assert_array_equal(codes, again)
 
 
@@ -177,4 +177,4 @@ def test_parents_that_a_network_forgot_are_not_drawn_from_others():
         node_of("b", (0,), (1,), np.array([[0.5, 0.5], [0.0, 0.0]])),
     )
     with pytest.raises(InternalError, match="no line of 'b'"):
-        list(NetworkSampler(Network((2, 2), nodes, (0, 1))).batches(10, 1))
+        list(network_rows(Network((2, 2), nodes, (0, 1))).batches(10, 1))

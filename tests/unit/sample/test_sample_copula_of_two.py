@@ -11,7 +11,7 @@ from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.rows.sample import copula
-from dpsyn_sql.rows.sample.copula import CopulaSampler, _second_wins
+from dpsyn_sql.rows.sample.copula import _second_wins, copula_rows
 
 
 @given(st.integers(1, 60), st.floats(0, 1), st.integers(0, 2**32 - 1))
@@ -42,11 +42,11 @@ def test_pairs_and_one_ways_follow_the_data_in_every_batch(monkeypatch, batch):
     domain = Domain(tuple(Attribute(n, "INTEGER", "categorical", labels=(0, 1)) for n in names))
     fitted = fit_copula(domain, binary_tables(codes))
     assert fitted.factor.shape == (6, 6)
-    batches = list(CopulaSampler(fitted).batches(20_000, seed=5))
+    batches = list(copula_rows(fitted).batches(20_000, seed=5))
     rows = np.concatenate(batches)
     assert rows.dtype == np.uint8 and [len(one) for one in batches] == [len(batches[0])] * len(batches)
     np.testing.assert_allclose(rows.sum(axis=0), codes.sum(axis=0), atol=1)
-    np.testing.assert_array_equal(rows, np.concatenate(list(CopulaSampler(fitted).batches(20_000, seed=5))))
+    np.testing.assert_array_equal(rows, np.concatenate(list(copula_rows(fitted).batches(20_000, seed=5))))
     for first, second in combinations(range(6), 2):
         both = np.mean(codes[:, first] & codes[:, second])
         apart = codes[:, first].mean() * codes[:, second].mean()

@@ -25,9 +25,9 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.planning.panel import families_of_period
-from dpsyn_sql.rows.sample import families as sampled_families
-from dpsyn_sql.rows.sample.families import places
+from dpsyn_sql.rows.sample import walk as sampled_families
 from dpsyn_sql.rows.sample.ticks import check_ticks
+from dpsyn_sql.rows.sample.walk import places
 
 
 def drawn(model, units, seed=1):

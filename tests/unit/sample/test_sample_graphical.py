@@ -11,7 +11,7 @@ from support.networks import SCOPES, graphical_model
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
-from dpsyn_sql.rows.sample import graphical, systematic
+from dpsyn_sql.rows.sample import batches, graphical
 from dpsyn_sql.rows.sample.graphical import drawn_bins
 from dpsyn_sql.rows.sample.moves import balanced
 from dpsyn_sql.rows.sample.systematic import stratified
@@ -80,7 +80,7 @@ def test_what_two_columns_follow_from_is_all_that_they_have_in_common(wide):
 def test_laws_that_are_made_once_or_for_each_batch_give_the_same_rows(monkeypatch):
     fitted = graphical_model(SCOPES["chain"], 7)
     monkeypatch.setattr(graphical, "BATCH_ROWS", 1000)
-    monkeypatch.setattr(systematic, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 1000)
     once = np.concatenate(list(fitted.sampler().batches(3500, 4)))
     monkeypatch.setattr(graphical, "MOST_PREPARED", 0)
     assert np.array_equal(once, np.concatenate(list(fitted.sampler().batches(3500, 4))))
@@ -235,7 +235,7 @@ def test_expected_tables_are_those_of_the_model_and_in_single_precision():
     whole = {(0, 1, 2): np.random.default_rng(2).normal(0, 1.5, model.beliefs.tree.sizes)}
     beliefs = calibrate(junction_tree(model.beliefs.tree.sizes, whole), whole)
     model = replace(model, beliefs=beliefs, sets=((0, 1, 2),))
-    tables = model.sampler()._expected(model.domain.shape(), 1_000)
+    tables = model.tree_rows()._expected(model.domain.shape(), 1_000)
     assert {*tables} == {(0, 1), (0, 2), (1, 2), (0, 1, 2)}
     for scope, table in tables.items():
         assert table.dtype == np.float32
@@ -256,7 +256,7 @@ def with_a_pair_beside(rows):
 @pytest.mark.parametrize(("rows", "batch"), [(6_000, 2**18), (20_000, 10_000)])
 def test_rows_marginals_and_stored_tables_say_the_same_of_a_pair_beside_the_tree(rows, batch, monkeypatch):
     monkeypatch.setattr(graphical, "BATCH_ROWS", batch)
-    monkeypatch.setattr(systematic, "BATCH_ROWS", batch)
+    monkeypatch.setattr(batches, "BATCH_ROWS", batch)
     plain, model = with_a_pair_beside(rows)
     wanted = model.project(["x1", "x2"])
     np.testing.assert_allclose(wanted, model.project(["x2", "x1"]).T)

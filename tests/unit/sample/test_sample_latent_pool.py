@@ -12,13 +12,13 @@ from dpsyn_sql.rows.sample.copula import (
     FIRST_LOOK,
     PASSES,
     STAGES,
-    CopulaSampler,
     LatentPool,
     _meet,
     _scores,
     _winners,
+    copula_rows,
 )
-from dpsyn_sql.rows.sample.quotas import listed, rounded_counts
+from dpsyn_sql.rows.sample.systematic import listed, rounded_counts
 
 SIZES = (4, 2, 6, 1, 3)
 
@@ -172,7 +172,7 @@ def test_rows_of_pools_meet_one_way_counts_and_follow_from_the_seed(small, monke
     monkeypatch.setattr(
         LatentPool, "rotate", lambda self, generator: (made.append(1), turned(self, generator))[1]
     )
-    sampler, rows = CopulaSampler(fitted()), 99_999
+    sampler, rows = copula_rows(fitted()), 99_999
     batches = list(sampler.batches(rows, 5))
     codes = np.concatenate(batches)
     assert codes.shape == (rows, 5) and codes.dtype == np.uint8 and len(batches) == 25
@@ -187,7 +187,7 @@ def test_rows_of_pools_meet_one_way_counts_and_follow_from_the_seed(small, monke
 
 
 def test_rows_of_pools_have_the_distribution_of_fresh_rows(small, monkeypatch):
-    sampler, rows = CopulaSampler(fitted()), 400_000
+    sampler, rows = copula_rows(fitted()), 400_000
     pooled = np.concatenate(list(sampler.batches(rows, 1)))
     monkeypatch.setattr(copula, "FRESH_ROWS", rows)
     fresh = np.concatenate(list(sampler.batches(rows, 2)))
@@ -204,7 +204,7 @@ def test_rows_of_pools_have_the_distribution_of_fresh_rows(small, monkeypatch):
 
 
 def test_few_and_no_rows_and_no_columns():
-    sampler = CopulaSampler(fitted())
+    sampler = copula_rows(fitted())
     assert list(sampler.batches(0, 1)) == []
     for rows in (1, 2, 3):
         assert [len(batch) for batch in sampler.batches(rows, 1)] == [rows]
@@ -216,7 +216,7 @@ def test_few_and_no_rows_and_no_columns():
         factor=np.zeros((0, 0), np.float32),
         offsets=np.zeros(0, np.float32),
     )
-    assert np.concatenate(list(CopulaSampler(constant).batches(300_000, 1))).all()
+    assert np.concatenate(list(copula_rows(constant).batches(300_000, 1))).all()
 
 
 @pytest.mark.parametrize(("rows", "rare"), [(40_000, 0.2), (40_000, 1e-4), (12, 0.2)])

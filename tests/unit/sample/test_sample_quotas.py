@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.attributes.attributes import Attribute, Domain
 from dpsyn_sql.methods.models.margins import CountedModel
-from dpsyn_sql.rows.sample import quotas
+from dpsyn_sql.rows.sample import systematic
+from dpsyn_sql.rows.sample.batches import BATCH_ROWS, batch_sizes, code_type
 from dpsyn_sql.rows.sample.family_text import independent_rows
-from dpsyn_sql.rows.sample.quotas import (
-    BATCH_ROWS,
-    CountedSampler,
+from dpsyn_sql.rows.sample.systematic import (
     Quotas,
-    batch_sizes,
-    code_type,
+    counted_rows,
     listed,
     meet_quotas,
     rounded_counts,
@@ -86,14 +84,14 @@ def test_code_type(size, expected):
 
 
 def drawn(rows: list[float], number: int, seed: int = 7) -> np.ndarray:
-    return np.concatenate([np.zeros((0, 1), np.int64), *CountedSampler(np.array(rows)).batches(number, seed)])
+    return np.concatenate([np.zeros((0, 1), np.int64), *counted_rows(np.array(rows)).batches(number, seed)])
 
 
 def test_whole_counts_are_met_over_many_batches() -> None:
     rows = [BATCH_ROWS, 0, 17, 3 * BATCH_ROWS + 5, 1]
     codes = drawn(rows, int(sum(rows)))
     assert np.bincount(codes[:, 0], minlength=5).tolist() == rows
-    batches = list(CountedSampler(np.array(rows, float)).batches(int(sum(rows)), 7))
+    batches = list(counted_rows(np.array(rows, float)).batches(int(sum(rows)), 7))
     assert len(batches) > 4
     assert max(map(len, batches)) <= BATCH_ROWS
     share = [np.mean(batch == 3) for batch in batches]
@@ -140,7 +138,7 @@ def test_the_first_rows_of_a_code_are_found_wherever_they_stand(seed):
     winners[-1] = 4
     counts = np.bincount(winners)
     wanted = np.minimum(counts, rng.integers(0, 30, 5) * np.array([1, 40, 0, 1, seed % 2]))
-    found = quotas._first_rows(winners, wanted)
+    found = systematic._first_rows(winners, wanted)
     expected = [np.flatnonzero(winners == code)[: wanted[code]] for code in range(5)]
     assert np.array_equal(found, np.sort(np.concatenate(expected)))
 

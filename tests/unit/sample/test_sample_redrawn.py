@@ -6,7 +6,7 @@ import pytest
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.conditional import Cells, Conditional
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.rows.sample.graphical import GraphicalSampler, RedrawnSampler, drawn_evenly, raked
+from dpsyn_sql.rows.sample.graphical import TreeRows, drawn_evenly, raked, with_target
 
 
 def test_raked_probabilities_have_the_wanted_means():
@@ -39,8 +39,8 @@ def sampler():
     within = (np.full(4, 0.5), np.array([1.0, 0.25, 0.75]))
     cells = Cells((0,), (np.arange(2),), np.arange(2))
     law = Conditional(beliefs, {}, 1, ((cells, np.array([[9.0, -9.0], [-9.0, 9.0]])),))
-    rows = GraphicalSampler(beliefs, bins, within)
-    return rows, RedrawnSampler(rows, law, np.array([0.5, 0.5]))
+    rows = TreeRows(beliefs, bins, within)
+    return rows.sampler(), with_target(rows, law, np.array([0.5, 0.5]))
 
 
 def test_only_the_target_is_drawn_anew_and_its_codes_keep_their_share_of_a_bin():

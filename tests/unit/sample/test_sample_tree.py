@@ -12,8 +12,8 @@ from support.shop import drawn, numeric, shop
 from dpsyn_sql.attributes.attributes import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table
-from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample import families as sampled_families
+from dpsyn_sql.planning.limits import Deadline
+from dpsyn_sql.rows.sample import walk as sampled_families
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 
 
@@ -249,4 +249,5 @@ def test_rows_of_the_root_are_moved_towards_pairs_that_its_junction_tree_does_no
     np.add.at(found, tuple(rows.codes.T), 1)
     assert np.abs(found - 5000 * table).sum() / 2 < 0.02 * 5000
     np.testing.assert_array_equal(rows.codes, drawn(model, 5000).codes)
-    assert model.sampler(Deadline(0.0)).deadline is NO_DEADLINE
+    late = np.concatenate(list(model.sampler(Deadline(-1.0)).batches(5000, 1)))
+    np.testing.assert_array_equal(late, np.concatenate(list(model.sampler().batches(5000, 1))))

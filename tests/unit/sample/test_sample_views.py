@@ -13,7 +13,7 @@ from dpsyn_sql.rows.sample.moves import balanced, moved_least
 from dpsyn_sql.rows.sample.systematic import cells
 from dpsyn_sql.rows.sample.views import (
     SYNTHESES,
-    ViewsSampler,
+    ViewRows,
     largest_first,
     sorted_rows,
     topologically_sorted,
@@ -31,7 +31,7 @@ def tables(joint, scopes):
 def sampler(views, sizes, synthesis, total=None, deadline=None, most=1e5):
     total = next(iter(views.values())).sum() if total is None else total
     beliefs = graphical_views(sizes, views, dict.fromkeys(views, 1.0), total, most)
-    return ViewsSampler(
+    return ViewRows(
         beliefs,
         views,
         tuple(np.arange(size) for size in sizes),
@@ -42,7 +42,7 @@ def sampler(views, sizes, synthesis, total=None, deadline=None, most=1e5):
 
 
 def drawn(*arguments, rows, seed=1, **named):
-    return np.concatenate(list(sampler(*arguments, **named).batches(rows, seed))).astype(np.int64)
+    return np.concatenate(list(sampler(*arguments, **named).sampler().batches(rows, seed))).astype(np.int64)
 
 
 def far(rows, views, sizes):
@@ -187,7 +187,7 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_odd_views_give_rows_and_a_seed_fixes_them(case, synthesis):
     sizes, views = ODD[case]
-    own = sampler(views, sizes, synthesis)
+    own = sampler(views, sizes, synthesis).sampler()
     assert list(own.batches(0, 1)) == []
     for rows in (1, 2, 100):
         first, again = (np.concatenate(list(own.batches(rows, 5))) for _ in range(2))
@@ -210,7 +210,7 @@ def test_a_deadline_leaves_fewer_passes_and_says_so(synthesis):
 
 
 def test_rows_of_several_batches_meet_the_views_too(monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.rows.sample.systematic.BATCH_ROWS", 3_000)
+    monkeypatch.setattr("dpsyn_sql.rows.sample.batches.BATCH_ROWS", 3_000)
     views = tables(dependent(), list(combinations(range(4), 2)))
     for synthesis in ("exchange", "gum", "mcf"):
         assert far(drawn(views, SIZES, synthesis, rows=10_000), views, SIZES) < 0.03

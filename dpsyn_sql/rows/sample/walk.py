@@ -1,7 +1,10 @@
-"""Rows below others: of a person, or of a row of the table above. What is above them is drawn first.
+"""One walk over the nodes of a network, parents first: rows that are each by themselves, or below others.
 
+Among the rows of one parent configuration each outcome gets its expected number, within one (low variance).
+
+Rows below others are those of a person, or of a row of the table above; what is above them is drawn first.
 Persons are the root of a tree, without columns of their own: the levels of units of the same network draw
-them, each with its number of rows. Rows of a root are each by themselves (``sample.graphical``).
+them, each with its number of rows.
 
 Low variance never runs through a unit: among rows of one configuration, laid evenly over a distribution,
 two of one unit would fall apart, and agree less than independent ones. So the rows of a configuration are
@@ -20,11 +23,9 @@ after another, all units at once, given the moment of the rank too.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -35,15 +36,52 @@ from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
+from dpsyn_sql.rows.sample.batches import (
+    BATCH_ROWS,
+    Batches,
+    by_themselves,
+    code_type,
+    generator_of,
+    side_by_side,
+    streams,
+)
 from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
-from dpsyn_sql.rows.sample.quotas import BATCH_ROWS, batch_sizes, code_type, generator_of
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines
+from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines, drawn_in_turn
 from dpsyn_sql.rows.sample.ticks import NONE_BEFORE, Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
 # Streams of rows, of rounds of rows drawn again, and of moments; units have those below.
 
-_AT_A_TIME = 2
+
+def codes_of_columns(
+    columns: Mapping[int, Codes], variables: Sequence[int], sizes: Sequence[int], rows: int
+) -> Codes:
+    """Codes (rows, variables), of the smallest unsigned type; 0 of a variable that has no column."""
+    dtype = code_type(max((sizes[variable] for variable in variables), default=1))
+    codes = np.zeros((len(variables), rows), dtype)
+    for place, variable in enumerate(variables):
+        if variable in columns:  # otherwise it has one value
+            codes[place] = columns[variable]
+    return codes.T  # each column in one piece, as they are loaded
+
+
+def network_rows(network: Network) -> Batches:
+    """Rows of a network that are each by themselves.
+
+    Raises:
+        InternalError: a node has no line for the configuration of a row's parents.
+    """
+
+    def prepared(_: int) -> Callable[[int, np.random.Generator], Codes]:
+        lines = [Lines(node, network.sizes) for node in network.nodes]
+
+        def batch(size: int, generator: np.random.Generator) -> Codes:
+            columns = drawn_in_turn(lines, {}, None, size, generator)
+            return codes_of_columns(columns, network.codes, network.sizes, size)
+
+        return batch
+
+    return by_themselves(prepared, LOW_VARIANCE)
 
 
 class FamilyRows(NamedTuple):
@@ -151,41 +189,27 @@ class FamilySampler:
         return columns
 
     def _persons(self, units: int, seed: int) -> People:
-        network, columns_of_batches, numbers = self.network, list[Columns](), list[IntArray]()
-        edges = np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
+        network, edges = self.network, np.array(edge_ticks(self._attribute(self.families.size)), np.int64)
         variable = network.codes[self._index(self.families.size)]
-        needed = self._needed
+        needed = sorted(self._needed & {v for lines in self._units for v in lines.node.variables})
 
-        def batch(size: int, index: int) -> tuple[Columns, IntArray]:
-            columns, generator = Columns(), generator_of(seed, index)
-            for lines in self._units:
-                lines.draw(columns, None, size, generator)
+        def batch(size: int, generator: np.random.Generator) -> list[Codes]:
+            columns = drawn_in_turn(self._units, {}, None, size, generator)
             code = columns.get(variable, np.zeros(size, np.int64))
             number = generator.integers(edges[code], edges[code + 1])
-            narrow = Columns()
-            for v in needed & columns.keys():
-                narrow[v] = columns[v].astype(code_type(network.sizes[v]))
-            return narrow, number
+            narrow: list[Codes] = [columns[v].astype(code_type(network.sizes[v])) for v in needed]
+            return [number, *narrow]
 
-        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
-            for columns, number in (
-                pool.map(
-                    batch, *zip(*((n, i) for i, n in enumerate(batch_sizes(units, BATCH_ROWS))), strict=True)
-                )
-                if units > 0
-                else ()
-            ):
-                columns_of_batches.append(columns)
-                numbers.append(number)
-        drawn = columns_of_batches[0] if columns_of_batches else {}
-        joined = {v: np.concatenate([batch[v] for batch in columns_of_batches]) for v in drawn}
-        return People(joined, np.concatenate([np.zeros(0, np.int64), *numbers]), int(edges[-1]) - 1)
+        batches = side_by_side(partial(batch, *stream) for stream in streams(units, BATCH_ROWS, seed))
+        none = [np.zeros(0, np.int64) for _ in range(1 + len(needed))]
+        number, *drawn = map(np.concatenate, zip(none, *batches, strict=True))
+        return People(dict(zip(needed, drawn, strict=True)), number, int(edges[-1]) - 1)
 
     @cached_property
     def _needed(self) -> frozenset[int]:
         """Variables of units and moments that are written or that something follows from."""
         parents = {parent for lines in (*self._moments, *self._rows) for parent in lines.node.parents}
-        return frozenset(parents | set(self.network.codes[: self.families.drawn]))
+        return frozenset(parents | set(self._written))
 
     def _all_moments(self, people: People, seed: int) -> Columns:
         """The moments of all rows, in batches of whole units."""
@@ -196,9 +220,8 @@ class FamilySampler:
                 people, numbers, self._drawn_moments(people, numbers, generator_of(seed, _MOMENTS + index))
             )
 
-        ranges = [(index, *ends) for index, ends in enumerate(_batches(people.rows))] or [(0, 0, 0)]
-        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
-            batches = list(pool.map(batch, *zip(*ranges, strict=True)))
+        ranges = list(_batches(people.rows)) or [(0, 0)]
+        batches = list(side_by_side(partial(batch, index, *ends) for index, ends in enumerate(ranges)))
         return {v: np.concatenate([part[v] for part in batches]) for v in batches[0]}
 
     def _drawn_moments(self, people: People, numbers: IntArray, generator: np.random.Generator) -> Columns:
@@ -210,8 +233,7 @@ class FamilySampler:
         if self._linked is not None and people.chain is not None:
             columns[self._linked.variable] = self._linked.bins(people, people.chain, numbers, generator)
             left = self._linked.after
-        for lines in left:
-            lines.draw(columns, people.in_unit(units, ranks), units.size, generator)
+        drawn_in_turn(left, columns, people.in_unit(units, ranks), units.size, generator)
         code, recoding = self._moment, self._attribute(self.families.order).recoding
         if recoding is not None:  # NULL, where it is but noise
             lost = np.flatnonzero(np.isin(columns[code], recoding.codes))
@@ -249,16 +271,10 @@ class FamilySampler:
 
     def rows(self, people: People, seed: int) -> Iterator[FamilyRows]:
         """All rows, unit by unit, in batches of whole units."""
-        pending = deque[Future[FamilyRows]]()
-        with ThreadPoolExecutor(max_workers=_AT_A_TIME) as pool:
-            for index, (first, last) in enumerate(_batches(people.rows)):
-                pending.append(
-                    pool.submit(self._batch, people, first, last, generator_of(seed, _ROWS + index))
-                )
-                if len(pending) == _AT_A_TIME:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        return side_by_side(
+            partial(self._batch, people, first, last, generator_of(seed, _ROWS + index))
+            for index, (first, last) in enumerate(_batches(people.rows))
+        )
 
     def _batch(self, people: People, first: int, last: int, generator: np.random.Generator) -> FamilyRows:
         units, rows = np.arange(first, last), people.rows[first:last]
@@ -301,14 +317,12 @@ class FamilySampler:
         return columns
 
     def _codes(self, columns: Mapping[int, Codes], rows: int) -> Codes:
-        variables = self.network.codes[: self.families.drawn]
-        codes = np.zeros(
-            (rows, len(variables)), code_type(max((self.network.sizes[v] for v in variables), default=1))
-        )
-        for position, variable in enumerate(variables):
-            if variable in columns:  # otherwise it has one value
-                codes[:, position] = columns[variable]
-        return codes
+        return codes_of_columns(columns, self._written, self.network.sizes, rows)
+
+    @property
+    def _written(self) -> tuple[int, ...]:
+        """The variables of the attributes that are drawn, in domain order."""
+        return self.network.codes[: self.families.drawn]
 
     def walk(
         self,
@@ -321,7 +335,7 @@ class FamilySampler:
         """The rows of these units from these ranks on, unit by unit, given the rows before."""
         counts = people.rows[units] - ranks
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        codes = np.zeros((int(starts[-1]), self.families.drawn), np.int64)
+        codes = codes_of_columns({}, self._written, self.network.sizes, int(starts[-1]))
         ticks = np.zeros(int(starts[-1]), np.int64)
         active, turn = np.flatnonzero(counts > 0), 0
         in_bin = self._left_in_bin(people, people.starts[units[active]] + ranks[active])
@@ -340,10 +354,7 @@ class FamilySampler:
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
-        dtype = code_type(
-            max((self.network.sizes[v] for v in self.network.codes[: self.families.drawn]), default=1)
-        )
-        return FamilyRows(codes.astype(dtype), ticks if self._ticks is not None else None)
+        return FamilyRows(codes, ticks if self._ticks is not None else None)
 
     def _evidence(self, rows: IntArray, ranks: IntArray, before: Before) -> Columns:
         """Working bins of what is known before rows of these ranks are drawn."""
