@@ -22,7 +22,7 @@ from harness import apart, machine, peak_mebibytes, print_table
 from hundred_million import SIZES
 from large_tables import Shape
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.rows.sample import copula

@@ -38,13 +38,12 @@ from scipy.stats import rankdata
 from variants import SOURCE, InMemory, SeededNoise
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.file import shape_of
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -108,7 +107,7 @@ def coded(con: duckdb.DuckDBPyConnection, table: str, spec: Mapping[str, Any], k
     }
     relation = Relation(table, "table", Fragment(table), columns)
     domain = shape_of({"columns": declared["columns"]}, relation, discover=False).domain
-    expressions = [str(encode_expression(attribute, attribute.value)) for attribute in domain.attributes]
+    expressions = [str(attribute.code(attribute.columns[0].read()).code) for attribute in domain.attributes]
     names = [f"c{index}" for index in range(len(expressions))]
     select = ", ".join(f"CAST({e} AS BIGINT) AS {n}" for e, n in zip(expressions, names, strict=True))
     found = con.execute(f"SELECT {select} FROM {table}").fetchnumpy()
@@ -126,7 +125,7 @@ def _values(
             continue
         worth = np.arange(attribute.regular, dtype=np.float64)
         if attribute.kind == "numeric":
-            query = f"SELECT CAST({attribute.value} AS DOUBLE) AS v FROM {table}"
+            query = f"SELECT CAST({attribute.columns[0].read()} AS DOUBLE) AS v FROM {table}"
             column = np.ma.filled(con.execute(query).fetchnumpy()["v"].astype(np.float64), np.nan)
             for code in range(attribute.regular):
                 own = column[codes[:, index] == code]

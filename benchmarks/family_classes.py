@@ -23,7 +23,7 @@ from harness import machine, print_table
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.discovery.families import found_groups
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.sqlite import MemoryLedger

@@ -45,7 +45,7 @@ from variants import SOURCE, InMemory, SeededNoise
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import Adaptive, method_of
 from dpsyn_sql.planning.plan import ReleaseKey

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 import dpsyn_sql
 from dpsyn_sql import Request
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import Copula
 from dpsyn_sql.planning.running import Running, both_ways

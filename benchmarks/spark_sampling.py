@@ -19,11 +19,11 @@ import duckdb
 from harness import machine, print_table
 
 import dpsyn_sql
+from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.shape import Key, Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample.family_text import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write.staging import make_room
 from dpsyn_sql.rows.write.tasks import part_query, part_rows

@@ -16,9 +16,9 @@ from pathlib import Path
 import duckdb
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.points import Points
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey

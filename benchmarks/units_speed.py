@@ -18,14 +18,14 @@ import duckdb
 import numpy as np
 from harness import machine, peak_mebibytes, print_table
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.shape import Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import Families, before, numbers_of_rows
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample.walk import FamilySampler
 from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sweep import TABLES, table_of
 
 from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import METHODS, Adaptive
 from dpsyn_sql.methods.adaptive import method as recipe

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.declared import natural_kind
 from dpsyn_sql.attributes.document import load_yaml
 from dpsyn_sql.attributes.file import DomainFile, DomainSpec, read_domain

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import (
+from dpsyn_sql.attributes.attribute import (
     ANY_REST,
     MAX_SIZE,
     OTHER,

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
 
-from dpsyn_sql.attributes.attributes import MAX_SIZE
-from dpsyn_sql.attributes.hierarchies.points import MAX_COLUMNS
-from dpsyn_sql.attributes.hierarchies.text import LONGEST, alphabet_fault
+from dpsyn_sql.attributes.attribute import MAX_SIZE
+from dpsyn_sql.attributes.points import MAX_COLUMNS
+from dpsyn_sql.attributes.text import LONGEST, alphabet_fault
 from dpsyn_sql.errors import said
 
 Cut = Decimal | date | time

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick, supported_type
 from dpsyn_sql.errors import InternalError
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsyn_sql.attributes.attributes import edge_ticks
+from dpsyn_sql.attributes.attribute import edge_ticks
 from dpsyn_sql.attributes.declared import Unfit, binned_attribute, natural_kind, shown
 from dpsyn_sql.attributes.fields import Cut, Id
 from dpsyn_sql.attributes.grids import binned_kind
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy, HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.points import Points, box_fault, depth_limit
-from dpsyn_sql.attributes.hierarchies.taxonomy import Taxonomy, from_parents, from_prefixes
-from dpsyn_sql.attributes.hierarchies.text import MAX_CHILDREN, Texts, children_of, gaps
+from dpsyn_sql.attributes.points import Points, box_fault, depth_limit
 from dpsyn_sql.attributes.shape import MAX_CODES, Undiscovered
 from dpsyn_sql.attributes.specs import Bins, DyadicSpec, HierarchyEntry, PointSpec, TaxonomyColumn, TextColumn
+from dpsyn_sql.attributes.taxonomy import Taxonomy, from_parents, from_prefixes
+from dpsyn_sql.attributes.text import MAX_CHILDREN, Texts, children_of, gaps
+from dpsyn_sql.attributes.trees import Hierarchy, HierarchyColumn
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import said
 from dpsyn_sql.source.relation import Column

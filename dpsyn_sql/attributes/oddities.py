@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.specs import Bins, Categories, DiscoverSpec
 from dpsyn_sql.attributes.types import Edge

@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.types import SqlType, from_tick
 from dpsyn_sql.errors import InternalError
 

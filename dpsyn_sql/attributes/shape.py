@@ -13,8 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Granularity, Label
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy, HierarchyColumn
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Granularity, Label
+from dpsyn_sql.attributes.trees import Hierarchy, HierarchyColumn
 from dpsyn_sql.attributes.types import SqlType, parse_type, supported_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment

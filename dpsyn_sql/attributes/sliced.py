@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
-from dpsyn_sql.attributes.attributes import Attribute, Label, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Label, edge_ticks
 from dpsyn_sql.attributes.declared import natural_kind
 from dpsyn_sql.attributes.grids import binned_kind
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
-from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Constant, Role, Shape, Undiscovered
+from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import SqlType, from_tick, to_tick
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.source.names import shorten

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from dpsyn_sql.attributes.attributes import Label
+from dpsyn_sql.attributes.attribute import Label
 from dpsyn_sql.attributes.fields import (
     Alphabet,
     BinCount,
@@ -36,7 +36,7 @@ from dpsyn_sql.attributes.fields import (
     Step,
     TextLength,
 )
-from dpsyn_sql.attributes.hierarchies.text import lengths_fault
+from dpsyn_sql.attributes.text import lengths_fault
 from dpsyn_sql.source.names import listed
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final, Literal
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import epoch
+from dpsyn_sql.sqltext.expressions import epoch, text_as
 from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
 
 Family = Literal[
@@ -249,6 +250,66 @@ def tick_expression(kind: SqlType, column: Fragment) -> str:
     if kind.temporal:
         return moment_tick(kind, column)
     return number_tick(kind, column)
+
+
+def read_as(kind: SqlType, value: Fragment, decimal: str) -> Fragment:
+    """A value of its type. With a ``decimal`` mark it is text of a file, and NULL if it cannot be read so."""
+    return text_as(value, kind.sql, decimal) if decimal and kind.family != "text" else value
+
+
+# -- lists of values, and steps -----------------------------------------------------------------------
+
+LOOKUP: Final = 4_096
+"""Longest list by which the code of a value is looked up."""
+
+
+def from_ticks(kind: SqlType, tick: str) -> Fragment:
+    """The value of a tick of a discrete type."""
+    if kind.family == "integer":
+        value = tick
+    elif kind.family == "decimal":
+        step = format(Decimal((0, (1,), -kind.scale)), "f")
+        unit = f"CAST('{step}' AS DECIMAL(38,{kind.scale}))"
+        value = f"CAST({tick} AS DECIMAL(38,0)) * {unit}"
+    elif kind.family == "date":
+        value = f"DATE '1970-01-01' + CAST({tick} AS INTEGER)"
+    elif kind.family == "time":
+        value = f"make_timestamp(CAST({tick} AS BIGINT))"
+    else:
+        microseconds = f"CAST({tick} AS BIGINT)" + (f" * {kind.unit}" if kind.unit > 1 else "")
+        value = f"{'make_timestamptz' if kind.zoned else 'make_timestamp'}({microseconds})"
+    return Fragment(f"CAST({value} AS {kind.sql})")
+
+
+def listed_value(values: Sequence[str], kind: SqlType, code: str) -> Fragment:
+    """Element of a constant list of texts of values; NULL for every code past its end, such as the code of
+    NULL."""
+    if len(set(values)) > 1:
+        index = f"CAST({code} AS BIGINT) + 1"
+        if kind.family == "enum":
+            # DuckDB 1.5 cannot store a macro with a list of an ENUM in a database file.
+            return Fragment(f"CAST(([{', '.join(values)}])[{index}] AS {kind.sql})")
+        return Fragment(f"(CAST([{', '.join(values)}] AS {kind.sql}[]))[{index}]")
+    return Fragment(f"CAST(CASE WHEN {code} < {len(values)} THEN {values[0]} END AS {kind.sql})")
+
+
+def listed_number(values: Sequence[int], sql_type: str, code: str) -> Fragment:
+    """As ``listed_value``, of whole numbers of an integer type."""
+    parsed = supported_type(sql_type, "of numbers")
+    return listed_value([tick_literal(parsed, value) for value in values], parsed, code)
+
+
+def clipped(kind: SqlType, column: Fragment, ticks: Sequence[int]) -> str:
+    """Steps of an integer or date above the lowest tick, after clipping to the ticks: never overflows a
+    BIGINT, whose range their span fits because there are so few bins or labels. ``ticks``: ascending, the
+    last exclusive."""
+    low, high = tick_literal(kind, ticks[0]), tick_literal(kind, ticks[-1] - 1)
+    # By comparisons: LEAST and GREATEST of DuckDB take ten times as long.
+    inside = f"CASE WHEN {column} < {low} THEN {low} WHEN {column} > {high} THEN {high} ELSE {column} END"
+    if kind.family == "date":
+        return f"({inside} - {low})"
+    wide = "BIGINT" if ticks[0] > -(2**62) and ticks[-1] < 2**62 else kind.text
+    return f"CAST(CAST({inside} AS {wide}) - CAST({low} AS {wide}) AS BIGINT)"
 
 
 # -- types of text -----------------------------------------------------------------------------------

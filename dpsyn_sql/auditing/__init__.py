@@ -21,7 +21,7 @@ from dpsyn_sql.accounting.budget import Budget, Kind, Number
 from dpsyn_sql.accounting.events import SelectionEvent
 from dpsyn_sql.accounting.pld import log_ratio
 from dpsyn_sql.accounting.tradeoff import lower_bound
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.file import DomainSpec, read_domain, shape_of
 from dpsyn_sql.auditing.door import Ask, Door, Witness
 from dpsyn_sql.auditing.testing import ERROR, MOST_RUNS, Design, designed, toy, toy_domain

@@ -17,7 +17,7 @@ from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent, SelectionEvent
 from dpsyn_sql.accounting.pld import AnsweredQuestion, log_ratio
 from dpsyn_sql.accounting.tradeoff import power, runs_for_power
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.questions import StoredQuestion

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpsyn_sql.attributes import types as text_types
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, Granularity, Recoding
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, Granularity, Recoding
 from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, binned_kind, edge_of, equal_cuts, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import CLASSES, SqlType

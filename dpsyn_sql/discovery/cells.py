@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Granularity
+from dpsyn_sql.attributes.attribute import Granularity
 from dpsyn_sql.attributes.grids import Cuts, after, binned_kind, everyday_cell, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import SqlType

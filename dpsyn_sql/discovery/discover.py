@@ -23,11 +23,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import MAX_SIZE, Attribute, Granularity, Label
+from dpsyn_sql.attributes.attribute import MAX_SIZE, Attribute, Granularity, Label
 from dpsyn_sql.attributes.declared import catalog_attribute, natural_kind
 from dpsyn_sql.attributes.grids import Cuts, grid_attribute, grid_cuts, special_cuts
-from dpsyn_sql.attributes.hierarchies.text import Texts
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
+from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.types import supported_type
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.attributes import (
@@ -454,7 +454,7 @@ def _texts(column: Undiscovered, texts: Texts, asking: _Asking) -> Attribute:
     """As many texts and beginnings as are found, whatever the number of codes. Text is cut first: what is
     longer than the longest text is the same value as its beginning."""
     lengths = beginnings_of(column)
-    cut = Fragment(f"substr({texts.column.value}, 1, {texts.longest})")
+    cut = Fragment(f"substr({texts.column.read()}, 1, {texts.longest})")
     query = KeyQuery(column.name, column.sql_type, longest=texts.longest, source=cut)
     any_number = replace(column, max_codes=MAX_SIZE, prefixes=lengths)
     sigma, labels = _labels(any_number, query, lengths, asking)

@@ -27,7 +27,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, Domain, Fill, edge_ticks
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, Domain, Fill, edge_ticks
 from dpsyn_sql.attributes.types import Edge, from_tick
 from dpsyn_sql.discovery.labels import with_rest
 from dpsyn_sql.fit.arrays import FloatArray

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import ANY_REST, OTHER, Attribute, Label
-from dpsyn_sql.attributes.hierarchies.base import Leaves
-from dpsyn_sql.attributes.hierarchies.leaves import code_starts
-from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.attribute import ANY_REST, OTHER, Attribute, Label
+from dpsyn_sql.attributes.leaves import code_starts
 from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.text import END, Texts
+from dpsyn_sql.attributes.trees import Leaves
 from dpsyn_sql.attributes.types import enum_type
 from dpsyn_sql.discovery.branches import Branches, joined
 from dpsyn_sql.discovery.leaves import Run, attribute_of, coarsened, labels_of_runs

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import MAX_SIZE, OTHER, Attribute, Label, Recoding
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy, Leaves
+from dpsyn_sql.attributes.attribute import MAX_SIZE, OTHER, Attribute, Label, Recoding
 from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.trees import Hierarchy, Leaves
 from dpsyn_sql.discovery.branches import Branches, Estimates, branches_of, estimated, nearest, settled
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray

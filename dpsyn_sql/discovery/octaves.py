@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.grids import Cuts, after, edge_of, grid_cuts, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import SqlType

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpsyn_sql.attributes.attributes import Attribute, Granularity, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Granularity, edge_ticks
 from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import SqlType

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute, Recoding, fill_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Recoding, fill_ticks
 from dpsyn_sql.attributes.grids import Cuts
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError

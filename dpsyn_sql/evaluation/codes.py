@@ -3,7 +3,7 @@
 The codes are made from the real table. Numbers and moments with few values have a code per value, others 20
 bins with about equally many real rows. Text has a code for each of the most frequent categories, and one for
 all others. Missing values, values that are not finite, and values that the real table does not have, keep
-codes of their own: they are counted, not dropped. The encoding of releases (``private/encode/``) knows no
+codes of their own: they are counted, not dropped. The encoding of releases (``private/rows/``) knows no
 difference between rare and unseen values, so it is not used here.
 """
 

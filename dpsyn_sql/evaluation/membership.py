@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from dpsyn_sql.accounting.account import shown
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.open_source import Given
 from dpsyn_sql.engines.source_session import Connection
@@ -29,7 +29,7 @@ from dpsyn_sql.engines.stored_releases import Stored, StoredSession, opened_rele
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.evaluation.codes import drawn_sql
 from dpsyn_sql.evaluation.session import Session
-from dpsyn_sql.private.encode.codes import encode_query
+from dpsyn_sql.private.rows.codes import encode_query
 from dpsyn_sql.report.stored import read_parts
 from dpsyn_sql.report.stored_facts import facts_of
 from dpsyn_sql.source.files import ending_of, file_beside

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, correlation_matrix, latent_correlation
 from dpsyn_sql.fit.projections import fit_joints

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.network import ModelTables, Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, hstack, vstack
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import FloatArray, quotient
 from dpsyn_sql.fit.belief import Beliefs, calibrate

@@ -35,7 +35,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, edge_ticks
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.variances import OneWayCounts
 

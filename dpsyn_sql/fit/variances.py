@@ -47,7 +47,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.planning.queries import Map, NoisyMarginal

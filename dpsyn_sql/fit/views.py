@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.denoise import denoised, shares_of

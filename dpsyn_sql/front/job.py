@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.discover import Chooser
 from dpsyn_sql.engines.source_session import Connection, SourceSession

@@ -26,9 +26,9 @@ from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStag
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.kept import Bound, KeptRows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed

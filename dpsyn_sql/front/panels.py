@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.sliced import at_window
 from dpsyn_sql.common.progress import phase
@@ -41,10 +41,10 @@ from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.kept import Bound, rows_of_units
-from dpsyn_sql.private.encode.relations import UNIT, joined_rows
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
+from dpsyn_sql.private.rows.kept import Bound, rows_of_units
+from dpsyn_sql.private.rows.relations import UNIT, joined_rows
 from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
 from dpsyn_sql.source.engine import Engine

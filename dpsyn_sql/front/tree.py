@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.database_file import read_database
 from dpsyn_sql.attributes.declared import evenly_binned
 from dpsyn_sql.attributes.file import shape_of
@@ -34,7 +34,7 @@ from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree, roles_of
 from dpsyn_sql.planning.tying.keys import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
-from dpsyn_sql.private.encode.relations import discovery_relation, sliced_source, typed_relation
+from dpsyn_sql.private.rows.relations import discovery_relation, sliced_source, typed_relation
 from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed

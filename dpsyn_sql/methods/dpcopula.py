@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit import latent
 from dpsyn_sql.fit.copula import FixedCopula, fit_copula

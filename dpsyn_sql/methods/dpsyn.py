@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.denoise import Binned, binned

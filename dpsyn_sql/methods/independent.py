@@ -12,7 +12,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.denoise import Binned, binned

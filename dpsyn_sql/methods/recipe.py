@@ -11,7 +11,7 @@ from inspect import isfunction
 from typing import Any, ClassVar, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components

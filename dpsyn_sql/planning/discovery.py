@@ -9,15 +9,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.attributes.attributes import Attribute
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.errors import BudgetError, InputError
 from dpsyn_sql.planning.queries import Discount, Splitter, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
-    from dpsyn_sql.attributes.hierarchies.text import Texts
+    from dpsyn_sql.attributes.text import Texts
 
 
 DISCOVERY_SHARE = Fraction(1, 10)
@@ -370,7 +370,7 @@ def texts_of(column: Undiscovered) -> Texts | None:
     """The hierarchy of a column declared as text over an alphabet."""
     if column.hierarchy is None:
         return None
-    from dpsyn_sql.attributes.hierarchies.text import Texts
+    from dpsyn_sql.attributes.text import Texts
 
     return column.hierarchy if isinstance(column.hierarchy, Texts) else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import (
     Constant,
     ForeignKey,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import PrivacyUnit
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.planning.families import Above, Families, before, numbers_of_rows
 from dpsyn_sql.planning.plan import MeasureStep

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.discovery import DiscoveryStep
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal

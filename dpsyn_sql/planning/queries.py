@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Granularity
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Granularity
+from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import SqlType, supported_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

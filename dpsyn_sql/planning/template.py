@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.matching import Matching
 from dpsyn_sql.attributes.shape import Key
 from dpsyn_sql.attributes.types import SqlType, parse_type

@@ -22,8 +22,8 @@ from dpsyn_sql.accounting.account import in_words, reported_epsilon, rounded_up
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget, Number, delta_shares, exact_number, stated_delta
 from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_from_dict, event_to_dict, total_units
 from dpsyn_sql.accounting.pld import epsilon_from_events
-from dpsyn_sql.attributes.attributes import Attribute
-from dpsyn_sql.attributes.hierarchies.leaves import leaves_facts
+from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.leaves import leaves_facts
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, Role, Shape, Undiscovered
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.errors import InputError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.report.labels import counted, edge_words, some_of
 from dpsyn_sql.report.losses import ColumnLosses, Losses, Share, bin_widths, several_values
 from dpsyn_sql.report.trust import MOVED

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.discovery.recoding import Looked
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.reconstruct import deviation, interaction, projected

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.accounting.budget import Number, weakness
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.common.notices import warn
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.ledger.entries import SqliteEntry

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.discovery.filling import filled

@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from dpsyn_sql.attributes.attributes import OTHER, Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import OTHER, Attribute, edge_ticks
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick
 
 MISSING = "(no value)"

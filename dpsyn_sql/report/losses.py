@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.declared import limits_of
-from dpsyn_sql.attributes.hierarchies.leaves import finished_leaves
+from dpsyn_sql.attributes.leaves import finished_leaves
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts, one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.attributes.hierarchies.base import Leaves
-from dpsyn_sql.attributes.hierarchies.leaves import by_level, node_array
-from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.leaf_values import by_level
+from dpsyn_sql.attributes.leaves import node_array
+from dpsyn_sql.attributes.points import Points
+from dpsyn_sql.attributes.trees import Leaves
 from dpsyn_sql.attributes.types import SqlType, from_tick
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.model import MarginalModel

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.variances import Components, Variances
 from dpsyn_sql.methods.models.stored import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpsyn_sql.accounting.events import cost_units
-from dpsyn_sql.attributes.attributes import Attribute, Fill, Granularity
-from dpsyn_sql.attributes.hierarchies.leaves import leaves_of
+from dpsyn_sql.attributes.attribute import Attribute, Fill, Granularity
+from dpsyn_sql.attributes.leaves import leaves_of
 from dpsyn_sql.attributes.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.report.certificate import event_of

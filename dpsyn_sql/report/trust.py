@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.denoise import shares_of
 from dpsyn_sql.fit.tails import with_tails

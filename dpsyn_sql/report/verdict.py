@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from dpsyn_sql.accounting.budget import MOST_ADVISED
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.complaints import CLEAR, complaint_of, independent, unread_text

@@ -22,7 +22,7 @@ from support.doors import NotedEntry
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise

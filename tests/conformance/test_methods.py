@@ -8,7 +8,7 @@ import pytest
 from support.doors import FakeCurator
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import METHODS, Terms, method_of
 from dpsyn_sql.planning.limits import NO_TERMS

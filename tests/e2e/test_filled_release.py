@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.attributes.attributes import FILL_PIECES
+from dpsyn_sql.attributes.attribute import FILL_PIECES
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

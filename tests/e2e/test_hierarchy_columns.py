@@ -11,12 +11,13 @@ import pytest
 from support.shapes import shape_of_domain
 
 import dpsyn_sql
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import from_prefixes
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.output import output_statement, units_of
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.attributes.taxonomy import from_prefixes
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
 from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
@@ -29,7 +30,6 @@ from dpsyn_sql.report.complaints import complaint_of
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.loss_words import column_facts
 from dpsyn_sql.report.losses import Losses, PairLosses, _column
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -13,12 +13,17 @@ from unittest.mock import patch
 import numpy as np
 from support.shapes import decode_statement, shape_of_domain
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.attributes.hierarchies.growth import Nodes
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.growth import Nodes
+from dpsyn_sql.attributes.keys import Lookup, Ties, tied_rows
+from dpsyn_sql.attributes.output import (
+    impossible_rows,
+    output_statement,
+    rows_with_places,
+    units_of,
+    values_of,
+)
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import (
     Constant,
     Derived,
@@ -30,6 +35,9 @@ from dpsyn_sql.attributes.shape import (
     Undiscovered,
     UnitId,
 )
+from dpsyn_sql.attributes.taxonomy import from_parents
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -39,18 +47,15 @@ from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.discovery import step_expression
 from dpsyn_sql.private.count.passes import sibling_tally
 from dpsyn_sql.private.count.trees import keyed_rows, shapes_of
-from dpsyn_sql.private.encode import kept
-from dpsyn_sql.private.encode.codes import encode_query
-from dpsyn_sql.private.encode.kept import Bound, KeptRows, rows_of_units
-from dpsyn_sql.private.encode.relations import (
+from dpsyn_sql.private.rows import kept
+from dpsyn_sql.private.rows.codes import encode_query
+from dpsyn_sql.private.rows.kept import Bound, KeptRows, rows_of_units
+from dpsyn_sql.private.rows.relations import (
     discovery_relation,
     sliced_source,
     typed_relation,
     units_of_rows,
 )
-from dpsyn_sql.rows.decode.leaves import with_leaves
-from dpsyn_sql.rows.decode.output import impossible_rows, output_statement, units_of
-from dpsyn_sql.rows.decode.values import Lookup, Ties, tied_rows
 from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.engine import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
@@ -794,7 +799,9 @@ EXAMPLES = {
     "write/panel_rows": {"": {"staged": STAGED}},
     "write/differing": {"": {"table": F('"d"."t"'), "query": QUERY}},
     "write/fits": {"": {"value": literal(1), "cast": F("CAST(1 AS INTEGER)")}},
-    "write/leaves": {"": with_leaves(STAGED, LEAVES, lambda one: F(f"hash({literal(one.name)})"))},
+    "write/leaves": {
+        "": rows_with_places(STAGED, values_of(LEAVES, lambda one: F(f"hash({literal(one.name)})")))
+    },
     "write/not_null": {"": {"table": F('"d"."t"'), "column": F('"it""s"')}},
     "write/reject": {"": [*possible_statements(NEVER, STAGED, 7, 9)][-1][0]},
     "write/panel_kept": {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from laws.trees import BOUNDED, EDGES, PERSONS, SINGLE, TREE, KeptRow, Meaning
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.families import families_of
@@ -18,8 +18,8 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import class_costs
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.kept import Bound, KeptRows
-from dpsyn_sql.private.encode.relations import sliced_source
+from dpsyn_sql.private.rows.kept import Bound, KeptRows
+from dpsyn_sql.private.rows.relations import sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment, ident

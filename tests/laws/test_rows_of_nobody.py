@@ -21,7 +21,7 @@ from laws.trees import (
     key_of,
 )
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 
 NUMBERS = (Attribute("number", "BIGINT", "categorical", labels=tuple(range(10))),)
 

@@ -16,7 +16,7 @@ from itertools import permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 
 WEIGHT = 2**20
 LAST = float("inf")

@@ -5,7 +5,7 @@ from planted import fault
 JOINED = "tests/sql/test_database.py"
 WHOLE = "tests/sql/test_database_outputs.py"
 CERTIFICATE = "tests/unit/report/test_report_certificate.py"
-KEYS = "dpsyn_sql/rows/decode/values.py"
+KEYS = "dpsyn_sql/attributes/keys.py"
 DECLARED = "tests/unit/test_database_tree.py"
 TREE = "dpsyn_sql/planning/tree.py"
 

@@ -6,7 +6,7 @@ COUPLING = "tests/conformance/test_coupling.py::test_labels_change_tables_by_as_
 COUNTS = "tests/unit/count/test_count_labels.py"
 DOOR = "tests/unit/measure/test_measure_labels.py"
 CHECKS = "dpsyn_sql/planning/row_labels.py"
-SQL = "dpsyn_sql/private/encode/codes.py"
+SQL = "dpsyn_sql/private/rows/codes.py"
 NAMES = "dpsyn_sql/private/measure/counting.py"
 NEAREST = "return f\"(LEAST({', '.join(ranks)}) % {label.size})\""
 
@@ -72,7 +72,7 @@ FAULTS = (
         "labels are read before the rows of a unit are bounded",
         f"{COUNTS}::test_labels_count_the_same_rows_of_a_unit_as_other_marginals",
         (
-            "dpsyn_sql/private/encode/kept.py",
+            "dpsyn_sql/private/rows/kept.py",
             "        return cls(unit.column, unit.max_rows,",
             "        return cls(unit.column, 99,",
         ),

@@ -4,7 +4,7 @@ from planted import fault
 
 LAWS = "tests/laws/test_tree_laws.py"
 NOBODY = "tests/laws/test_rows_of_nobody.py"
-KEPT_ROWS = "dpsyn_sql/private/encode/kept.py"
+KEPT_ROWS = "dpsyn_sql/private/rows/kept.py"
 COUNTER = "dpsyn_sql/private/count/counter.py"
 ENCODE, KEPT = "sql/encode/encode.sql", "sql/encode/kept.sql"
 TOTAL = f"{LAWS}::test_codes_are_total"
@@ -20,9 +20,9 @@ FAULTS = (
         "text that no label covers has no code",
         TOTAL,
         (
-            "dpsyn_sql/private/encode/codes.py",
-            "return f\"COALESCE({', '.join(found)}, {attribute.fallback_code})\"",
-            "return f\"COALESCE({', '.join(found)}, {attribute.size})\"",
+            "dpsyn_sql/attributes/labels.py",
+            "code = f\"COALESCE({', '.join(sought)}, {attribute.fallback_code})\"",
+            "code = f\"COALESCE({', '.join(sought)}, {attribute.size})\"",
         ),
     ),
     fault(

@@ -20,7 +20,7 @@ FAULTS = (
         "who stays gets another value of what it keeps",
         KEEPS,
         (
-            "dpsyn_sql/rows/decode/output.py",
+            "dpsyn_sql/attributes/output.py",
             "CASE WHEN stays THEN {kept[name]}",
             "CASE WHEN FALSE THEN {kept[name]}",
         ),
@@ -37,7 +37,7 @@ FAULTS = (
     fault(
         "rows of persons who stay get other values until their codes alone meet no condition",
         NEVER,
-        ("dpsyn_sql/rows/decode/output.py", "first, bits, kept.columns)", "first, bits)"),
+        ("dpsyn_sql/attributes/output.py", "first, bits, kept.columns)", "first, bits)"),
     ),
     fault(
         "what a person keeps is drawn all the same",
@@ -70,12 +70,12 @@ FAULTS = (
     fault(
         "several rows of a unit count in a period",
         ONE,
-        ("dpsyn_sql/private/encode/relations.py", "Bound(unit, 1, key)", "Bound(unit, 2, key)"),
+        ("dpsyn_sql/private/rows/relations.py", "Bound(unit, 1, key)", "Bound(unit, 2, key)"),
     ),
     fault(
         "who joins has no code of absence",
         BRUTE,
-        ("dpsyn_sql/private/encode/relations.py", "{attribute.size - 1}) AS", "{attribute.size - 2}) AS"),
+        ("dpsyn_sql/private/rows/relations.py", "{attribute.size - 1}) AS", "{attribute.size - 2}) AS"),
     ),
     fault(
         "each period may spend the whole budget",

@@ -127,7 +127,7 @@ FAULTS = (
         "tests/sql/test_encode.py::test_text_that_is_not_listed_has_the_code_of_its_longest_prefix"
         "[prefixes2-False--400]",
         (
-            "dpsyn_sql/private/encode/codes.py",
+            "dpsyn_sql/attributes/labels.py",
             "yield _join(attribute.stems(length), f",
             "yield _join(attribute.stems(length) * 2, f",
         ),
@@ -154,14 +154,14 @@ FAULTS = (
         "codes of text follow the collation of the session",
         "tests/sql/test_leaves.py::test_codes_of_text_do_not_depend_on_a_collation[NOCASE-6]",
         (
-            "dpsyn_sql/private/encode/codes.py",
+            "dpsyn_sql/attributes/leaves.py",
             "{text_bytes(key) if hierarchy.text else key} AS",
             "{key} AS",
         ),
         (
-            "dpsyn_sql/private/encode/codes.py",
-            "str(text_bytes(literal(start))) if texts",
-            "str(literal(start)) if texts",
+            "dpsyn_sql/attributes/leaves.py",
+            "str(text_bytes(literal(start))) if hierarchy.text",
+            "str(literal(start)) if hierarchy.text",
         ),
     ),
     # -- threads and files --------------------------------------------------------------------------
@@ -238,7 +238,7 @@ FAULTS = (
         "a unit torn between parts, each with its own bound",
         "tests/sql/test_parts.py::test_every_marginal_in_one_pass[unit]",
         (
-            "dpsyn_sql/private/encode/kept.py",
+            "dpsyn_sql/private/rows/kept.py",
             "unit = next(iter(table.foreign_key), None)",
             "unit = None",
         ),

@@ -4,7 +4,7 @@ from planted import fault
 
 COUNTS = "tests/unit/count/test_count_families.py"
 KEPT, CODES_SQL = "sql/encode/kept.sql", "sql/encode/codes.sql"
-ENCODED = "dpsyn_sql/private/encode/hidden.py"
+ENCODED = "dpsyn_sql/private/rows/hidden.py"
 ADDS = f"{COUNTS}::test_a_unit_adds_at_most_its_weight_and_changes_no_other"
 CODES = f"{COUNTS}::test_all_rows_of_units_are_counted_by_their_weights"
 

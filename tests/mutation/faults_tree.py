@@ -4,7 +4,7 @@ from planted import fault
 
 COUNTS = "tests/unit/count/test_count_tree.py"
 COUPLING = "tests/conformance/test_coupling_tree.py"
-KEPT_ROWS = "dpsyn_sql/private/encode/kept.py"
+KEPT_ROWS = "dpsyn_sql/private/rows/kept.py"
 KEPT, TABLE = "sql/encode/kept.sql", "sql/encode/table.sql"
 WEIGHT = "parent_weight // n AS w"
 FULL = f"{COUNTS}::test_full_families_are_those_of_the_definitions"
@@ -87,7 +87,7 @@ FAULTS = (
         "parts of a key run together",
         f"{COUNTS}::test_keys_of_several_columns_are_told_apart",
         (
-            "dpsyn_sql/private/encode/codes.py",
+            "dpsyn_sql/private/rows/codes.py",
             "f\"CAST(strlen({part}) AS VARCHAR) || ':' || {part}\"",
             'f"{part}"',
         ),

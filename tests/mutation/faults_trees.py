@@ -103,12 +103,12 @@ FAULTS = (
         "a level of too many nodes is asked all the same",
         f"{TREES_ASKED}::test_levels_of_too_many_nodes_are_not_asked",
         (
-            "dpsyn_sql/attributes/hierarchies/growth.py",
+            "dpsyn_sql/attributes/growth.py",
             "refined if max(map(len, self._below)) <= self._most else np.zeros_like(refined)",
             "refined",
         ),
         (
-            "dpsyn_sql/attributes/hierarchies/growth.py",
+            "dpsyn_sql/attributes/growth.py",
             "if not 0 < len(level) <= self._most:",
             "if not len(level):",
         ),

@@ -6,7 +6,7 @@ LEVELLED = "tests/unit/fit/test_fit_levelled.py"
 SAMPLED = "tests/unit/sample/test_sample_families.py"
 CHAINS = "tests/unit/sample/test_sample_chain.py"
 STAGED = "tests/sql/test_families.py"
-OUTPUT = "dpsyn_sql/rows/decode/output.py"
+OUTPUT = "dpsyn_sql/attributes/output.py"
 TREE = "tests/unit/sample/test_sample_tree.py"
 GIVEN = "tests/unit/methods/test_methods_given.py"
 

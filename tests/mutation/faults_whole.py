@@ -90,7 +90,7 @@ FAULTS = (
         "a replay reads the rows again",
         f"{LEDGER}::test_the_same_call_replays_byte_for_byte_whatever_the_data_are_now",
         (
-            "dpsyn_sql/private/encode/kept.py",
+            "dpsyn_sql/private/rows/kept.py",
             "            self._tables[table.name] = made\n",
             "            self._tables[table.name] = made\n        self.keep()\n",
         ),

@@ -11,7 +11,7 @@ import pytest
 from support.staged_databases import check_joined, relation_of, shop
 from test_database import names_of, written
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.engines.open_target import open_target

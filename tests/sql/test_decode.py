@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from support.shapes import decode_statement
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.rows.decode.values import decode_expression
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -36,7 +35,7 @@ def column(con, attribute, codes, seed=1):
 
 def at_bits(con, attribute, code, bits):
     """The value at chosen random bits: the ends of the range that a hash would hardly ever hit."""
-    expression = decode_expression(attribute, Fragment("code"), Fragment("bits"))
+    expression = attribute.value("code", Fragment("bits")).values[attribute.name]
     query = f"SELECT {expression} FROM (SELECT {code} AS code, CAST('{bits}' AS UBIGINT) AS bits)"
     return con.execute(query).fetchone()[0]
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.attributes.types import parse_type, to_tick
 from dpsyn_sql.discovery.attributes import steps_of

@@ -12,12 +12,12 @@ from support.families import DAYS, MOST, born, chain, dated, dates, model_of, pl
 from support.publishing import publish
 from test_publish import Session, table
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, numbers_of_rows
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.families import stage, together
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -21,7 +21,7 @@ from support.families import (
     visits,
 )
 
-from dpsyn_sql.attributes.attributes import Domain, Recoding, edge_ticks
+from dpsyn_sql.attributes.attribute import Domain, Recoding, edge_ticks
 from dpsyn_sql.attributes.shape import Key, Shape, UnitId
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.types import from_tick, to_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.decode.values import decode_expression
 from dpsyn_sql.sqltext.fragments import Fragment
 
 SETTINGS = "SET TimeZone = 'Asia/Kolkata'"
 
 
 def values(con, attribute, code, bits):
-    expression = decode_expression(attribute, Fragment("code"), Fragment("bits"))
+    expression = attribute.value(Fragment("code"), Fragment("bits")).values[attribute.name]
     listed = ", ".join(f"(CAST('{number}' AS UBIGINT))" for number in bits)
     # Fetching a moment with time zone would need pytz; its UTC text is the same.
     shown = "make_timestamp(epoch_us(v))" if "ZONE" in attribute.sql_type else "v"
@@ -175,7 +174,7 @@ def test_every_piece_gets_an_eighth_and_is_even(con):
     cuts = (0, 1, 3, 6, 10, 10, 20, 40, 100)
     whole = Attribute("v", "INTEGER", "numeric", edges=(0, 100, 104), fill=(cuts, (100, 104)))
     rows = 80_000
-    expression = decode_expression(whole, Fragment("code"), Fragment('hash("row")'))
+    expression = whole.value("code", Fragment('hash("row")')).values[whole.name]
     found = con.execute(
         f'SELECT code, {expression} FROM (SELECT i AS "row", i % 2 AS code FROM range({2 * rows}) t(i))'
     ).fetchall()
@@ -195,7 +194,7 @@ def test_quantiles_of_floats_are_the_cuts(con):
     cuts = (0.0, 0.5, 0.75, 1.0, 2.0, 4.0, 8.0, 100.0, 1e6)
     attribute = Attribute("v", "DOUBLE", "numeric", edges=(0.0, 1e9), fill=(cuts,))
     rows = 80_000
-    expression = decode_expression(attribute, Fragment("0"), Fragment('hash("row")'))
+    expression = attribute.value("0", Fragment('hash("row")')).values[attribute.name]
     drawn = np.array(con.execute(f'SELECT {expression} FROM range({rows}) t("row")').fetchall()).ravel()
     inside = [(drawn < cut).mean() for cut in cuts[1:]]
     assert np.allclose(inside, np.arange(1, 9) / 8, atol=0.006)
@@ -259,10 +258,10 @@ def test_columns_without_shaped_bins_have_short_lists():
     plain = Attribute("v", "INTEGER", "numeric", edges=edges)
     fill = tuple((low,) if low % 20 else (low, high) for low, high in pairwise(edges))
     atoms = Attribute("v", "INTEGER", "numeric", edges=edges, fill=fill)
-    text = [decode_expression(one, Fragment("c"), Fragment("b")) for one in (plain, atoms)]
+    text = [one.value(Fragment("c"), Fragment("b")).values[one.name] for one in (plain, atoms)]
     assert "b & 7" not in text[1]
     even = Attribute("v", "INTEGER", "numeric", edges=edges, fill=tuple(pairwise(edges)))
-    assert decode_expression(even, Fragment("c"), Fragment("b")) == text[0]
+    assert even.value(Fragment("c"), Fragment("b")).values[even.name] == text[0]
 
 
 @pytest.mark.parametrize(

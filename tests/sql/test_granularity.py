@@ -10,10 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_fill import values
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.attributes.types import to_tick
-from dpsyn_sql.private.encode.codes import encode_expression
-from dpsyn_sql.sqltext.fragments import Fragment
 
 SETTINGS = "SET TimeZone = 'Asia/Kolkata'"
 
@@ -23,7 +21,7 @@ BITS = [0, 1, 2**63, 2**64 - 1, *np.random.default_rng(1).integers(0, 2**63, 60)
 
 def encoded(con, attribute, found):
     """Codes that the values get; every value must come back into its bin."""
-    expression = encode_expression(attribute, Fragment("v"))
+    expression = attribute.code("v").code
     con.execute(f"CREATE OR REPLACE TEMP TABLE v (v {attribute.sql_type})")
     value = "make_timestamptz(epoch_us(?::TIMESTAMP))" if "ZONE" in attribute.sql_type else "?"
     con.executemany(f"INSERT INTO v VALUES ({value})", [(item,) for item in found])
@@ -140,6 +138,6 @@ def test_times_round_trip(con):
         found = values(con, attribute, code, BITS)
         assert encoded(con, attribute, found) == {code}
     assert set(values(con, attribute, 2, BITS)) == {time.max}
-    expression = encode_expression(attribute, Fragment("v"))
+    expression = attribute.code("v").code
     ends = f"SELECT {expression} FROM (VALUES (TIME '24:00:00'), (TIME '00:00:00'), (NULL::TIME)) t(v)"
     assert [row[0] for row in con.execute(ends).fetchall()] == [2, 0, 0]

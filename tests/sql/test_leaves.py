@@ -14,22 +14,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.shapes import shape_of_domain
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves, absent
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents, from_prefixes
-from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding
+from dpsyn_sql.attributes.leaf_values import LeafFact
+from dpsyn_sql.attributes.output import output_statement, units_of
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Constant, Derived, Shape
+from dpsyn_sql.attributes.taxonomy import from_parents, from_prefixes
+from dpsyn_sql.attributes.text import END, Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves, absent
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.encode.codes import encode_query
-from dpsyn_sql.private.encode.kept import Bound, rows_of_units
+from dpsyn_sql.private.rows.codes import encode_query
+from dpsyn_sql.private.rows.kept import Bound, rows_of_units
 from dpsyn_sql.report.certificate import attribute_facts
 from dpsyn_sql.report.stored_facts import attribute_of_facts
-from dpsyn_sql.rows.decode.leaves import _Fact
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
@@ -283,7 +283,7 @@ def test_the_rows_of_a_unit_are_bounded_with_their_leaves(con):
 @pytest.mark.parametrize("few", [0, 64])
 def test_rows_of_a_code_are_spread_over_its_leaves_by_their_numbers(con, few, monkeypatch):
     """Leaves of the proportions 1 : 0 : 3 and of none at all, and what is drawn in them, by chi squared."""
-    monkeypatch.setattr("dpsyn_sql.rows.decode.leaves._FEW", few)
+    monkeypatch.setattr("dpsyn_sql.attributes.leaves._FEW", few)
     days = HIERARCHIES["days"]
     nodes = days.root()
     for level in range(3):
@@ -438,7 +438,7 @@ def test_leaves_that_are_no_partition_in_order_are_refused(starts, codes, rows):
 )
 def test_texts_of_leaves_are_listed_as_they_are(con, texts):
     """Also those that hold what stands between texts, or in place of NULL."""
-    listed = _Fact("text", "VARCHAR", texts).unnested
+    listed = LeafFact("text", "VARCHAR", texts).unnested
     assert [text for (text,) in con.execute(f"SELECT {listed}").fetchall()] == texts
 
 
@@ -460,6 +460,6 @@ def test_few_leaves_of_a_code_are_found_as_many_are(con, name, monkeypatch):
     wanted = rng.permutation(np.repeat(np.arange(attribute.size), 300)).tolist()
     found = []
     for few in (0, 64):
-        monkeypatch.setattr("dpsyn_sql.rows.decode.leaves._FEW", few)
+        monkeypatch.setattr("dpsyn_sql.attributes.leaves._FEW", few)
         found.append(decoded(con, attribute, wanted))
     assert found[0] == found[1] and len(found[0]) == len(wanted)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from support.publishing import publish
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import DomainError, InternalError, PublishError
-from dpsyn_sql.rows.decode.output import capacity, output_statement, surrogate, units_of
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.publish import Destination

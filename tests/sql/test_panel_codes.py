@@ -7,13 +7,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.relations import UNIT, joined_rows, sliced_source
+from dpsyn_sql.private.rows.relations import UNIT, joined_rows, sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment

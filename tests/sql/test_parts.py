@@ -12,8 +12,8 @@ from support.hierarchies import Halves, Letters
 from support.parts import PartedEngine
 
 import dpsyn_sql
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.attributes.hierarchies.growth import Growth
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.growth import Growth
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.plan import LaterMarginals
@@ -28,7 +28,7 @@ from dpsyn_sql.planning.queries import (
 )
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.relations import sliced_source
+from dpsyn_sql.private.rows.relations import sliced_source
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -19,7 +20,6 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.models.networks import GraphicalModel
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 from dpsyn_sql.rows.sample import rounds
 from dpsyn_sql.rows.sample.family_text import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write import staging

@@ -12,7 +12,7 @@ from dpsyn_sql.attributes.file import shape_of
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.private.encode.relations import sliced_source, typed_relation
+from dpsyn_sql.private.rows.relations import sliced_source, typed_relation
 from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Partition, Window

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import parse_type

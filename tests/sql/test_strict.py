@@ -7,10 +7,10 @@ import duckdb
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.errors import EngineFailure
-from dpsyn_sql.private.encode.relations import typed_relation
+from dpsyn_sql.private.rows.relations import typed_relation
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.hierarchies import Halves, Letters
 
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.growth import Growth
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import from_parents
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.growth import Growth
+from dpsyn_sql.attributes.points import Points
+from dpsyn_sql.attributes.taxonomy import from_parents
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.attributes.types import parse_type, to_tick
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter

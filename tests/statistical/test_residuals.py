@@ -16,7 +16,7 @@ from support.doors import FakeCounter
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.auditing.testing import RecordingLedger
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.plan import ReleaseKey

@@ -1,7 +1,7 @@
 """Domains of categorical attributes whose labels are 0, 1, ..., for tests that care for their sizes alone; and
 a source whose rows nobody reads."""
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.source.relation import Relation, Source
 
 SOURCE = Source(Relation("people", "table", "people", ()))

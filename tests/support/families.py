@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from support.domains import attribute
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel

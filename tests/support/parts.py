@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.private.encode.codes import unit_bytes
+from dpsyn_sql.private.rows.codes import unit_bytes
 from dpsyn_sql.sqltext.fragments import Fragment
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")

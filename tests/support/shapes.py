@@ -1,8 +1,8 @@
 """Tables of measured columns and nothing else: their shape, their domain, and the query that decodes them."""
 
 from dpsyn_sql.attributes.file import shape_of
+from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.shape import Shape
-from dpsyn_sql.rows.decode.output import output_statement, units_of
 
 
 def shape_of_domain(domain):

@@ -10,7 +10,7 @@ from support.domains import attribute
 from support.doors import OneByOne
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Terms

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree, roles_of
 from dpsyn_sql.rows.sample.tree import table_seed

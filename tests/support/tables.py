@@ -6,7 +6,7 @@ import numpy as np
 from support.domains import attribute
 from support.families import dates
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, Shape
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.elimination import levelled_network

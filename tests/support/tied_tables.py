@@ -9,14 +9,14 @@ from itertools import permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.types import MAX_TICK
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, class_costs, gumbel_costs
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.kept import KeptRows
+from dpsyn_sql.private.rows.kept import KeptRows
 from dpsyn_sql.source.relation import WEIGHT, Column, Relation
 from dpsyn_sql.sqltext.expressions import code_type, lot
 from dpsyn_sql.sqltext.fragments import Fragment, ident

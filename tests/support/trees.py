@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.sqltext.fragments import Fragment
 
 

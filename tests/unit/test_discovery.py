@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.attributes.types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT, parse_type
 from dpsyn_sql.discovery.discover import discovered

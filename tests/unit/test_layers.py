@@ -32,7 +32,7 @@ PLANTED = [
         "private.count.planted",
         "dpsyn_sql.private.measure",
     ),
-    ("Rows are drawn, decoded, written", "rows.sample.planted", "dpsyn_sql.rows.write.publish"),
+    ("Rows are drawn, then written", "rows.sample.planted", "dpsyn_sql.rows.write.publish"),
     (
         "The public side never reaches the private side, not even indirectly",
         "methods.planted",
@@ -40,8 +40,8 @@ PLANTED = [
     ),
     (
         "The public side never reaches the private side, not even indirectly",
-        "rows.decode.planted",
-        "dpsyn_sql.private.encode.codes",
+        "rows.sample.planted",
+        "dpsyn_sql.private.rows.codes",
     ),
     (
         "Only the door imports the counter (front joins them)",

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute, Recoding
+from dpsyn_sql.attributes.attribute import Attribute, Recoding
 from dpsyn_sql.discovery.recoding import looked_at
 from dpsyn_sql.planning.queries import NoisyMarginal
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.grids import after
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.discovery.attributes import attribute_of_pieces

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.domains import SOURCE
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.types import CLASSES, INTEGER, from_tick, supported_type

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.given import Given

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import marginals

@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.estimate import pooled, total_of

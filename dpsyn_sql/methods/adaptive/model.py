@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, edge_ticks
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, calibrate

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs, marginals

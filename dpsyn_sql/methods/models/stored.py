@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.methods.models.margins import Answering, over_codes

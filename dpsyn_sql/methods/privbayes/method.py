@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of

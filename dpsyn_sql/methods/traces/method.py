@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Domain, edge_ticks
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.gaussian import Ahead, ahead, first_moments

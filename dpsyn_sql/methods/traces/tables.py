@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain, edge_ticks
-from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.attribute import Attribute, Domain, edge_ticks
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, total_of

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
@@ -35,7 +35,7 @@ from dpsyn_sql.private.count.passes import (
 )
 from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
 from dpsyn_sql.private.count.sums import scatter
-from dpsyn_sql.private.encode.kept import Bound, KeptRows
+from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.expressions import temporary_table

@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Granularity
+from dpsyn_sql.attributes.attribute import Granularity
 from dpsyn_sql.attributes.types import (
     BOOLEAN,
     CLASSES,
@@ -45,6 +45,7 @@ from dpsyn_sql.attributes.types import (
     SqlType,
     decimal_type,
     moment_tick,
+    read_as,
     supported_type,
     tick_literal,
 )
@@ -61,7 +62,7 @@ from dpsyn_sql.planning.queries import (
 )
 from dpsyn_sql.private.count.sums import scatter, whole
 from dpsyn_sql.private.count.trees import TreeCounter
-from dpsyn_sql.private.encode.codes import encode_expression, read_as, unit_bytes
+from dpsyn_sql.private.rows.codes import unit_bytes
 from dpsyn_sql.source.engine import Tally
 from dpsyn_sql.sqltext.expressions import (
     fits_pattern,
@@ -119,7 +120,7 @@ def beginning_expression(beginning: Beginning, column: Fragment) -> Fragment:
     if known.other_code is None:
         raise InternalError("beginnings are those of text that no label covers")
     first = Fragment(f"substr({column}, 1, {length})")
-    code = encode_expression(known, column)
+    code = known.code(column).code
     key = key_expression(known.type, length, first)
     return Fragment(f"CASE WHEN length({first}) = {length} AND {code} = {known.other_code} THEN {key} END")
 
@@ -333,12 +334,12 @@ class SqlDiscoveryCounter(TreeCounter):
         adds 1 to their count, not 1 for each.
         """
         grid = query.grid
-        code: str = encode_expression(grid, _VALUE)
+        code: str = grid.code(_VALUE).code
         if query.owners:
             owners = [*query.owners, *range(len(query.owners), grid.size)]
             code = value_at(owners, code)
         code = Fragment(f"CAST({code} AS BIGINT)")
-        tally = self._counted("grid", grid.value, grid.type, code)
+        tally = self._counted("grid", grid.columns[0].read(), grid.type, code)
         return self._summed(tally, grid.size, step="counting units per cell of a grid")
 
     def types(self, query: TypesQuery) -> NDArray[np.int64]:

@@ -20,19 +20,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
 from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
-from dpsyn_sql.private.encode.codes import (
+from dpsyn_sql.private.rows.codes import (
     digit,
-    encode_expression,
-    key_columns,
     label_expression,
     mixed_radix,
-    named_columns,
     pack_column,
 )
 from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
@@ -148,30 +145,26 @@ def scans(
     """One-way counts directly from the source: attributes, at most ``SCAN_ATTRIBUTES``, and their tally."""
     for start in range(0, len(attributes), SCAN_ATTRIBUTES):
         part = attributes[start : start + SCAN_ATTRIBUTES]
+        coded = [domain.attributes[index].code(f"c{index}", decimal) for index in part]
         query = render(
             "count/scan",
             relation=relation_sql,
-            named=[one for index in part for one in _named(domain, index, decimal=decimal)],
-            keys=[one for index in part for one in key_columns(domain.attributes[index], f"c{index}")],
-            columns=[_scan_column(domain, index, decimal=decimal) for index in part],
+            named=[named for attribute in coded for named in attribute.named],
+            keys=[key for attribute in coded for key in attribute.keys],
+            columns=[
+                _scan_column(domain, index, attribute.code)
+                for index, attribute in zip(part, coded, strict=True)
+            ],
         )
         yield part, Tally(query, ("attribute", "code"))
 
 
-def _named(domain: Domain, index: int, *, decimal: str) -> list[Fragment]:
-    """Raw values; only those of a hierarchy are read as their types before they are encoded."""
-    attribute = domain.attributes[index]
-    return named_columns(attribute, f"c{index}", decimal=decimal if attribute.leaves is not None else "")
-
-
-def _scan_column(domain: Domain, index: int, *, decimal: str) -> _ScanColumn:
+def _scan_column(domain: Domain, index: int, code: Fragment) -> _ScanColumn:
     """The code is cast to the smallest type, which lets DuckDB count in a plain array."""
-    attribute = domain.attributes[index]
-    code = encode_expression(attribute, Fragment(f"c{index}"), decimal=decimal)
     return _ScanColumn(
         attribute=index,
         code=Fragment(f"k{index}"),
-        expression=Fragment(f"CAST({code} AS {code_type(attribute.size)})"),
+        expression=Fragment(f"CAST({code} AS {code_type(domain.attributes[index].size)})"),
     )
 
 

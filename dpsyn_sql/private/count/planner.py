@@ -39,11 +39,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import sums
-from dpsyn_sql.private.encode.codes import has_join
 
 Strategy = Literal["scan", "encoded", "packed", "products"]
 
@@ -172,8 +171,11 @@ def plan_counting(
     cells = check_size(queries, domain)
     wanted = _wanted_attributes(queries, domain)
     singles = tuple((position,) for position in wanted)
-    joined = any(has_join(domain.attributes[position]) for position in wanted)
-    if not queries or not (bounded or joined or any(len(query.attrs) > 1 for query in queries)):
+    if not queries or not (
+        bounded
+        or any(len(query.attrs) > 1 for query in queries)
+        or any(domain.attributes[position].code("c").joins for position in wanted)
+    ):
         groups = groups_for(queries, singles, domain)
         scans = -(-len(wanted) // SCAN_ATTRIBUTES)
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"

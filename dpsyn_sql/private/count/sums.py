@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import ssyrk
 from threadpoolctl import threadpool_limits
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
-from dpsyn_sql.attributes.hierarchies.growth import Nodes
+from dpsyn_sql.attributes.growth import Nodes
+from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.private.count.sums import scatter
-from dpsyn_sql.private.encode.codes import read_as, unit_bytes
-from dpsyn_sql.private.encode.kept import Bound
+from dpsyn_sql.private.rows.codes import unit_bytes
+from dpsyn_sql.private.rows.kept import Bound
 from dpsyn_sql.source.engine import SourceEngine, Tally
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.expressions import temporary_table, text_bytes, text_of_bytes
@@ -169,7 +169,7 @@ def keyed_rows(
         "discover/keyed",
         relation=relation,
         values=[
-            Fragment(f"{read_as(column.type, column.value, decimal)} AS {name}")
+            Fragment(f"{column.read(decimal)} AS {name}")
             for column, name in zip(columns, values, strict=True)
         ],
         told=told,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
 from dpsyn_sql.accounting.gdp import MOST_CELLS
-from dpsyn_sql.attributes.attributes import Domain
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
+from dpsyn_sql.attributes.attribute import Domain
+from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Answer, Map, MarginalQuery, NoisyMarginal, NoisyResidual

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_to_dict
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Question

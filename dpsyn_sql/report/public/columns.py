@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick
 from dpsyn_sql.fit.model import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances, largest_variance

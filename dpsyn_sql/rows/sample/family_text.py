@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from uuid import uuid4
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.model import Model, families_in

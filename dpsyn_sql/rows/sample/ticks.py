@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.positions import tick_pieces, tick_positions
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.errors import InputError, said

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from dpsyn_sql.attributes.output import constant_expression, derived_value
 from dpsyn_sql.attributes.shape import TIED, Constant, Derived, Shape
 from dpsyn_sql.errors import DomainError, EngineFailure
-from dpsyn_sql.rows.decode.output import constant_expression, derived_value
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.expression_check import check_expression
 from dpsyn_sql.source.query_check import QueryCatalog

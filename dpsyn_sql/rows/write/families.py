@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpsyn_sql.attributes.output import Kept, beside_codes, impossible_rows
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
@@ -25,7 +26,6 @@ from dpsyn_sql.fit.model import Model, Sampler, families_in
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.decode.output import Kept, beside_codes, impossible_rows
 from dpsyn_sql.rows.sample.batches import code_type
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.moments import Before, People

@@ -21,7 +21,18 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.bins import drawn_tick
+from dpsyn_sql.attributes.output import (
+    conditions,
+    constant_expression,
+    derived_value,
+    impossible_query,
+    rows_with_places,
+    surrogate,
+    values_of,
+    written_type,
+)
 from dpsyn_sql.attributes.shape import (
     Constant,
     Derived,
@@ -37,16 +48,6 @@ from dpsyn_sql.attributes.shape import (
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
-from dpsyn_sql.rows.decode.output import (
-    conditions,
-    constant_expression,
-    derived_value,
-    impossible_query,
-    surrogate,
-    written_type,
-)
-from dpsyn_sql.rows.decode.values import tick_expression
 from dpsyn_sql.rows.sample.family_text import (
     FamilyScript,
     Passed,
@@ -87,7 +88,7 @@ def fresh_tick(families: Families, seed: Fragment) -> Fragment:
     if not families.order:
         return Fragment("0")
     order = families.domain[families.order]
-    return tick_expression(order, Fragment("own"), row_bits(seed)(order))
+    return drawn_tick(order, Fragment("own"), row_bits(seed)(order))
 
 
 def valued(
@@ -96,7 +97,8 @@ def valued(
     """Values of staged codes, columns in the order of the release. ``keys``: values of columns that name
     rows; all others that do are NULL."""
     roles = {role.name: role for role in shape.roles}
-    measured = measured_columns(shape.domain, bits, shape.ticks)
+    valued_codes = values_of(shape.domain, bits, shape.ticks)
+    measured = valued_codes.values
     order = shape.order or tuple(measured)
     columns, written = list[Fragment](), list[Fragment]()
     for name in order:
@@ -116,7 +118,7 @@ def valued(
         columns.append(Fragment(f"{value} AS {ident(name)}"))
     return render(
         "macros/sampled",
-        staged=with_leaves(Fragment(f"(\n{staged}\n    )"), shape.domain, bits),
+        staged=rows_with_places(Fragment(f"(\n{staged}\n    )"), valued_codes),
         columns=columns,
         written=written,
         conditions=conditions(shape),
@@ -373,7 +375,7 @@ class WayDown:
     def _measured(self, attribute: str) -> Fragment:
         """The value of an attribute of the last table."""
         shape = self.tables[-1].shape
-        return measured_columns(shape.domain, self.bits, shape.ticks)[attribute]
+        return values_of(shape.domain, self.bits, shape.ticks).values[attribute]
 
     def _public(self, role: PublicKey) -> Fragment | None:
         """The key of a public row of the group that was drawn. None without a lookup, or of too many rows."""

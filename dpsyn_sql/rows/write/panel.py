@@ -12,10 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpsyn_sql.attributes.shape import Constant, Shape, UnitId
-from dpsyn_sql.errors import InternalError, PublishError
-from dpsyn_sql.fit.arrays import Codes, IntArray
-from dpsyn_sql.rows.decode.output import (
+from dpsyn_sql.attributes.output import (
     Kept,
     capacity,
     constant_expression,
@@ -23,6 +20,9 @@ from dpsyn_sql.rows.decode.output import (
     surrogate,
     units_of,
 )
+from dpsyn_sql.attributes.shape import Constant, Shape, UnitId
+from dpsyn_sql.errors import InternalError, PublishError
+from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.expressions import text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.keys import ROW, Lookup
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.tree import PublicTable
-from dpsyn_sql.rows.decode.values import ROW, Lookup
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
+from dpsyn_sql.attributes.keys import Lookup, Ties, fits
+from dpsyn_sql.attributes.output import capacity, output_statement, units_of, written_type
 from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.tree import Tree
-from dpsyn_sql.rows.decode.output import capacity, output_statement, units_of, written_type
-from dpsyn_sql.rows.decode.values import Lookup, Ties, fits
 from dpsyn_sql.rows.write.outputs import (
     NewFile,
     NewTable,

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.output import Kept, impossible_rows, number_column
 from dpsyn_sql.attributes.shape import Derived, Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray
-from dpsyn_sql.rows.decode.output import Kept, impossible_rows, number_column
 from dpsyn_sql.rows.sample.batches import generator_of
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
 from dpsyn_sql.rows.sample.tree import TableRows, with_hidden

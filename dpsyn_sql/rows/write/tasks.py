@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from dpsyn_sql.attributes.output import Units, beside_codes, output_statement
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.rows.decode.output import Units, beside_codes, output_statement
 from dpsyn_sql.rows.sample.family_text import check_statement
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.persist import StoredRelease, column_comments, persist_beside, statement_of

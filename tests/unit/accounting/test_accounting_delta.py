@@ -10,7 +10,7 @@ from dpsyn_sql.accounting import budget as module
 from dpsyn_sql.accounting.budget import Budget, delta_shares, exact_number, stated_delta
 from dpsyn_sql.accounting.events import delta_units
 from dpsyn_sql.accounting.gdp import epsilon_from_half_mu_squared
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.private.measure.questions.columns import keys_event

@@ -10,7 +10,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.accounting.gdp import LATTICE, epsilon_from_half_mu_squared, gaussian_cost
 from dpsyn_sql.accounting.pld import epsilon_from_events
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.private.measure.planned_events import planned_events

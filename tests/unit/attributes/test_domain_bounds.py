@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.attributes.declared import evenly_binned
 from dpsyn_sql.attributes.file import DomainFile, read_domain
 from dpsyn_sql.attributes.shape import Undiscovered

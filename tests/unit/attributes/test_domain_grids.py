@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import edge_ticks
+from dpsyn_sql.attributes.attribute import edge_ticks
 from dpsyn_sql.attributes.grids import after, grid_attribute, grid_cuts, largest_float, rounded
 from dpsyn_sql.attributes.types import parse_type, to_tick
 from dpsyn_sql.errors import InternalError

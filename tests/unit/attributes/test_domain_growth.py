@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hierarchies import Halves, Letters
 
-from dpsyn_sql.attributes.hierarchies.growth import Growth, Nodes, disjoint
+from dpsyn_sql.attributes.growth import Growth, Nodes, disjoint
 
 NUMBER, TEXT = Halves("n", 3), Letters("s", 3)
 TREES = {"numbers": (NUMBER,), "letters": (TEXT,), "both": (NUMBER, TEXT), "twice": (NUMBER, NUMBER, TEXT)}

@@ -7,13 +7,13 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.file import read_domain
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import Taxonomy
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import MAX_CODES, Undiscovered
+from dpsyn_sql.attributes.taxonomy import Taxonomy
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.errors import DomainError
 from dpsyn_sql.planning.template import template_text
 from dpsyn_sql.source.relation import Check, Column, Relation

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.file import read_domain, shape_of
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, Undiscovered, UnitId
 from dpsyn_sql.errors import DomainError, SourceError

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy, HierarchyColumn, absent
-from dpsyn_sql.attributes.hierarchies.points import MAX_DEPTH, Points, depth_limit
-from dpsyn_sql.attributes.hierarchies.taxonomy import Taxonomy, from_parents, from_prefixes
-from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.points import MAX_DEPTH, Points, depth_limit
+from dpsyn_sql.attributes.taxonomy import Taxonomy, from_parents, from_prefixes
+from dpsyn_sql.attributes.text import END, Texts
+from dpsyn_sql.attributes.trees import Hierarchy, HierarchyColumn, absent
 from dpsyn_sql.attributes.types import from_tick, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment

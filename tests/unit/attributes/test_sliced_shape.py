@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.taxonomy import from_prefixes
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.sliced import shape_of_slice
+from dpsyn_sql.attributes.taxonomy import from_prefixes
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.source.slices import Partition, Sliced, Window
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from support.doors import table_of
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes import labels
+from dpsyn_sql.attributes.attribute import Attribute, Coded, Domain
 from dpsyn_sql.common.progress import listening
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PlanTooLarge
 from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode import kept
+from dpsyn_sql.private.rows import kept
 from dpsyn_sql.sqltext.fragments import Fragment
 
 DOMAIN = Domain(
@@ -144,7 +144,7 @@ def test_a_failure_withholds_the_engines_text(con, engine):
 
 @pytest.mark.parametrize("queries", [[A], [AB]])
 def test_a_missing_code_is_a_broken_promise_not_a_lost_row(engine, queries, monkeypatch):
-    monkeypatch.setattr(passes, "encode_expression", lambda *_, **__: Fragment("NULL"))
+    monkeypatch.setattr(labels, "code", lambda *_, **__: Coded((Fragment("NULL AS c0"),), Fragment("NULL")))
     monkeypatch.setattr(kept, "encode_query", lambda *_: Fragment("SELECT NULL AS p0, 1 AS p1"))
     counter = SqlCounter(engine, Fragment("source"), DOMAIN, queries)
     with pytest.raises(InternalError, match="missing code"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.doors import table_of
 from support.labels import nearest, tree
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.plan import LaterMarginals

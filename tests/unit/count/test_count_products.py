@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines import counting_engine
 from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine

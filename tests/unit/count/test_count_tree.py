@@ -24,7 +24,7 @@ from support.tied_tables import (
     tree_of,
 )
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
@@ -33,8 +33,8 @@ from dpsyn_sql.planning.queries import KeyQuery, MarginalQuery
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.encode.kept import KeptRows
-from dpsyn_sql.private.encode.relations import discovery_relation
+from dpsyn_sql.private.rows.kept import KeptRows
+from dpsyn_sql.private.rows.relations import discovery_relation
 from dpsyn_sql.source.relation import WEIGHT, Column, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 

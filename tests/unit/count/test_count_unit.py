@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.unit import check_unit
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.queries import MarginalQuery

@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.row_labels import (
     DRAW_BITS,
@@ -17,7 +17,7 @@ from dpsyn_sql.planning.row_labels import (
     class_costs,
     gumbel_costs,
 )
-from dpsyn_sql.private.encode.hidden import class_expression
+from dpsyn_sql.private.rows.hidden import class_expression
 from dpsyn_sql.sqltext.expressions import lot
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -5,14 +5,14 @@ import re
 import duckdb
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.code_slices import TableSlicing
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.encode.kept import Bound, KeptRows
+from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.file import shape_of
 from dpsyn_sql.attributes.shape import Key, Undiscovered, UnitId
 from dpsyn_sql.attributes.unit import check_unit

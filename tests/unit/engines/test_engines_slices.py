@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpsyn_sql
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines import code_slices, counting_engine
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.open_source import open_source

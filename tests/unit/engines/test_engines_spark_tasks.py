@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain  # noqa: E402
+from dpsyn_sql.attributes.attribute import Attribute, Domain  # noqa: E402
 from dpsyn_sql.engines.spark import failures, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
-from dpsyn_sql.private.encode.codes import unit_bytes  # noqa: E402
-from dpsyn_sql.private.encode.kept import Bound, KeptRows  # noqa: E402
+from dpsyn_sql.private.rows.codes import unit_bytes  # noqa: E402
+from dpsyn_sql.private.rows.kept import Bound, KeptRows  # noqa: E402
 from dpsyn_sql.source.engine import Encoding, Tally  # noqa: E402
 from dpsyn_sql.sqltext.fragments import Fragment, ident  # noqa: E402
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.domains import domain_of
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.copula import calibrated_offsets, fit_copula
 from dpsyn_sql.fit.gaussian import floored

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter1d
 from support.domains import attribute
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.belief import calibrate

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import FILL_PIECES, Attribute, Domain, edge_ticks, fill_ticks
+from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, Domain, edge_ticks, fill_ticks
 from dpsyn_sql.discovery.filling import Histogram, filled, mirrored, pareto, power, shapes_of, shares
 from dpsyn_sql.fit.variances import OneWayCounts
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trees import Even, partition
 
-from dpsyn_sql.attributes.attributes import MAX_SIZE, OTHER
+from dpsyn_sql.attributes.attribute import MAX_SIZE, OTHER
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.discovery.branches import Branches, branches_of, estimated, nearest, settled
 from dpsyn_sql.discovery.leaves import (

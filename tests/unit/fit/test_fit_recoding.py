@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Recoding
+from dpsyn_sql.attributes.attribute import Attribute, Recoding
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.recoding import MOST_LEFT_OUT, NOISE, recoded
 from dpsyn_sql.fit.variances import OneWayCounts

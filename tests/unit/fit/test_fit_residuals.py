@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.doors import centred, table_of
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.reconstruct import cost_factor, deviation, filled, interaction, projected, shown_tables
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal, NoisyResidual
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.filling import pareto
 from dpsyn_sql.discovery.octaves import power_law, spread_along_tails

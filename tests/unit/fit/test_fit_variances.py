@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.variances import (
     NO_VARIANCES,
     Components,

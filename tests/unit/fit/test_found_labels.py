@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.leaves import code_starts
-from dpsyn_sql.attributes.hierarchies.text import END, Texts
+from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.leaves import code_starts
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
+from dpsyn_sql.attributes.text import END, Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.discovery.discover import discovered
 from dpsyn_sql.discovery.labels import (
     attribute_of_labels,

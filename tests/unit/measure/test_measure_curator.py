@@ -8,7 +8,7 @@ from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, GridQuery, MarginalQuery, Marginals
 from dpsyn_sql.private.measure.curator import LocalCurator

@@ -6,7 +6,7 @@ from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.auditing.testing import RecordingNoise
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Distances, MarginalQuery, Marginals

@@ -10,7 +10,7 @@ from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import FamilyChoice, MarginalQuery
 from dpsyn_sql.private.measure.curator import LocalCurator

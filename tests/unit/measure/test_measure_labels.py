@@ -8,7 +8,7 @@ from support.doors import FakeCounter, NoNoise, OneRelease, table_of
 from support.labels import nearest, tree
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import labelled

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.reconstruct import shown_tables
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual

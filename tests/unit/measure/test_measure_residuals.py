@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.doors import FakeCounter, NoNoise, OneRelease, centred, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, DpsynError, InternalError
 from dpsyn_sql.planning.queries import MarginalQuery, Residuals, holds_residuals
 from dpsyn_sql.private.measure.curator import LocalCurator

@@ -13,7 +13,7 @@ from support.doors import FakeCounter, OneRelease
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.accounting.gdp import range_of_choice
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery
 from dpsyn_sql.private.measure.curator import LocalCurator

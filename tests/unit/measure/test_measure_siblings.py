@@ -5,7 +5,7 @@ import pytest
 from support.doors import FakeCounter, NoNoise, OneRelease
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.queries import MarginalQuery, Siblings
 from dpsyn_sql.private.measure.curator import LocalCurator

@@ -9,7 +9,7 @@ from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import event_from_dict, event_to_dict
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.ledger.store import canonical_json
 from dpsyn_sql.planning.queries import (
     Choice,

@@ -10,7 +10,7 @@ from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.hierarchies.growth import root_of
+from dpsyn_sql.attributes.growth import root_of
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import BudgetError, InputError, InternalError
 from dpsyn_sql.ledger.sqlite import MemoryLedger

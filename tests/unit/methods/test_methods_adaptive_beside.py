@@ -10,7 +10,7 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.variances import Components, Dispersions
 from dpsyn_sql.methods.adaptive import Adaptive

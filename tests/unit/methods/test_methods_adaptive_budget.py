@@ -12,7 +12,7 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCounter, FakeCurator, OneRelease, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho

@@ -14,7 +14,7 @@ from scipy.stats import laplace, norm
 from support.domains import SOURCE, attribute, domain_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Triangulation, junction_tree
 from dpsyn_sql.fit.variances import Distance

@@ -11,7 +11,7 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of

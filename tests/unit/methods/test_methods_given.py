@@ -20,7 +20,7 @@ from support.shop import (
 )
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.methods.adaptive import Adaptive

@@ -11,7 +11,7 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Domain, Recoding
+from dpsyn_sql.attributes.attribute import Domain, Recoding
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.joints import joint_of, products

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Key, Shape, Undiscovered
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.workload import TARGET_WEIGHT, UNWEIGHTED, read_workload

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.panel import (
     PRESENCE_SHARE,

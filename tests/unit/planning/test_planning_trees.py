@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
-from dpsyn_sql.attributes.hierarchies.points import Points
-from dpsyn_sql.attributes.hierarchies.text import Texts
+from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.text import Texts
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.discovery import (
     HIERARCHIES_SHARE,

@@ -8,7 +8,7 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.account import reported_epsilon
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.report.certificate import Claim, attribute_facts, claim_of, measured_facts
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.stored_facts import attribute_of_facts

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.domains import attribute
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.discovery.recoding import Looked
 from dpsyn_sql.fit.reconstruct import projected
 from dpsyn_sql.planning.families import Families

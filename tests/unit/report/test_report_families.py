@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.report.public import page
 from dpsyn_sql.report.public.promise import hidden_names, persons_rows

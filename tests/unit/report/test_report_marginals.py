@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.fit.views import Measurements, fit_margins

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.attributes.hierarchies.points import Points
+from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.points import Points
+from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods.models.margins import CountedModel
 from dpsyn_sql.report.picture import picture, spread_over, write_picture

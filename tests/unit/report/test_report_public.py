@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, event_to_dict
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.labels import (
     code_words,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.fit.variances import one_way_counts
 from dpsyn_sql.planning.queries import NoisyMarginal

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.rows.sample import copula

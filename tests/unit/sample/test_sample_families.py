@@ -20,7 +20,7 @@ from support.families import (
     visits,
 )
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain, Recoding, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families, numbers_of_rows

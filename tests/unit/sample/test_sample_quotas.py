@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.models.margins import CountedModel
 from dpsyn_sql.rows.sample import systematic
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS, batch_sizes, code_type

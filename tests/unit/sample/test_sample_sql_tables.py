@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.domains import domain_of
 from support.networks import graphical_model, joint_of, marginal_of
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.graph import junction_tree

@@ -9,7 +9,7 @@ from support.domains import attribute
 from support.families import model_of, plain
 from support.shop import drawn, numeric, shop
 
-from dpsyn_sql.attributes.attributes import Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import Domain, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Deadline

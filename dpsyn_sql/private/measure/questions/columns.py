@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.types import CLASSES, SqlType
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.discovery import counted_per_unit

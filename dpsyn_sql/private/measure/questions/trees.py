@@ -27,7 +27,7 @@ from dpsyn_sql.accounting.events import (
     SelectionEvent,
     event_to_dict,
 )
-from dpsyn_sql.attributes.hierarchies.growth import Growth, Nodes, disjoint
+from dpsyn_sql.attributes.growth import Growth, Nodes, disjoint
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import LeafQuery, NoisyLeaves, NoisyTree, TreeQuery

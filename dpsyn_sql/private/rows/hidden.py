@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpsyn_sql.attributes.attributes import edge_ticks
+from dpsyn_sql.attributes.attribute import edge_ticks
 from dpsyn_sql.attributes.types import MAX_TICK, tick_expression, tick_literal
 from dpsyn_sql.planning.families import PLACES, Families
 from dpsyn_sql.planning.row_labels import DRAW_BITS, MOST_CLASSES, FamilyClass, gumbel_costs
-from dpsyn_sql.private.encode.codes import encode_expression
 from dpsyn_sql.sqltext.expressions import code_type, lot, value_at
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -67,7 +66,7 @@ class HiddenCodes:
         if place < families.drawn + len(families.above):
             return Fragment(f"p{place}")
         if name == families.size:
-            return encode_expression(attribute, Fragment("n"))
+            return attribute.code("n").code
         if name == families.differing:
             return self._differing()
         if name in self._classes:
@@ -75,7 +74,7 @@ class HiddenCodes:
         if name == families.place:
             return _place_of()
         if name == families.since:
-            passed = encode_expression(attribute, Fragment("(o - bo)"))
+            passed = attribute.code("(o - bo)").code
             return Fragment(
                 f"CASE WHEN bo IS NULL OR o = {_LAST} THEN {attribute.null_code} ELSE {passed} END"
             )

@@ -17,12 +17,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import Attribute
+from dpsyn_sql.attributes.attribute import Attribute, Domain, Valued
+from dpsyn_sql.attributes.bins import value_of_tick
+from dpsyn_sql.attributes.keys import ROW, Tied, Ties, tied_rows
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
 from dpsyn_sql.attributes.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.rows.decode.leaves import measured_columns, with_leaves
-from dpsyn_sql.rows.decode.values import ROW, Tied, Ties, position_bits, tied_rows
 from dpsyn_sql.sqltext.expressions import text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
@@ -80,6 +80,39 @@ def units_of(sizes: NDArray[np.int64] | None, rows: int, persons: int = 0) -> Un
     return units
 
 
+def values_of(domain: Domain, bits: Callable[[Attribute], Fragment], ticks: str = "") -> Valued:
+    """The values of every measured column of the output, over the rows of ``rows_with_places``.
+
+    Args:
+        domain: attribute i has the code ``a<i>``.
+        bits: 64 random bits of a row for an attribute, as UBIGINT.
+        ticks: name of the attribute whose values are in the column ``t``; none if empty.
+    """
+    parts = list[Valued]()
+    for place, attribute in enumerate(domain.attributes):
+        code = Fragment(f"a{place}")
+        if attribute.name == ticks:
+            parts.append(Valued({ticks: value_of_tick(attribute, code, Fragment("t"))}))
+        else:
+            parts.append(attribute.value(code, bits(attribute), str(place)))
+    return Valued(
+        {name: value for part in parts for name, value in part.values.items()},
+        tuple(place for part in parts for place in part.places),
+        tuple(join for part in parts for join in part.joins),
+        tuple(fact for part in parts for fact in part.facts),
+    )
+
+
+def rows_with_places(staged: Fragment, valued: Valued) -> Fragment:
+    """Staged rows with what values come from beside their codes, to put after FROM as ``staged`` is;
+    ``staged`` itself if values come from codes alone."""
+    if not valued.places:
+        return staged
+    return render(
+        "write/leaves", staged=staged, written=valued.places, joins=valued.joins, columns=valued.facts
+    )
+
+
 def output_statement(
     shape: Shape,
     staged: Fragment,
@@ -115,7 +148,8 @@ def output_statement(
         in_place: rows lie in their order, and are read as they lie (``write.staging.rows_in_place``).
     """
     bits = _bits(shape, seed)
-    measured = measured_columns(shape.domain, bits, shape.ticks)
+    valued = values_of(shape.domain, bits, shape.ticks)
+    measured = valued.values
     tied = Tied(staged, {}) if ties is None else tied_rows(shape, staged, ties, measured, seed)
     roles = {role.name: role for role in shape.roles}
     columns = [Fragment(f'"row" AS {ROW}')] if numbered else []
@@ -150,7 +184,7 @@ def output_statement(
     computed = {role.name: _derived_column(role) for role in derived}
     written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
     values = any(name not in roles for name in shape.order)
-    rows_sql = with_leaves(tied.rows, shape.domain, bits) if values else tied.rows
+    rows_sql = rows_with_places(tied.rows, valued) if values else tied.rows
     return render(
         "write/decode",
         staged=rows_sql,
@@ -187,9 +221,9 @@ def impossible_query(
 ) -> tuple[str, Fragment]:
     """As ``impossible_rows``: only rows are looked at whose column ``looked`` is ``first`` or more; ``bits``
     are the random bits of a row, ``kept`` as of ``output_statement``."""
-    measured = measured_columns(shape.domain, bits, shape.ticks)
+    valued = values_of(shape.domain, bits, shape.ticks)
     columns = [
-        Fragment(f"{_in_place(name, value, kept)} AS {ident(name)}") for name, value in measured.items()
+        Fragment(f"{_in_place(name, value, kept)} AS {ident(name)}") for name, value in valued.values.items()
     ]
     constants = [role for role in shape.roles if isinstance(role, Constant)]
     columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
@@ -198,7 +232,7 @@ def impossible_query(
     number = _unused("dpsyn_row", shape.order)
     query = render(
         "write/impossible",
-        placed=with_leaves(staged, shape.domain, bits),
+        placed=rows_with_places(staged, valued),
         looked=looked,
         first=first,
         number=ident(number),
@@ -257,6 +291,13 @@ def written_type(kind: SqlType | None) -> Fragment:
     if kind is None:
         raise InternalError("a column of an unsupported type is written")
     return kind.sql
+
+
+def position_bits(attribute: Attribute, row: Fragment, seed: int) -> Fragment:
+    """64 random bits of a row for the position inside a bin; one purpose string per use, because
+    hash() of several arguments leaves them dependent."""
+    purpose = string_literal(f"{attribute.name}|position|{seed}")
+    return Fragment(f"hash(xor(CAST({row} AS UBIGINT), hash({purpose})))")
 
 
 def _bits(shape: Shape, seed: int) -> Callable[[Attribute], Fragment]:

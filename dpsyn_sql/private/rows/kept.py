@@ -21,23 +21,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpsyn_sql.attributes.attributes import Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.row_labels import FamilyClass
 from dpsyn_sql.planning.tree import Table, Tree, families_of_tree
-from dpsyn_sql.private.encode.codes import (
+from dpsyn_sql.private.rows.codes import (
     Carried,
     digit,
-    encode_expression,
     encode_query,
     key_bytes,
     mixed_radix,
     pack_column,
     unit_bytes,
 )
-from dpsyn_sql.private.encode.hidden import HiddenCodes, class_expression, moment
+from dpsyn_sql.private.rows.hidden import HiddenCodes, class_expression, moment
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.expressions import code_bytes, code_type, temporary_table
@@ -501,10 +500,9 @@ class KeptRows:
                 one = families.below[place - families.written]
                 number = self._number(one.table)
                 if one.group is None:
-                    rows = Fragment(f"COALESCE(number{number}.n, 0)")
                     attribute = families.domain.attributes[place]
-                    found = encode_expression(attribute, rows)
-                    code = Fragment(f"CAST({found} AS {code_type(attribute.size)})")
+                    counted = attribute.code(f"COALESCE(number{number}.n, 0)").code
+                    code = Fragment(f"CAST({counted} AS {code_type(attribute.size)})")
                 else:
                     code = Fragment(f"classes{number}.z{self._groups[one.table].index(one.group)}")
             yield Fragment(f"{code} AS p{place}")

@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import ANY_REST, OTHER
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.attribute import ANY_REST, OTHER
+from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.errors import InternalError, said
 from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, literal
@@ -130,6 +131,24 @@ class Taxonomy:
             return key
         firsts = cuts[np.searchsorted(cuts, np.arange(len(self.ids)), side="right") - 1]
         return Fragment(f"CAST({value_at(firsts.tolist(), key)} AS BIGINT)")
+
+    def leaf_columns(
+        self, levels: tuple[int, ...], nodes: NDArray[Any], first: int, *, nullable: bool
+    ) -> list[LeafColumn]:
+        """Each id below the node of a leaf is equally likely."""
+        firsts, lasts = lists_by_leaf(
+            levels,
+            nodes,
+            lambda ids, level: [ids.tolist(), (ids + self.members(ids, level) - 1).tolist()],
+        )
+        low = LeafFact(f"low{first}", "BIGINT", [*firsts, None if nullable else 0, None])
+        high = LeafFact(f"high{first}", "BIGINT", [*lasts, None if nullable else len(self.ids) - 1, None])
+        kind = self.column.type
+        return [
+            LeafColumn(
+                (low, high), lambda prefix, _: Fragment(f"CAST({prefix}id{first} AS {kind.sql})"), self.ids
+            )
+        ]
 
     def named(self) -> Mapping[str, Any]:
         content = json.dumps([self.ids, self.nodes], ensure_ascii=True)

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import count
 
-from dpsyn_sql.attributes.attributes import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.types import SqlType, parse_type, tick_literal
 from dpsyn_sql.attributes.unit import family_of
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.planning.panel import JOINS, LEAVES, STAYS, families_of_period, presence_domain
 from dpsyn_sql.planning.tree import Table, Tree
-from dpsyn_sql.private.encode.codes import key_bytes, unit_bytes
-from dpsyn_sql.private.encode.kept import Bound, rows_of_units
+from dpsyn_sql.private.rows.codes import key_bytes, unit_bytes
+from dpsyn_sql.private.rows.kept import Bound, rows_of_units
 from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window

@@ -1,4 +1,7 @@
-"""The public shape of a table: attributes with their codes (no value of the source in it).
+"""The public shape of a table: attributes with their codes and values (no value of the source in it).
+
+An attribute is a name, a size, ``code`` (SQL over a row of the source) and ``value`` (SQL over a code and
+random bits of the row that is written). Which SQL that is, its kind says (``attributes/kinds.py``).
 
 Codes of an attribute are 0..size-1, in this order: its labels (categorical) or its bins
 (numeric, temporal); then ``__other__`` if it has one; then NULL if it is nullable.
@@ -8,17 +11,18 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn, Leaves
-from dpsyn_sql.attributes.types import Edge, SqlType, supported_type, to_tick
+from dpsyn_sql.attributes.kinds import kind_of
+from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
+from dpsyn_sql.attributes.types import Edge, SqlType, listed_number, supported_type, to_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment
 
 Kind = Literal["categorical", "numeric", "temporal"]
 Label = bool | int | str
@@ -33,6 +37,8 @@ ANY_REST = "*"
 MAX_SIZE = 131_072
 """Codes that an attribute can have at most."""
 
+_AGAIN = 0x9E3779B97F4A7C15  # of the golden ratio: any number that no other text hashes with
+
 FILL_PIECES = 8
 """Pieces of equal probability that describe the values inside a bin."""
 
@@ -45,6 +51,42 @@ class Recoding:
 
     codes: tuple[int, ...]
     instead: tuple[int, ...]
+
+    def written(self, code: Fragment, bits: Fragment) -> Fragment:
+        """The code that is written. The bits are hashed again, so that positions in bins do not depend on
+        it."""
+        codes = ", ".join(map(str, self.codes))
+        chosen = f"((hash(xor({bits}, {_AGAIN})) >> 32) * {len(self.instead)}) >> 32"
+        instead = listed_number(self.instead, "BIGINT", chosen)
+        return Fragment(f"(CASE WHEN {code} IN ({codes}) THEN {instead} ELSE CAST({code} AS BIGINT) END)")
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """The code of one row of the source, as the parts of a statement.
+
+    ``code``: a total function of one row, of an integer type, over the columns that the others make:
+    ``named``, values under neutral names (``<value> AS <name>``); ``keys``, expressions of these under a
+    name; ``joins``, each of which keeps every row exactly once."""
+
+    named: tuple[Fragment, ...]
+    code: Fragment
+    keys: tuple[Fragment, ...] = ()
+    joins: tuple[Fragment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Valued:
+    """The values of one code, as the parts of a statement.
+
+    ``values``: by column of the output, in exactly its type, over the columns that the others make:
+    ``places``, expressions of the code under a name; ``joins``, each of which keeps every row exactly once;
+    ``facts``, columns of what is joined under a name."""
+
+    values: Mapping[str, Fragment]
+    places: tuple[Fragment, ...] = ()
+    joins: tuple[Fragment, ...] = ()
+    facts: tuple[Fragment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +146,27 @@ class Attribute:
         if self.fill and not _fits(self):
             raise InternalError(f"the fill of attribute {self.name!r} does not fit its bins")
 
-    @property
-    def value(self) -> Fragment:
-        """What stands for its values in a query of the source, if it has no leaves."""
-        return ident(self.name) if self.source is None else self.source
+    def code(self, slot: str, decimal: str = "", *, joined: bool = False) -> Coded:
+        """The code of a row of the source.
+
+        Args:
+            slot: the name that the value gets, a plain column, because it is repeated.
+            decimal: the decimal mark of a source whose columns are text that is cast; empty: they have types.
+            joined: the statement can join; else there are joins only where nothing else gives the code.
+        """
+        return kind_of(self).code(self, slot, decimal, joined=joined)
+
+    def value(self, code: str, bits: Fragment, slot: str = "") -> Valued:
+        """The values of a row that is written.
+
+        Args:
+            code: an expression of any integer type; plain, because it is repeated.
+            bits: 64 random bits of the row, as UBIGINT.
+            slot: tells the names of this attribute from those of others in the statement.
+        """
+        plain = Fragment(code)
+        written = plain if self.recoding is None else self.recoding.written(plain, bits)
+        return kind_of(self).value(self, written, bits, slot)
 
     @property
     def columns(self) -> tuple[HierarchyColumn, ...]:
@@ -200,6 +259,21 @@ class Domain:
     def cells(self, names: Sequence[str]) -> int:
         """Number of cells of the marginal over the named attributes."""
         return math.prod(self.shape(names))
+
+
+def named_value(attribute: Attribute, slot: str, decimal: str) -> tuple[Fragment, ...]:
+    """The value of an attribute of one column under a neutral name, read as its type."""
+    (column,) = attribute.columns
+    return (Fragment(f"{column.read(decimal)} AS {slot}"),)
+
+
+def or_missing(attribute: Attribute, column: Fragment, code: str) -> Fragment:
+    """The code of a value that is there; NULL and NaN are decided before anything is compared."""
+    missing = attribute.fallback_code if attribute.null_code is None else attribute.null_code
+    absent = f"{column} IS NULL"
+    if attribute.type.family == "float":
+        absent += f" OR isnan({column})"
+    return Fragment(f"CASE WHEN {absent} THEN {missing} ELSE {code} END")
 
 
 def edge_ticks(attribute: Attribute) -> tuple[int, ...]:

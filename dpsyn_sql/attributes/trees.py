@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dpsyn_sql.attributes.types import SqlType, supported_type
+from dpsyn_sql.attributes.types import SqlType, read_as, supported_type
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from dpsyn_sql.attributes.leaf_values import LeafColumn
 
 NodeId = int | str
 
@@ -38,10 +40,11 @@ class HierarchyColumn:
         """
         return supported_type(self.sql_type, self.name)
 
-    @property
-    def value(self) -> Fragment:
-        """What stands for its values in a query of the source."""
-        return ident(self.name) if self.source is None else self.source
+    def read(self, decimal: str = "") -> Fragment:
+        """What stands for its values in a query of the source. With a ``decimal`` mark that is text of a
+        file, which is read as the type, NULL if it cannot be."""
+        value = ident(self.name) if self.source is None else self.source
+        return read_as(self.type, value, decimal)
 
     @property
     def named(self) -> dict[str, Any]:
@@ -101,6 +104,21 @@ class Hierarchy(Protocol):
 
     def named(self) -> Mapping[str, Any]:
         """What the ledger keeps of it with a question, JSON-ready: the same for equal hierarchies only."""
+
+    def leaf_columns(
+        self, levels: tuple[int, ...], nodes: NDArray[Any], first: int, *, nullable: bool
+    ) -> list[LeafColumn]:
+        """What leaves say of each column that is written, one for each of ``columns``.
+
+        Args:
+            levels: of each leaf.
+            nodes: their ids, as ``children`` gives them.
+            first: the number of the first column; a fact's name ends in the number of its column.
+            nullable: rows outside the hierarchy are NULL; else anywhere in it.
+
+        Returns:
+            Facts have a value for each leaf, then one for rows outside, then one for NULL.
+        """
 
 
 @dataclass(frozen=True, slots=True)

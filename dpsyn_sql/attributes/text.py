@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.attributes import ANY_REST, OTHER
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.attribute import ANY_REST, OTHER
+from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.expressions import fits_pattern, text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, literal
@@ -122,6 +123,14 @@ class Texts:
 
     def at(self, key: Fragment, level: int) -> Fragment:
         return Fragment(f"substr({key}, 1, {0 if level == 0 else self.lengths[level - 1]})")
+
+    def leaf_columns(
+        self, levels: tuple[int, ...], nodes: NDArray[Any], first: int, *, nullable: bool
+    ) -> list[LeafColumn]:
+        """Text is its leaf as labels have it: ``car``, ``car*``."""
+        (texts,) = lists_by_leaf(levels, nodes, lambda ids, level: [self.labels(ids, level)])
+        fact = LeafFact(f"text{first}", "VARCHAR", [*texts, OTHER, None])
+        return [LeafColumn((fact,), lambda prefix, _: Fragment(f"{prefix}{fact.name}"))]
 
     def named(self) -> Mapping[str, Any]:
         return {

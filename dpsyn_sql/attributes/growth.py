@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.hierarchies.base import Hierarchy
+from dpsyn_sql.attributes.trees import Hierarchy
 
 _AT_ONCE = 2**18
 """Children that are made at a time, so that a level that is too large is noticed before it is made."""

@@ -15,12 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.attributes.hierarchies.base import HierarchyColumn
+from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, drawn_number, lists_by_leaf
+from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.attributes.types import (
     MAX_SCALE,
     MAX_TICK,
     SqlType,
     from_tick,
+    from_ticks,
     supported_type,
     tick_expression,
     tick_literal,
@@ -257,6 +259,20 @@ class Points:
     def at(self, key: Fragment, level: int) -> Fragment:
         return Fragment(f"({key} >> {len(self.columns) * (self.depth - level)})")
 
+    def leaf_columns(
+        self, levels: tuple[int, ...], nodes: NDArray[Any], first: int, *, nullable: bool
+    ) -> list[LeafColumn]:
+        """Uniform in the box of a leaf, in the steps of the columns' types."""
+        boxes = lists_by_leaf(
+            levels, nodes, lambda ids, level: [e.tolist() for pair in self.boxes(ids, level) for e in pair]
+        )
+        whole = [end.tolist()[0] for pair in self.boxes(self.root(), 0) for end in pair]
+        ends = [[*box, None if nullable else end, None] for box, end in zip(boxes, whole, strict=True)]
+        return [
+            _number_column(axis.kind, ends[2 * place], ends[2 * place + 1], first + place)
+            for place, axis in enumerate(self.axes)
+        ]
+
     def named(self) -> Mapping[str, Any]:
         columns = [
             {
@@ -268,6 +284,37 @@ class Points:
         ]
         facts = {"kind": "point", "name": self.name, "columns": columns, "depth": self.depth}
         return {**facts, "nullable": True} if self.nullable else facts
+
+
+def _number_column(kind: SqlType, lows: Sequence[Any], highs: Sequence[Any], number: int) -> LeafColumn:
+    """A value from the least to the greatest one of the leaf."""
+    if kind.text == "FLOAT":
+        lows, highs = _singles(lows, np.inf), _singles(highs, -np.inf)
+    stored = "BIGINT" if kind.discrete else "DOUBLE"
+    low, high = LeafFact(f"low{number}", stored, lows), LeafFact(f"high{number}", stored, highs)
+    if kind.discrete:
+        return LeafColumn(
+            (low, high), lambda prefix, bits: from_ticks(kind, drawn_number(prefix, low, high, bits))
+        )
+
+    def value(prefix: str, bits: Fragment) -> Fragment:
+        u = f"(CAST({bits} >> 11 AS DOUBLE) * CAST('{2.0**-53!r}' AS DOUBLE))"
+        first, last = f"{prefix}{low.name}", f"{prefix}{high.name}"
+        drawn = f"GREATEST({first}, LEAST({first} * (1 - {u}) + {last} * {u}, {last}))"
+        return Fragment(f"CAST({drawn} AS {kind.sql})")
+
+    return LeafColumn((low, high), value)
+
+
+def _singles(values: Sequence[float | None], inwards: float) -> list[float | None]:
+    """The nearest numbers of type FLOAT, inwards."""
+    nearest: list[float | None] = []
+    for value in values:
+        single = None if value is None else np.float32(value)
+        if value is not None and single is not None and (float(single) - value) * inwards < 0:
+            single = np.nextafter(single, np.float32(inwards))
+        nearest.append(None if single is None else float(single))
+    return nearest
 
 
 def box_fault(kind: SqlType, low: float, high: float) -> str | None:
