@@ -60,7 +60,28 @@ def sound(subject: str) -> Iterator[None]:
 
 # -- sums --------------------------------------------------------------------------------------------
 
-# Sums over axes of tables.
+# Sums over axes of tables, and within groups of neighbours.
+
+_LONG_GROUP = 512
+# Values: groups that are longer are added one by one, others place by place.
+
+
+def group_cumsum(values: FloatArray, begins: IntArray) -> FloatArray:
+    """Cumulative sums (n,) within groups of neighbours, which start at ``begins`` (ascending, the first 0).
+
+    Differences of one sum over all groups would have no digits left for small values of late groups.
+    """
+    sums, sizes = values.astype(np.float64), np.diff(begins, append=values.size)
+    for group in np.flatnonzero(sizes > _LONG_GROUP):
+        part = slice(begins[group], begins[group] + sizes[group])
+        sums[part] = np.cumsum(sums[part])
+    short = begins[sizes <= _LONG_GROUP]
+    sizes = sizes[sizes <= _LONG_GROUP]
+    for place in range(1, int(sizes.max(initial=0))):
+        short, sizes = short[sizes > place], sizes[sizes > place]
+        sums[short + place] += sums[short + place - 1]
+    return sums
+
 
 _RUN = 16
 # Cells: longer runs are added no faster.

@@ -104,14 +104,14 @@ def _in_products(
     given_tables: Mapping[int, FloatArray],
 ) -> Beliefs | None:
     """``calibrate`` in probability space; None where that would lose digits."""
-    factors, shift = _initial(tree, potentials)
+    factors, shift = _initial(tree, potentials, given_tables)
     upward: list[FloatArray] = [np.ones(1)] * len(tree.cliques)
     sums = [1.0] * len(tree.cliques)
     for index in reversed(tree.order):  # collect: children before parents
         parent = tree.parents[index]
         if index in given_tables:
             tables[index][...] = given_tables[index]
-            shift += _mean_logarithm(tree, index, factors[index], given_tables[index])
+            shift += _mean_of(tree, index, factors[index], given_tables[index])
             upward[index] = summed(
                 given_tables[index], _axes_outside(tree.cliques[index], tree.separators[index])
             )
@@ -124,7 +124,9 @@ def _in_products(
         upward[index] = message / sums[index]
         if parent in given_tables and float(upward[index].min()) < _FAINTEST:
             return None
-        if parent >= 0:
+        if parent in given_tables:
+            _add(factors[parent], tree.separators[index], np.log(upward[index]))
+        elif parent >= 0:
             _multiply(factors[parent], tree.separators[index], upward[index])
         else:
             table *= 1 / sums[index]
@@ -171,7 +173,7 @@ def _in_logarithms(
             log_sum += float(upward[index].ravel()[0])
             table -= upward[index]
         else:
-            factors[parent][separator] = factors[parent].get(separator, 0.0) + upward[index]
+            _add(factors[parent], separator, upward[index])
     for index in tree.order:
         for child in tree.children[index]:
             clique, separator = tree.cliques[index], tree.separators[child]
@@ -193,24 +195,36 @@ def _log_summed(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     return np.asarray(sums + highest.reshape(sums.shape))
 
 
-def _mean_logarithm(tree: JunctionTree, index: int, factors: Factors, shares: FloatArray) -> float:
-    """The mean over the distribution of a clique of the logarithms of factors."""
+def _mean_of(tree: JunctionTree, index: int, logarithms: Factors, shares: FloatArray) -> float:
+    """The mean over the distribution of a clique of the sum of tables."""
     clique = tree.cliques[index]
     return math.fsum(
-        float((summed(shares, _axes_outside(clique, scope)) * np.log(np.maximum(factor, _SMALLEST))).sum())
-        for scope, factor in factors.items()
+        float((summed(shares, _axes_outside(clique, scope)) * table).sum())
+        for scope, table in logarithms.items()
     )
 
 
-def _initial(tree: JunctionTree, potentials: Mapping[Scope, FloatArray]) -> tuple[list[Factors], float]:
-    """Factors by the clique they are assigned to, each scaled to a maximum of 1; the log of the scales."""
+def _initial(
+    tree: JunctionTree, potentials: Mapping[Scope, FloatArray], given_tables: Mapping[int, FloatArray]
+) -> tuple[list[Factors], float]:
+    """Factors by the clique they are assigned to, each scaled to a maximum of 1; the log of the scales. Of
+    given variables, whose factors are never multiplied, their logarithms."""
     factors: list[Factors] = [{} for _ in tree.cliques]
     shift = 0.0
     for scope, potential in potentials.items():
+        home = home_of(tree, scope)
+        if home in given_tables:
+            _add(factors[home], scope, potential)
+            continue
         highest = float(potential.max())
         shift += highest
-        factors[home_of(tree, scope)][scope] = np.exp(potential - highest)
+        factors[home][scope] = np.exp(potential - highest)
     return factors, shift
+
+
+def _add(logarithms: Factors, scope: Scope, table: FloatArray) -> None:
+    """As ``_multiply``, of logarithms."""
+    logarithms[scope] = logarithms[scope] + table if scope in logarithms else table
 
 
 def _multiply(factors: Factors, scope: Scope, table: FloatArray) -> None:

@@ -356,8 +356,10 @@ def _node(
         now = table.sum(axis=tuple(ties[:gone].tolist()), keepdims=True)
         reach = now.sum(axis=-1, keepdims=True)
         far = FAR * np.maximum(_apart(reach, often) - reach, 0.0)  # 0 without what is known of a row before
-        trust = np.where(reach > 0, reach**2 / np.maximum(reach**2 + far**2, _TINY), 0.0)
-        law = trust * now / np.maximum(reach, _TINY) + (1 - trust) * law
+        met_at_all = np.where(reach > 0, reach, 1.0)  # quotients, since squares of both may vanish
+        with np.errstate(over="ignore"):
+            trust = np.where(reach > 0, 1 / (1 + (far / met_at_all) ** 2), 0.0)
+        law = trust * (now / met_at_all) + (1 - trust) * law
     label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
     bound = np.maximum(reach, _apart(reach, often)).ravel()
     return node_of(label, (*row_parents, *before), new, law.reshape(clique_table.shape), bound)

@@ -145,7 +145,10 @@ def _tables(
         above, separator, below = tree.parents[index], tree.separators[index], (1 << end) - (1 << start)
         needed = [v for v in margins if partners[v] & below and ranks[v] < start and v not in separator]
         if needed:
-            tables = _downward(steps, index, needed, arrived.get(above, {})) if separator else margins
+            if separator:
+                tables = _downward(steps, index, needed, arrived.get(above, {}))
+            else:  # of another tree: independent; those of this clique itself are not
+                tables = {variable: margins[variable] for variable in needed}
             arrived[index] = {separator: dict(tables)}
             for later in tree.cliques[index]:
                 if later in wanted and later not in separator:

@@ -4,6 +4,7 @@ from planted import fault
 
 TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
+ELIMINATION = "tests/unit/fit/test_fit_elimination.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
 OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
@@ -63,6 +64,20 @@ FAULTS = (
             "    shape = tuple(map(max, first.shape, second.shape)) if result is None else result.shape\n",
             "    shape = tuple(map(max, first.shape, second.shape))\n",
         ),
+    ),
+    fault(
+        "pairs of a tree are independent where there are other trees",
+        f"{ELIMINATION}::test_pairs_of_a_second_tree_depend_on_each_other",
+        (
+            "dpsyn_sql/fit/pairs.py",
+            "margins[variable] for variable in needed",
+            "margins[variable] for variable in margins",
+        ),
+    ),
+    fault(
+        "rows follow their own moment because squares vanish",
+        f"{ELIMINATION}::test_a_row_follows_what_it_meets_however_seldom_the_model_does",
+        (LEVELLED, "1 / (1 + (far / met_at_all) ** 2)", "reach**2 / np.maximum(reach**2 + far**2, _TINY)"),
     ),
     fault(
         "products may vanish", WHOLE, (BELIEF, "        if sums[index] < _FAINT:\n", "        if False:\n")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import IntArray
+from dpsyn_sql.fit.arrays import IntArray, group_cumsum
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
 from dpsyn_sql.sqltext.expressions import code_type
 from dpsyn_sql.sqltext.fragments import Fragment, comma, string_literal
@@ -140,10 +140,9 @@ def shares(node: Node, sizes: tuple[int, ...]) -> Columns:
     least = min(1.0, FEWEST * 2.0 ** slot_bits_of(node) / UNIT)
     units = np.clip(node.reach[begins], least, 1.0) * (UNIT - 1)
     phase = (0.5 + np.arange(begins.size) * _GOLDEN) % 1.0
-    sums = np.cumsum(node.weights)
-    before = np.repeat((sums - node.weights)[begins], counts)
-    whole = np.repeat(sums[begins + counts - 1], counts) - before
-    upto = (np.repeat(phase, counts) + (sums - before) / whole * np.repeat(units, counts)).astype(np.int64)
+    sums = group_cumsum(node.weights, begins)
+    whole = np.repeat(sums[begins + counts - 1], counts)
+    upto = (np.repeat(phase, counts) + sums / whole * np.repeat(units, counts)).astype(np.int64)
     weight = np.diff(upto, prepend=0)
     weight[begins] = upto[begins]
     kept = np.flatnonzero(weight > 0)

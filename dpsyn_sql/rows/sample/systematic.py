@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, group_cumsum
 from dpsyn_sql.fit.copula import commonest_first
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Node
@@ -295,11 +295,9 @@ class Lines:
             numbers = np.ravel_multi_index(tuple(node.given.T), self.shape).astype(np.int64)
         self.known, begins, owners = np.unique(numbers, return_index=True, return_inverse=True)
         owners = owners.ravel()
-        sums = np.cumsum(node.weights)
-        before = (sums - node.weights)[begins]
-        whole = np.append(before[1:], sums[-1]) - before
-        self.ends: FloatArray = owners + (sums - before[owners]) / whole[owners]
         self.last = np.append(begins[1:], numbers.size) - 1
+        upto = group_cumsum(node.weights, begins)
+        self.ends: FloatArray = owners + upto / upto[self.last][owners]
         self.values = [np.ascontiguousarray(column) for column in node.values.T]
         cells = int(np.prod(self.shape, dtype=np.float64)) if self.shape else 1
         self.dense = None

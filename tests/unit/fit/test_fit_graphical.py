@@ -108,37 +108,6 @@ def test_a_triangulation_grows_to_what_it_would_be_from_the_start(data):
         assert grown.holds(more) and grown.cells == cells_of(grown.cliques, sizes)
 
 
-def test_beliefs_and_the_partition_function(graph):
-    sizes, potentials = graph
-    joint, log_partition = brute_force(sizes, potentials)
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    assert beliefs.log_partition == pytest.approx(log_partition)
-    for clique, table in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
-        np.testing.assert_allclose(table, marginal_of(joint, clique), atol=1e-12)
-
-
-def test_marginals_within_cliques(graph):
-    sizes, potentials = graph
-    joint, _ = brute_force(sizes, potentials)
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    wanted = {s for c in beliefs.tree.cliques for k in range(1, len(c) + 1) for s in combinations(c, k)}
-    found = marginals(beliefs, wanted)
-    assert found.keys() == wanted
-    for scope, table in found.items():
-        np.testing.assert_allclose(table, marginal_of(joint, scope), atol=1e-12)
-
-
-def test_all_pairs_across_cliques_too(graph):
-    sizes, potentials = graph
-    joint, _ = brute_force(sizes, potentials)
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    pairs = list(combinations(range(len(sizes)), 2))
-    found = all_pairs(beliefs, pairs)
-    assert found.keys() == set(pairs)
-    for pair, table in found.items():
-        np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
-
-
 @pytest.mark.parametrize("left_out", range(3))
 def test_some_pairs_at_once(graph, left_out):
     """Whichever end is carried, and although the parts of the tree without an end are left out."""
