@@ -32,7 +32,7 @@ from dpsyn_sql.front.job import Job, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable, measured
 from dpsyn_sql.front.prepare import at_period
-from dpsyn_sql.front.publish import facts_of, kept_of, released, temporary, told_of, with_values
+from dpsyn_sql.front.publish import facts_of, kept_of, released, told_of, with_values
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.planning.families import Families
@@ -68,6 +68,7 @@ from dpsyn_sql.rows.write.staging import (
 )
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment
 
 _STAYING, _NUMBERING = 2**40, 2**41
@@ -353,7 +354,7 @@ def _written(
             replaced = replaced_rows(engine, staged, rows_wanted(fitted), rows_wanted(fitted))
         lost, doubts = lost_of(table.plan, fitted, departures, replaced / max(rows, 1))
     output.check_room(so_far)
-    persons = temporary("persons")
+    persons = temporary_table("dpsyn_persons")
     number_rows(engine, persons, staged_numbers(engine, staged), numbers)
     past = None if following is None else _output_before(job, table.plan.shape).constant
     query = output.query(staged, persons, rows, seed, past, table.plan.shape.per_unit)
@@ -379,7 +380,7 @@ def _staged(
 ) -> tuple[Fragment, IntArray, int, DrawnRows | None]:
     """Stage the rows of a period: their table, the person of each, how many persons there are so far, and the
     rows for a comparison with the noisy answers."""
-    table, order = temporary("staged"), generator_of(seed, _NUMBERING)
+    table, order = temporary_table("dpsyn_staged"), generator_of(seed, _NUMBERING)
     if following is None:
         wanted = rows_wanted(fitted)
         with job.deadline.running(), phase("sample", wanted) as advance:
@@ -393,7 +394,7 @@ def _staged(
     known, kept = len(persons.numbers), None
     if output.shape.never:
         parents = np.flatnonzero(given.rows)  # of the rows as they are staged
-        rows_kept, staying = np.flatnonzero(parents < known), temporary("staying")
+        rows_kept, staying = np.flatnonzero(parents < known), temporary_table("dpsyn_staying")
         number_rows(engine, staying, rows_kept, persons.numbers[parents[rows_kept]])
         past = _output_before(job, job.only.shape).constant
         kept = output.kept(engine, table, staying, past, job.only.shape.per_unit)

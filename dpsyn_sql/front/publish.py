@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -55,7 +54,8 @@ from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
 from dpsyn_sql.rows.write.staging import warn_of_few_rows
 from dpsyn_sql.rows.write.tasks import PartRows, part_rows
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.expressions import temporary_table
+from dpsyn_sql.sqltext.fragments import Fragment
 
 _ROW_NUMBER = 8
 """Bytes of a staged row beside its codes; each code has one or more of its own."""
@@ -155,7 +155,7 @@ class _Drawing:
 
     def draw(self, table: FittedTable, rows: int) -> None:
         """Stage the rows of a table, of the root so many, and judge them."""
-        job, fitted, name = self.job, table.fitted, temporary("staged")
+        job, fitted, name = self.job, table.fitted, temporary_table("dpsyn_staged")
         seed = table_seed(self.seed, table.name) if job.request.several else self.seed
         network = independent_rows(fitted.model, rows, job.deadline)
         with ThreadPoolExecutor(max_workers=1) as beside:  # one core alone draws few rows
@@ -214,7 +214,7 @@ class _Drawing:
 
     def _parts(self, fitted: FittedRelease, network: Network, rows: int, seed: int) -> PartRows:
         """Rows that tasks draw, part by part; if conditions may leave fewer, how many those are."""
-        slots, publisher = temporary("slots"), self.job.target.publisher
+        slots, publisher = temporary_table("dpsyn_slots"), self.job.target.publisher
         with phase("sample", rows) as advance:
             load_slots(self.engine, network, slots)
             parts = part_rows(fitted.shape, rows, seed, network, slots)
@@ -229,11 +229,6 @@ def _grouped(rows: Referred) -> GroupedRows:
     """The rows of a public table that a reference can name, each with its group."""
     groups = np.repeat(np.arange(rows.sizes.size), rows.sizes)
     return GroupedRows(groups, dict(zip(rows.key, rows.texts, strict=True)))
-
-
-def temporary(what: str) -> Fragment:
-    """A name for a temporary table."""
-    return qualified("temp", "main", f"dpsyn_{what}_{uuid4().hex}")
 
 
 # -- what stays with the rows --------------------------------------------------------------------------

@@ -623,11 +623,9 @@ EXAMPLES = {
         }
     },
     "sample/numbers": {"": {"first": 9, "rows": F("5"), "steps": [STEP]}},
-    "sample/slot_table": {"": {"table": F("slots")}},
     "sample/slots": {"": {"number": 1, "lines": F("lines"), "slot_bits": 2, "configurations": 3}},
     "sample/start": {"": {"numbers": F("range(0, 5)"), "words": [F("w0"), F("w1")], "steps": [STEP]}},
     "sample/stretches": {"": {"lines": F("lines"), "slot_bits": 2}},
-    "sample/table": {"": {"table": F("model")}},
     "source/attach": {
         "read_only": {"path": literal("it's.duckdb"), "name": ident('a"b'), "read_only": 1},
         "writable": {"path": literal("x.duckdb"), "name": ident("x"), "read_only": 0},
@@ -745,7 +743,6 @@ EXAMPLES = {
         "": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('CAST("a" AS DATE) AS "a"')]}
     },
     "write/public_text": {"": {"rows": F('"d"."t"'), "columns": [F('"a"'), F('"it\'s"')]}},
-    "write/room_for_text": {"": {"table": F("goods"), "row": F("dpsyn_row"), "columns": [F('"a"')]}},
     "write/tied": {"": tied_rows(TIED, STAGED, TIES, {"g": F("a1"), "o": F("a2"), "s": F("a2")}, 9).rows},
     "write/decode": {
         "": decode_statement(BINS, STAGED, 9),
@@ -787,7 +784,6 @@ EXAMPLES = {
             "kept": [F("earlier.born AS kept0"), F("earlier.sex AS kept1")],
         },
     },
-    "write/panel_numbers": {"": {"table": F("numbered")}},
     "write/panel_persons": {
         "": {
             "coded": F("SELECT unit, p0, p1 FROM coded_rows"),
@@ -821,7 +817,6 @@ EXAMPLES = {
     "write/impossible": {
         "": impossible_rows(replace(NEVER, together=True, numbered=True, ticks="a"), STAGED, 7, 9)[1]
     },
-    "write/listed": {"": {"table": F("listed")}},
     "write/unstage": {"": {"staged": STAGED, "listed": F("listed")}},
     "write/copied": {
         "": {"staged": STAGED, "listed": F("listed")},
@@ -843,6 +838,6 @@ EXAMPLES = {
             "part": {"condition": F("s.a0 < 5"), "ordered": False},
         }.items()
     },
-    "write/stage": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
+    "sample/room": {"": {"table": STAGED, "columns": [F("a0 UTINYINT"), F("a1 USMALLINT")]}},
     "write/trim": {"": {"staged": STAGED, "first": 0, "rows": 5}},
 }

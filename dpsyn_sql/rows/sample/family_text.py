@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from uuid import uuid4
 
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
@@ -31,7 +30,8 @@ from dpsyn_sql.rows.sample.sql_text import (
 from dpsyn_sql.rows.sample.sql_text import low_variance as low_variance_query
 from dpsyn_sql.rows.sample.ticks import Ticks, supports
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.fragments import Fragment, qualified, string_literal
+from dpsyn_sql.sqltext.expressions import temporary_table
+from dpsyn_sql.sqltext.fragments import Fragment, string_literal
 from dpsyn_sql.sqltext.render import render
 
 # -- the sampler -------------------------------------------------------------------------------------
@@ -51,11 +51,18 @@ _STEP = "sampling rows"
 _LOADING = "loading the model"
 _TIDYING = "tidying up after sampling"
 
+_DISTRIBUTIONS = [Fragment(f"{name} NOT NULL") for name in ("node INTEGER", "parent BIGINT", "value BIGINT")]
+_DISTRIBUTIONS.append(Fragment("weight UINTEGER NOT NULL"))
+# As dpsyn.shares without the release.
+
+_SLOTS = [Fragment(f"{name} NOT NULL") for name in ("node INTEGER", "position BIGINT", "threshold BIGINT")]
+_SLOTS += [Fragment("value BIGINT"), Fragment("alias BIGINT")]
+
 
 @contextlib.contextmanager
 def alias_lists(engine: Engine, network: Network) -> Iterator[Fragment]:
     """A temporary table of one row, the alias tables of all nodes as lists; made once for all statements."""
-    slots, lists = _temporary(), _temporary()
+    slots, lists = temporary_table("dpsyn_slots"), temporary_table("dpsyn_lists")
     try:
         load_slots(engine, network, slots)
         steps = Script(network, Fragment("0")).steps(Tables(slots, slots=slots))
@@ -112,10 +119,10 @@ def append_network(
 
 def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
     """Make a temporary table of the slots of all nodes of a network, once for all chunks."""
-    model = _temporary()
+    model = temporary_table("dpsyn_model")
     try:
         load_distributions(engine, network, model)
-        engine.execute(render("sample/slot_table", table=table), step=_LOADING)
+        engine.execute(render("sample/room", table=table, columns=_SLOTS), step=_LOADING)
         for query in Script(network, Fragment("0")).slots(Tables(model)):
             engine.execute(render("sample/insert", staged=table, query=query), step=_LOADING)
     finally:
@@ -124,14 +131,10 @@ def load_slots(engine: Engine, network: Network, table: Fragment) -> None:
 
 def load_distributions(engine: Engine, network: Network, table: Fragment) -> None:
     """Make a temporary table of the distributions of a network."""
-    engine.execute(render("sample/table", table=table), step=_STEP)
+    engine.execute(render("sample/room", table=table, columns=_DISTRIBUTIONS), step=_STEP)
     columns = share_table(network)
     if columns:
         engine.load(table, columns, step=_LOADING)
-
-
-def _temporary() -> Fragment:
-    return qualified("temp", "main", f"dpsyn_{uuid4().hex}")
 
 
 def check_statement(table: Fragment, attributes: int, first: int | Fragment) -> Fragment:

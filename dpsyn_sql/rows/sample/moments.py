@@ -281,7 +281,7 @@ def _last(ends: FloatArray) -> IntArray:
 @dataclass(frozen=True)
 class People:
     """What rows are below: ``rows`` (int64, units), how many rows each unit has. ``columns``: of each
-    variable of units (units,). ``most``: rows that a unit has at most. ``moments``: of each variable of the
+    variable of units (units,). ``moments``: of each variable of the
     moments (rows of all units,), ascending by code in a unit; empty if nothing orders rows.
 
     Of a table of a tree "units" are the rows of the parent, in their order, perhaps without rows; ``before``
@@ -292,16 +292,10 @@ class People:
 
     columns: Columns
     rows: IntArray
-    most: int
     moments: Columns = field(default_factory=dict)
     before: IntArray | None = None
     kept: Columns = field(default_factory=dict)
     chain: Chain | None = None
-
-    @property
-    def sizes(self) -> IntArray:
-        """int64 (most,): entry i is the number of units with i+1 rows."""
-        return np.asarray(np.bincount(self.rows, minlength=self.most + 1)[1:])
 
     @cached_property
     def starts(self) -> IntArray:

@@ -176,8 +176,7 @@ class FamilySampler:
             variable = self._index(attribute.name)
             if variable in needed:
                 columns[variable] = self.network.evidence[variable][evidence.columns[attribute.name]]
-        most = edge_ticks(self._attribute(self.families.size))[-1] - 1
-        return People(columns, evidence.rows, int(most), before=evidence.ranks, kept=self._retained(evidence))
+        return People(columns, evidence.rows, before=evidence.ranks, kept=self._retained(evidence))
 
     def _retained(self, evidence: Given) -> Columns:
         """Working bins and codes of what rows keep, as far as it is known of their parent."""
@@ -203,7 +202,7 @@ class FamilySampler:
         batches = side_by_side(partial(batch, *stream) for stream in streams(units, BATCH_ROWS, seed))
         none = [np.zeros(0, np.int64) for _ in range(1 + len(needed))]
         number, *drawn = map(np.concatenate, zip(none, *batches, strict=True))
-        return People(dict(zip(needed, drawn, strict=True)), number, int(edges[-1]) - 1)
+        return People(dict(zip(needed, drawn, strict=True)), number)
 
     @cached_property
     def _needed(self) -> frozenset[int]:

@@ -10,10 +10,9 @@ after it; a family without a possible row is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from dpsyn_sql.rows.write.staging import (
     append,
     check_codes,
     load_codes,
+    load_table,
     make_room,
     ordered_codes,
     replaced_rows,
@@ -50,7 +50,8 @@ from dpsyn_sql.rows.write.staging import (
     warn_of_few_rows,
 )
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.fragments import Fragment, qualified
+from dpsyn_sql.sqltext.expressions import temporary_table
+from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 ROUNDS = 100
@@ -197,7 +198,7 @@ def _stage_root(
         further = (replace(item, name=f"dpsyn_hidden_{position}") for position, item in enumerate(hidden))
         alone = replace(shape, measured=(*shape.measured, *further), numbered=False)
     again = shape.numbered and bool(shape.never)
-    staged = _temporary() if again else table
+    staged = temporary_table("dpsyn_staged") if again else table
     with nullcontext() if network is None else alias_lists(engine, network) as lists:
 
         def draw(number: int, round_seed: int, first: int) -> int:
@@ -219,10 +220,6 @@ def _stage_root(
     if families is not None and families.below:
         above = TableRows.root(families, ordered_codes(engine, table, len(names)))
     return StagedRows(table, names, total, drawn, replaced, above)
-
-
-def _temporary() -> Fragment:
-    return qualified("temp", "main", f"dpsyn_{uuid4().hex}")
 
 
 def _reported(batches: Batches, advance: Callable[[int], None]) -> Batches:
@@ -288,7 +285,7 @@ class _RowsBelow:
                 bad = bad[people.firsts(bad)]
             numbers, rows = self._again(bad, attempt)
             draws = np.arange(drawn, drawn + numbers.size)
-            self._unstage(numbers)
+            self._change("write/unstage", numbers, numbers)
             self.load(rows, numbers, draws)
             bad, drawn = self._impossible(drawn), drawn + numbers.size
         return self._made_like_others(bad)
@@ -314,13 +311,11 @@ class _RowsBelow:
         written, before = families.written, Before.nothing(bad.size, families.drawn)
         if not later.size:
             return before
-        listed = self._listed(bad[later], bad[later] - 1)
-        columns = [Fragment(name) for name in (*(f"a{position}" for position in range(written)), "t")]
-        if not self.shape.ticks:
-            columns.pop()
-        query = render("write/before", staged=self.table, listed=listed, columns=columns)
-        fetched = self.engine.fetch(query, step=_STEP)
-        self._drop(listed)
+        names = [*(f"a{position}" for position in range(written)), *(["t"] if self.shape.ticks else [])]
+        columns = list(map(Fragment, names))
+        with self._listed(bad[later], bad[later] - 1) as listed:
+            query = render("write/before", staged=self.table, listed=listed, columns=columns)
+            fetched = self.engine.fetch(query, step=_STEP)
         for position, name in enumerate(columns[:written]):
             before.codes[later, position] = fetched[name]
         if self.shape.ticks:
@@ -339,7 +334,7 @@ class _RowsBelow:
         following = np.minimum.accumulate(np.where(possible, numbers, people.total)[::-1])[::-1]
         donors = np.where(donors >= begins, donors, following)
         has_donor = donors < begins + people.rows[people.owners(begins)[0]]
-        self._unstage(bad)
+        self._change("write/unstage", bad, bad)
         copied = ~possible & has_donor
         if copied.any():
             self.copy(numbers[copied], donors[copied])
@@ -349,30 +344,23 @@ class _RowsBelow:
 
     def copy(self, numbers: IntArray, donors: IntArray) -> None:
         """Rows of these numbers become like others of their unit."""
-        listed = self._listed(numbers, donors)
         self.codes[numbers] = self.codes[donors]
-        sql = render("write/copied", staged=self.table, listed=listed)
-        self.engine.execute(sql, step=_STEP)
-        self._drop(listed)
+        self._change("write/copied", numbers, donors)
 
-    def _unstage(self, numbers: IntArray) -> None:
-        listed = self._listed(numbers, numbers)
-        self.engine.execute(render("write/unstage", staged=self.table, listed=listed), step=_STEP)
-        self._drop(listed)
+    def _change(self, statement: str, numbers: IntArray, donors: IntArray) -> None:
+        """Run a statement over listed rows."""
+        with self._listed(numbers, donors) as listed:
+            self.engine.execute(render(statement, staged=self.table, listed=listed), step=_STEP)
 
-    def _listed(self, numbers: IntArray, donors: IntArray) -> Fragment:
-        """A temporary table of rows."""
-        table = _temporary()
-        self.engine.execute(render("write/listed", table=table), step=_STEP)
-        self.engine.load(table, {"row": numbers, "donor": donors}, step=_STEP)
-        return table
-
-    def _drop(self, table: Fragment) -> None:
+    @contextmanager
+    def _listed(self, numbers: IntArray, donors: IntArray) -> Iterator[Fragment]:
+        """A temporary table of rows, of each another one: that before it, or that it becomes like."""
+        table = temporary_table("dpsyn_listed")
+        load_table(self.engine, table, {"row": numbers, "donor": donors}, step=_STEP)
+        yield table
         self.engine.execute(render("sample/drop", table=table), step=_STEP)
 
     def renumber(self, left: IntArray) -> None:
         """Number the rows that are ``left``, ascending, from 0 without holes."""
         moved = np.flatnonzero(left != np.arange(left.size))
-        listed = self._listed(left[moved], moved)
-        self.engine.execute(render("write/renumbered", staged=self.table, listed=listed), step=_STEP)
-        self._drop(listed)
+        self._change("write/renumbered", left[moved], moved)

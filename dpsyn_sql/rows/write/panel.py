@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from uuid import uuid4
 
 import numpy as np
 
@@ -23,9 +22,10 @@ from dpsyn_sql.attributes.output import (
 from dpsyn_sql.attributes.shape import Constant, Shape, UnitId
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
+from dpsyn_sql.rows.write.staging import load_table
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.expressions import text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.expressions import temporary_table, text_bytes
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 _MOST = 10**9  # ids of so many persons, in text, have the same number of digits
@@ -150,7 +150,7 @@ class PanelOutput:
     ) -> Kept | None:
         """What persons of the period before, ``past``, keep in the staged rows that ``numbered`` names, as of
         ``query``; None if they keep nothing. Staged rows keep their numbers as long as it is used."""
-        columns, table = self._columns(shared), qualified("temp", "main", f"dpsyn_kept_{uuid4().hex}")
+        columns, table = self._columns(shared), temporary_table("dpsyn_kept")
         if not columns:
             return None
         statement = render(
@@ -184,8 +184,7 @@ def _places(kept: list[str]) -> dict[str, Fragment]:
 
 def number_rows(engine: Engine, table: Fragment, rows: IntArray, persons: IntArray) -> None:
     """Make the table of the persons (n,) of staged rows of these numbers (n,)."""
-    engine.execute(render("write/panel_numbers", table=table), step=_WRITING)
-    engine.load(table, {"row": rows, "person": persons}, step=_WRITING)
+    load_table(engine, table, {"row": rows, "person": persons}, step=_WRITING)
 
 
 def staged_numbers(engine: Engine, staged: Fragment) -> IntArray:

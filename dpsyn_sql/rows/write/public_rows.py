@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.attributes.keys import ROW, Lookup
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.tree import PublicTable
+from dpsyn_sql.rows.write.staging import load_table
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -76,12 +77,9 @@ def load_lookup(engine: Engine, rows: GroupedRows, table: Fragment) -> Lookup:
 
 def load_texts(engine: Engine, columns: Texts, table: Fragment) -> None:
     """Rows of text as a temporary table with the column ``ROW``, numbered from 0."""
-    quoted = [ident(name) for name in columns]
-    step = "loading rows of a public table"
-    engine.execute(render("write/room_for_text", table=table, row=ROW, columns=quoted), step=step)
-    rows = len(next(iter(columns.values())))
-    if rows:
-        engine.load(table, {ROW: np.arange(rows, dtype=np.int64), **columns}, step=step)
+    numbers = np.arange(len(next(iter(columns.values()))), dtype=np.int64)
+    kinds, step = dict.fromkeys(columns, "VARCHAR"), "loading rows of a public table"
+    load_table(engine, table, {ROW: numbers, **columns}, step=step, kinds=kinds)
 
 
 def copied_rows(table: Fragment, public: PublicTable) -> Fragment:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
-from uuid import uuid4
 
 from dpsyn_sql.attributes.keys import Lookup, Ties, fits
 from dpsyn_sql.attributes.output import capacity, output_statement, units_of, written_type
@@ -33,6 +32,7 @@ from dpsyn_sql.rows.write.staging import rows_in_place, staged_rows
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of, file_beside
+from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 from dpsyn_sql.sqltext.render import render
 
@@ -291,7 +291,7 @@ class _Decoding:
     def _keys_of(self, name: str) -> Fragment:
         """The temporary table of a table's keys."""
         if name not in self.keys:
-            keys = _temporary("keys")
+            keys = temporary_table("dpsyn_keys")
             shape, key = self.tables[name].shape, self.tree[name].key
             roles = tuple(role for role in shape.roles if role.name in key)
             query = self._statement(name, replace(shape, roles=roles, order=key), numbered=True)
@@ -303,19 +303,15 @@ class _Decoding:
         key = (name, attribute)
         if key not in self.lookups:
             rows = self.tables[name].lookups[attribute]
-            self.lookups[key] = load_lookup(self.engine, rows, _temporary("lookup"))
+            self.lookups[key] = load_lookup(self.engine, rows, temporary_table("dpsyn_lookup"))
         return self.lookups[key]
 
 
 def _copy(engine: Engine, rows: PublicRows) -> Fragment:
     """The query of a public table's rows, in the session that writes."""
-    table = _temporary("public")
+    table = temporary_table("dpsyn_public")
     load_texts(engine, rows.values, table)
     return copied_rows(table, rows.table)
-
-
-def _temporary(purpose: str) -> Fragment:
-    return qualified("temp", "main", f"dpsyn_{purpose}_{uuid4().hex}")
 
 
 # -- where they go ----------------------------------------------------------------------------------

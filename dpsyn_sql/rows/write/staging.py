@@ -57,7 +57,23 @@ def room_statement(domain: Domain, table: Fragment, beside: Sequence[str] = ()) 
     types = [code_type(attribute.size) for attribute in domain.attributes]
     columns = [Fragment(f"a{position} {name}") for position, name in enumerate(types)]
     columns += [Fragment(f"{name} BIGINT") for name in beside]
-    return render("write/stage", table=table, columns=columns)
+    return render("sample/room", table=table, columns=[Fragment('"row" BIGINT'), *columns])
+
+
+def load_table(
+    engine: Engine,
+    table: Fragment,
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    step: str,
+    kinds: Mapping[str, str] | None = None,
+) -> None:
+    """Make a temporary table of columns (n,); of BIGINT, but for the ``kinds`` of some."""
+    typed = {name: (kinds or {}).get(name, "BIGINT") for name in columns}
+    described = [Fragment(f"{ident(name)} {kind}") for name, kind in typed.items()]
+    engine.execute(render("sample/room", table=table, columns=described), step=step)
+    if len(next(iter(columns.values()))):
+        engine.load(table, columns, step=step)
 
 
 def append(engine: Engine, domain: Domain, batches: Batches, table: Fragment, first: int) -> int:

@@ -147,7 +147,9 @@ def test_a_planted_walk_on_a_grid_is_drawn():
     first = np.bincount(rows[~later, place], minlength=PLACES) / 20_000
     real = columns["place"][columns["x" if False else families().place] <= 1]
     assert np.abs(first - np.bincount(real, minlength=PLACES) / real.size).sum() / 2 < 0.03
-    np.testing.assert_allclose(people.sizes / 20_000, np.full(MOST, 1 / MOST), atol=0.01)
+    np.testing.assert_allclose(
+        np.bincount(people.rows, minlength=MOST + 1)[1:] / 20_000, np.full(MOST, 1 / MOST), atol=0.01
+    )
     # days never go back, and what hangs on a place is drawn with it
     assert (np.diff(rows[:, 1])[later[1:]] >= 0).all()
     assert (rows[:, 3] == rows[:, place] % 4).mean() == pytest.approx(0.85, abs=0.02)

@@ -1,5 +1,4 @@
 CREATE TEMP TABLE staged (
-    "row" BIGINT,
     a0 UTINYINT,
     a1 USMALLINT
 )

@@ -1,6 +1,0 @@
-CREATE TEMP TABLE model (
-    node INTEGER NOT NULL,
-    parent BIGINT NOT NULL,
-    value BIGINT NOT NULL,
-    weight UINTEGER NOT NULL
-)

@@ -1,4 +1,0 @@
-CREATE TEMP TABLE listed (
-    "row" BIGINT NOT NULL,
-    donor BIGINT NOT NULL
-)

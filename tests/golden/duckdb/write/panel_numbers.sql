@@ -1,1 +1,0 @@
-CREATE TEMPORARY TABLE numbered ("row" BIGINT, person BIGINT)

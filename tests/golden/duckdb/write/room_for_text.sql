@@ -1,4 +1,0 @@
-CREATE TEMP TABLE goods (
-    dpsyn_row BIGINT,
-    "a" VARCHAR
-)
