@@ -15,7 +15,8 @@ from pathlib import Path
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
-from dpsyn_sql.discovery.discover import Chooser
+from dpsyn_sql.discovery.designs import design, left_of, looks_at_key
+from dpsyn_sql.discovery.learn import Chooser
 from dpsyn_sql.engines.source_session import Connection, SourceSession
 from dpsyn_sql.engines.spark.outputs import SparkOutput
 from dpsyn_sql.engines.target import Target
@@ -26,9 +27,9 @@ from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import DEFAULT, method_of
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.planning.discovery import DiscoveryStep, planned_discovery, planned_growth
 from dpsyn_sql.planning.families import Families, divided, families_of
 from dpsyn_sql.planning.limits import Deadline, Terms
+from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
 from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
@@ -77,8 +78,8 @@ class TableDesign:
         """Whether its rows follow those of the period before."""
         return self.panel is not None and self.panel.follows
 
-    def planned(self, budget: Budget) -> tuple[Plan, Budget]:
-        """The whole plan, discovery included, and what discovery leaves to the method.
+    def planned(self, budget: Budget) -> Plan:
+        """The whole plan, discovery included.
 
         It takes a column to be discovered at its largest possible size. A running total discovers nothing:
         rows per unit in its nodes do not tell rows per unit in the total.
@@ -88,11 +89,12 @@ class TableDesign:
             PlanTooLarge: more cells than fit.
         """
         declared = self.total is not None or self.follows
-        steps, rest = ((), budget) if declared else self._discovery(budget)
+        looks = () if declared else self._looks(budget)
+        rest = left_of(budget, looks)
         domain, terms = self.of_families(self.shape.planned(), self.terms)
         plan = self.method.plan(self.source, domain, self.divided(rest)[1], terms)
-        whole = Budget(budget.kind, budget.amount, sum(step.budget.delta for step in steps))
-        plan = replace(plan, budget=whole, discovery=steps)
+        whole = Budget(budget.kind, budget.amount, sum(look.budget.delta for look in looks))
+        plan = replace(plan, budget=whole, discovery=looks)
         if terms.families is not None and not self.follows:
             details = replace(plan.details, lines=(*plan.details.lines, *terms.families.lines))
             plan = replace(plan, details=details, siblings=self._siblings(rest))
@@ -106,7 +108,7 @@ class TableDesign:
         check_size(plan.queries, plan.domain)
         asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
         self.terms.limits.check_measured(max(asked, default=0))
-        return plan, rest
+        return plan
 
     def of_families(self, domain: Domain, terms: Terms) -> tuple[Domain, Terms]:
         """The domain with what the rows of a unit decide together, if they stay together, with attributes of
@@ -157,10 +159,10 @@ class TableDesign:
 
         return Chooser(plan.budget, self.source.unit, one_way_part)
 
-    def _discovery(self, budget: Budget) -> tuple[tuple[DiscoveryStep, ...], Budget]:
+    def _looks(self, budget: Budget) -> tuple[Look, ...]:
         if self.method.growth is None:
-            return planned_discovery(self.shape, self.source.unit, budget)
-        return planned_growth(self.shape, self.source.unit, budget, self.method.growth)
+            return design(self.shape, self.source.unit, budget)
+        return looks_at_key(self.shape, self.source.unit, budget, self.method.growth)
 
 
 def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget, shared: list[str]) -> Plan:
@@ -184,17 +186,15 @@ def _of_period(plan: Plan, panel: Panel, terms: Terms, budget: Budget, shared: l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan(TableDesign):
-    """A table with its part of the whole plan. ``rest`` is what its discovery leaves to the method."""
+    """A table with its part of the whole plan."""
 
     plan: Plan
-    rest: Budget
 
     @classmethod
     def of(cls, design: TableDesign, budget: Budget) -> TablePlan:
         """The plan of a table that may spend this."""
-        plan, rest = design.planned(budget)
         values = {item.name: getattr(design, item.name) for item in fields(TableDesign)}
-        return cls(**values, plan=plan, rest=rest)
+        return cls(**values, plan=design.planned(budget))
 
     @property
     def chooser(self) -> Chooser:

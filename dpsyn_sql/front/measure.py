@@ -11,8 +11,9 @@ import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.discovery.discover import Discovered, discovered
+from dpsyn_sql.discovery.designs import left_of
 from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
+from dpsyn_sql.discovery.learn import Discovered, discovered
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.reconstruct import shown_tables
@@ -119,12 +120,12 @@ class _Measuring:
         chooser = replace(table.chooser, review=stopping(table, self.entry))
         with self._of(table), closing(counter) as unknown:
             self.door.discover(unknown, looked.max_rows)
-            return discovered(table.shape, table.plan.discovery, self.door, looked.max_rows, chooser)
+            return discovered(table.shape, table.plan.discovery, self.door, chooser)
 
     def grouped(self, table: TablePlan, learnt: Discovered, rows: KeptRows) -> Budget:
         """Give the rows of a unit, or of a row above, classes, if they are alike; what discovery and this
         leave of the budget."""
-        budget = learnt.once.rest if learnt.once else _more(table.rest, learnt.unspent)
+        budget = left_of(table.plan.budget, learnt.asked)
         families = rows.families(table.name)
         if families is None or not table.asks_siblings:
             return budget
@@ -140,7 +141,7 @@ class _Measuring:
             groups, unspent = found_groups(self.door, families, share)
             self._stages[table.name] = SiblingStage(share, self.door.questions - before)
         rows.attach(table.name, groups)
-        return _more(rest, unspent.amount)
+        return replace(rest, amount=rest.amount + unspent.amount)
 
     def fit(self, table: TablePlan, learnt: Discovered, budget: Budget, rows: KeptRows) -> None:
         """Ask what the method asks of a table, fit it, and draw the rows that those below depend on."""
@@ -153,9 +154,8 @@ class _Measuring:
         if table.families is not None:
             # No clock: rows that are drawn from this fit decide questions about the tables below.
             terms = replace(terms, deadline=NO_DEADLINE)
-        if learnt.once is not None:
-            names = frozenset(name for one_way in learnt.tables for name in one_way.attrs)
-            terms = replace(terms, alone=learnt.once.alone, known=names)
+        names = frozenset(name for one_way in learnt.tables for name in one_way.attrs)
+        terms = replace(terms, alone=learnt.alone, known=names)
         plan = table.method.plan(table.source, domain, budget, terms)
         in_discovery, seen = (
             tuple(one_way.weighted(weight) for one_way in tables) for tables in (learnt.tables, learnt.seen)
@@ -228,10 +228,6 @@ def opened_counter(
             table=table,
         )
     )
-
-
-def _more(budget: Budget, amount: int) -> Budget:
-    return replace(budget, amount=budget.amount + amount)
 
 
 def _evidence(families: Families, given: Given, above: FittedRelease) -> tuple[NoisyMarginal, ...]:

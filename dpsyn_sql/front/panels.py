@@ -21,7 +21,7 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.sliced import at_window
 from dpsyn_sql.common.progress import phase
-from dpsyn_sql.discovery.discover import discovered
+from dpsyn_sql.discovery.learn import discovered
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import StoredSession, opened_releases
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, PublishError
@@ -221,7 +221,7 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
             model = job.only.method.run(plan, door, terms)
     total = rows_measured(tables[0])
     shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
-    whole = job.only.planned(job.only.panel.budget if job.only.panel else entry.budget)[0]
+    whole = job.only.planned(job.only.panel.budget if job.only.panel else entry.budget)
     fitted = FittedRelease(
         shape=shape,
         plan=replace(whole, domain=domain, steps=(step, *plan.steps)),
@@ -254,7 +254,7 @@ def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
         ledger.open_release(first.key, first.budget) as entry,
     ):
         door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
-        return discovered(table.shape, table.plan.discovery, door, 1, table.chooser).shape
+        return discovered(table.shape, table.plan.discovery, door, table.chooser).shape
 
 
 def _persons(job: Job, shape: Shape) -> Persons:

@@ -17,6 +17,7 @@ from dpsyn_sql.accounting.events import (
     TreeEvent,
 )
 from dpsyn_sql.attributes.shape import Shape
+from dpsyn_sql.discovery.designs import design, left_of
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.front.arguments import takes_request
@@ -24,15 +25,9 @@ from dpsyn_sql.front.job import Job, TablePlan
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
 from dpsyn_sql.front.prepare import at_period, prepared
 from dpsyn_sql.front.request import Request
-from dpsyn_sql.planning.discovery import (
-    Ask,
-    DiscoveryStep,
-    counted_per_unit,
-    learning_share,
-    steps_of_text,
-)
 from dpsyn_sql.planning.explain import errors_in_words, explain, explain_details, explain_tree, labelled
 from dpsyn_sql.planning.foresight import Spends, foresight_lines
+from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.planning.tree import Tree
@@ -173,7 +168,7 @@ def found_in_words(plan: Plan, shape: Shape) -> list[str]:
     return [_finds(step, events[0], shape.untyped) for step, events in planned]
 
 
-def _finds(step: DiscoveryStep, event: PrivacyEvent, untyped: Sequence[str]) -> str:
+def _finds(step: Look, event: PrivacyEvent, untyped: Sequence[str]) -> str:
     """What a question of discovery can find."""
     if isinstance(event, ThresholdEvent):
         text = "if it is text: " if step.attr in untyped else ""
@@ -288,13 +283,13 @@ def _spends(table: TablePlan) -> Spends:
         return Spends(part, tied=tied)
 
     def learning(rows: float, budget: Budget) -> Fraction:
-        return learning_share(shape, unit, budget, rows)
+        left = left_of(budget, design(shape, unit, budget, rows))
+        return 1 - Fraction(left.amount, budget.amount)
 
     def text(rows: float, budget: Budget) -> int:
-        wanted = part(rows, len(shape.measured), budget)
-        steps = steps_of_text(shape, unit, budget, rows, wanted)
+        looks = design(shape, unit, budget, rows, part(rows, len(shape.measured), budget))
         keys = counted_per_unit("keys", unit.in_discovery.max_rows)
-        shown = {shown_from(keys_event(keys, budget)) for budget in {step.budget for step in steps}}
-        return min(shown, default=0)
+        budgets = {look.budget for look in looks if look.ask in ("keys", "again")}
+        return min((shown_from(keys_event(keys, paid)) for paid in budgets), default=0)
 
     return Spends(part, learning, tied, text, "rows" if unit.column is None else "units")

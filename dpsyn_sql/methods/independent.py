@@ -13,13 +13,13 @@ import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
+from dpsyn_sql.discovery.designs import Growth
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods.models.margins import CountedModel, ProductModel
 from dpsyn_sql.methods.recipe import Recipe, Static
-from dpsyn_sql.planning.discovery import Growth
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, NO_TERMS, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan
 from dpsyn_sql.planning.queries import (

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
+from dpsyn_sql.discovery.designs import Growth
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components
-from dpsyn_sql.planning.discovery import Growth
 from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
 from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal

@@ -180,7 +180,7 @@ NO_LIMITS = Limits()
 class Terms:
     """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps.
 
-    Of a table whose columns were asked about once (``planning/discovery.one_look``), ``known`` are the
+    Of a table whose columns were asked about once (``discovery/designs.few_units``), ``known`` are the
     attributes whose one-way tables discovery has, and ``alone`` says that one-way tables are all that is
     worth measuring, by a noisy number of rows and the whole budget. ``families``: of a table whose rows stay
     together; its domain is then theirs. ``given``: of a table of a tree below the root the rows of its

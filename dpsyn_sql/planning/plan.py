@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.discovery import DiscoveryStep
+from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
@@ -135,7 +135,7 @@ class Plan:
     method: str
     steps: tuple[MeasureStep | ReservedStep, ...]
     budget: Budget
-    discovery: tuple[DiscoveryStep, ...] = ()
+    discovery: tuple[Look, ...] = ()
     details: PlanDetails = field(default_factory=PlanDetails)
     counted: CountedKey | None = None
     known_tables: tuple[NoisyMarginal, ...] = ()

@@ -95,9 +95,9 @@ FAULTS = (
         "what follows a found type gets the whole share again",
         "tests/unit/test_discovery.py::test_the_share_of_a_column_without_a_type_pays_for_the_type_and_what_follows",
         (
-            "dpsyn_sql/planning/discovery.py",
-            "keys = Budget(for_keys.kind, for_keys.amount, share.delta)",
-            "keys = Budget(share.kind, share.amount, share.delta)",
+            "dpsyn_sql/discovery/designs.py",
+            "keys = replace(for_keys, delta=share.delta)",
+            "keys = share",
         ),
     ),
     fault(
@@ -219,9 +219,9 @@ FAULTS = (
         "what the number of units cost is spent again by a small table",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (
-            "dpsyn_sql/discovery/discover.py",
-            "amount = chooser.budget.amount - sum(step.budget.amount for step in asking.asked)",
-            "amount = chooser.budget.amount",
+            "dpsyn_sql/discovery/designs.py",
+            "left_of(budget, [number]).split((part, 1 - part))",
+            "left_of(budget, []).split((part, 1 - part))",
         ),
     ),
     fault(
@@ -237,16 +237,16 @@ FAULTS = (
         "columns that are asked about once leave the method more than there is",
         "tests/unit/test_one_look.py::test_a_small_table_is_asked_once_and_never_for_more_than_the_budget",
         (
-            "dpsyn_sql/discovery/discover.py",
-            "remaining = replace(remaining, amount=remaining.amount + chooser.budget.amount - spent)",
-            "remaining = replace(remaining, amount=chooser.budget.amount)",
+            "dpsyn_sql/discovery/designs.py",
+            "budget.amount - sum(look.budget.amount for look in looks))\n\n\ndef few",
+            "budget.amount)\n\n\ndef few",
         ),
     ),
     fault(
         "second looks cost more than was planned for them",
         "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
-            "dpsyn_sql/planning/discovery.py",
+            "dpsyn_sql/discovery/designs.py",
             "math.floor(pool * Fraction(hidden_rows) / every)",
             "math.floor(pool)",
         ),
@@ -255,19 +255,18 @@ FAULTS = (
         "each look has the whole threshold delta of its column",
         "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
         (
-            "dpsyn_sql/planning/discovery.py",
-            "Budget(share.kind, looks[name].amount, later.delta)",
-            "Budget(share.kind, looks[name].amount, 2 * share.delta)",
+            "dpsyn_sql/discovery/designs.py",
+            "again[name] = replace(again[name], delta=later.delta)",
+            "again[name] = replace(again[name], delta=2 * share.delta)",
         ),
     ),
     fault(
         "a second look that was asked is given to the method too",
         "tests/unit/test_second_looks.py::test_columns_where_much_is_hidden_are_asked_again_within_the_plan",
         (
-            "dpsyn_sql/discovery/discover.py",
-            "step = replace(step, budget=replace(step.budget, amount=amount))\n        self.asked.append(step)",
-            "self.asked.append(replace(step, budget=replace(step.budget, amount=0)))\n"
-            "            step = replace(step, budget=replace(step.budget, amount=amount))",
+            "dpsyn_sql/discovery/learn.py",
+            "asked += [one.look for one in questions]",
+            'asked += [one.look for one in questions if one.look.ask != "again"]',
         ),
     ),
     fault(
@@ -335,9 +334,9 @@ FAULTS = (
         "a threshold delta charged for each length of prefixes",
         "tests/unit/test_discovery.py::test_each_length_of_prefixes_is_asked_with_its_part_of_the_share",
         (
-            "dpsyn_sql/planning/discovery.py",
-            'DiscoveryStep("prefixes", column.name, length_share, length)',
-            'DiscoveryStep("prefixes", column.name, replace(length_share, delta=share.delta), length)',
+            "dpsyn_sql/discovery/designs.py",
+            'Look("prefixes", column.name, length_share, length)',
+            'Look("prefixes", column.name, replace(length_share, delta=share.delta), length)',
         ),
     ),
     fault(

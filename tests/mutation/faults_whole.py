@@ -46,12 +46,12 @@ FAULTS = (
     fault(
         "questions about rows of a family take nothing from the rest",
         EVENTS,
-        (MEASURE, "return _more(rest, unspent.amount)", "return budget"),
+        (MEASURE, "return replace(rest, amount=rest.amount + unspent.amount)", "return budget"),
     ),
     fault(
         "discovery takes nothing from the rest",
         f"{DOOR}::test_discovery_counts_one_row_of_a_unit_in_every_table",
-        (MEASURE, "_more(table.rest, learnt.unspent)", "table.plan.budget"),
+        (MEASURE, "left_of(table.plan.budget, learnt.asked)", "table.plan.budget"),
     ),
     fault(
         "the tables are written while the source is within reach",

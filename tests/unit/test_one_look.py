@@ -20,7 +20,8 @@ from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.types import CLASSES, INTEGER, from_tick, supported_type
 from dpsyn_sql.discovery.attributes import attribute_of_hidden, attribute_of_nothing, within_equal_bins
 from dpsyn_sql.discovery.cells import Piece
-from dpsyn_sql.discovery.discover import Chooser, discovered
+from dpsyn_sql.discovery.designs import design, few_units, left_of
+from dpsyn_sql.discovery.learn import Chooser, discovered
 from dpsyn_sql.discovery.mixtures import mixture_of
 from dpsyn_sql.discovery.octaves import REACH, Bell, Hump
 from dpsyn_sql.discovery.one_look import (
@@ -36,7 +37,6 @@ from dpsyn_sql.discovery.one_look import (
 from dpsyn_sql.discovery.recoding import reshaped
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
 from dpsyn_sql.methods.independent import candidate_queries
-from dpsyn_sql.planning.discovery import one_look, planned_discovery
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import GridQuery, KeyQuery, NoisyKeys, NoisyMarginal, NoisySteps, StepQuery
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -620,38 +620,42 @@ class Door:
 @pytest.mark.parametrize("columns", [(AGE,), (AGE, PAY, CITY), (SEX, CODE, CITY, AGE)])
 def test_a_small_table_is_asked_once_and_never_for_more_than_the_budget(wanted, columns):
     shape, budget = Shape(tuple(columns)), Budget.of_release(1, "1e-9")
-    steps, _ = planned_discovery(shape, ROW, budget)
     door = Door(900)
-    found = discovered(shape, steps, door, 1, Chooser(budget, ROW, lambda _: wanted))
-    assert found.once is not None and found.once.rows == 900
+    found = discovered(shape, design(shape, ROW, budget), door, Chooser(budget, ROW, lambda _: wanted))
+    assert found.tables[0].values == 900 and found.alone == (wanted == 1)
+    rest = left_of(budget, found.asked)
     spent = sum(step.budget.amount for step in found.asked)
     assert [own for _, own in door.asked] == [step.budget for step in found.asked]
-    assert spent + found.once.rest.amount == budget.amount and not found.once.rest.delta
+    assert spent + rest.amount == budget.amount and not rest.delta
     assert sum(step.budget.delta for step in found.asked) <= budget.delta
     assert {step.ask for step in found.asked} <= {"rows", "types", "mixed", "steps", "keys", "again"}
     numbers = {one.name for one in columns if one in (AGE, PAY, CODE)}
     assert {name for table in found.tables for name in table.attrs} == numbers
     if wanted == 1 and columns == (AGE,):
-        assert found.once.rest.amount == 0
+        assert rest.amount == 0
     for table in found.tables[1:]:
         assert table.values.size == found.shape.domain[table.attrs[0]].size and table.composed
 
 
 def test_a_large_table_is_looked_at_more_closely():
     shape, budget = Shape((AGE, PAY, CITY)), Budget.of_release(1, "1e-9")
-    steps, _ = planned_discovery(shape, ROW, budget)
-    found = discovered(shape, steps, Door(10**6), 1, Chooser(budget, ROW, lambda _: Fraction(1)))
-    assert found.once is None and {"grid", "parts", "cells"} <= {step.ask for step in found.asked}
+    chooser = Chooser(budget, ROW, lambda _: Fraction(1))
+    found = discovered(shape, design(shape, ROW, budget), Door(10**6), chooser)
+    assert (
+        not found.tables
+        and not found.alone
+        and {"grid", "parts", "cells"} <= {step.ask for step in found.asked}
+    )
 
 
 def test_which_design_follows_from_the_noisy_number_alone():
     budget, shape = Budget("gdp", 10**13), Shape((AGE, PAY))
     deviation = (2 / (2 * 0.01)) ** 0.5
-    assert one_look(shape, ROW, budget, 1_999 * deviation)
-    assert not one_look(shape, ROW, budget, 2_001 * deviation)
-    assert not one_look(shape, PrivacyUnit("who", 2), budget, 1.0)  # tables of units are none of rows
+    assert few_units(shape, ROW, budget, 1_999 * deviation)
+    assert not few_units(shape, ROW, budget, 2_001 * deviation)
+    assert not few_units(shape, PrivacyUnit("who", 2), budget, 1.0)  # tables of units are none of rows
     pure = Budget("pure", 10**15)
-    assert one_look(shape, ROW, pure, 1_999 * 2 * 2**0.5) and not one_look(
+    assert few_units(shape, ROW, pure, 1_999 * 2 * 2**0.5) and not few_units(
         shape, ROW, pure, 2_001 * 2 * 2**0.5
     )
 
@@ -667,15 +671,16 @@ def test_what_is_left_for_pairs_is_spent_on_pairs_where_the_whole_budget_shows_s
     rest = budget.split((part, 1 - part))[1]
     assert rows < rows_needed(20, rest)
     columns = tuple(Undiscovered(name, "INTEGER", "numeric") for name in names)
-    steps, _ = planned_discovery(Shape(columns), ROW, budget)
+    shape = Shape(columns)
 
     def wanted(noisy):
         return Adaptive().one_way_part(noisy, 20, budget)
 
-    found = discovered(Shape(columns), steps, Door(round(rows)), 1, Chooser(budget, ROW, wanted))
-    assert found.once is not None and not found.once.alone
+    found = discovered(shape, design(shape, ROW, budget), Door(round(rows)), Chooser(budget, ROW, wanted))
+    assert found.tables and not found.alone
+    left = left_of(budget, found.asked)
     domain = Domain(tuple(replace(SEX, name=name) for name in names))
-    plan = Adaptive().plan(SOURCE, domain, found.once.rest, Terms(known=frozenset(names)))
-    assert [step.budget.amount for step in plan.reserved] == [found.once.rest.amount] and not plan.known
-    none = Adaptive().plan(SOURCE, domain, found.once.rest, Terms(known=frozenset(names), alone=True))
+    plan = Adaptive().plan(SOURCE, domain, left, Terms(known=frozenset(names)))
+    assert [step.budget.amount for step in plan.reserved] == [left.amount] and not plan.known
+    none = Adaptive().plan(SOURCE, domain, left, Terms(known=frozenset(names), alone=True))
     assert not none.steps

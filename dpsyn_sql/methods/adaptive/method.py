@@ -29,6 +29,7 @@ from typing import ClassVar
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
+from dpsyn_sql.discovery.designs import ROWS_SHARE
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope
@@ -55,7 +56,6 @@ from dpsyn_sql.methods.independent import (
 )
 from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
 from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal

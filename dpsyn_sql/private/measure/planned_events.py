@@ -8,8 +8,8 @@ from itertools import chain
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
-from dpsyn_sql.planning.discovery import Ask, DiscoveryStep, counted_per_unit
 from dpsyn_sql.planning.explain import Noise
+from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.noise import ROUNDING, mean_error, standard_deviation
@@ -46,7 +46,7 @@ def discovery_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
     return [_of_discovery(step, plan.source.unit.in_discovery.max_rows) for step in plan.discovery]
 
 
-def _of_discovery(step: DiscoveryStep, rows: int) -> tuple[PrivacyEvent, ...]:
+def _of_discovery(step: Look, rows: int) -> tuple[PrivacyEvent, ...]:
     if step.ask in ("leaves", "total"):
         return (leaves_event(rows, step.budget),)
     if step.tree is not None:

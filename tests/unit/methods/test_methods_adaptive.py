@@ -11,6 +11,7 @@ from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, table_of
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.discovery.designs import ROWS_SHARE
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.adaptive import Adaptive, select
 from dpsyn_sql.methods.adaptive import model as modelling
@@ -19,7 +20,6 @@ from dpsyn_sql.methods.adaptive.measure import tables_measured
 from dpsyn_sql.methods.adaptive.method import TARGET_ALONE, rows_needed
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.select import triples_worth_more
-from dpsyn_sql.planning.discovery import ROWS_SHARE
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.relation import PrivacyUnit

@@ -9,14 +9,8 @@ import pytest
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
+from dpsyn_sql.discovery.designs import design, few_units, left_of
 from dpsyn_sql.ledger.sqlite import MemoryLedger
-from dpsyn_sql.planning.discovery import (
-    learning_share,
-    one_look,
-    planned_discovery,
-    steps_of_text,
-    type_steps,
-)
 from dpsyn_sql.planning.foresight import COLUMN_STRENGTH, PAIR_STRENGTH, Spends, foreseen, foresight_lines
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -112,22 +106,18 @@ def test_a_plan_reckons_with_what_discovery_of_a_table_of_so_many_rows_spends(ro
     columns = tuple(Undiscovered(f"t{number}", "VARCHAR", "categorical", typed=False) for number in range(40))
     shape, unit = Shape(columns, (), tuple(one.name for one in columns)), PrivacyUnit(None, 1)
     budget = Budget.from_epsilon("1", "1e-9")
-    steps, rest = planned_discovery(shape, unit, budget)
-    assert one_look(shape, unit, budget, rows) == once
-    share = learning_share(shape, unit, budget, rows)
+    planned = design(shape, unit, budget)
+    assert few_units(shape, unit, budget, rows) == once
+    before_tables = design(shape, unit, budget, rows)
+    share = 1 - Fraction(left_of(budget, before_tables).amount, budget.amount)
     if once:  # rows, then types; what is left pays for values and one-way tables together
-        _, left = type_steps(shape, Budget("gdp", budget.amount - steps[0].budget.amount))
-        assert share == 1 - Fraction(left.amount, budget.amount) and Fraction(1, 9) < share < Fraction(1, 8)
+        paid_first = [look.budget.amount for look in before_tables if look.ask in ("rows", "types")]
+        assert share == Fraction(sum(paid_first), budget.amount) and Fraction(1, 9) < share < Fraction(1, 8)
     else:
-        assert (
-            share
-            == 1 - Fraction(rest.amount, budget.amount)
-            == Fraction(sum(s.budget.amount for s in steps), budget.amount)
-        )
-    looks = steps_of_text(shape, unit, budget, rows, Fraction(3, 5))
-    assert {step.ask for step in looks} == {"keys", "again"} and {step.attr for step in looks} == set(
-        shape.order
-    )
+        assert before_tables == planned
+    wanted = design(shape, unit, budget, rows, Fraction(3, 5))
+    looks = [look for look in wanted if look.ask in ("keys", "again")]
+    assert {look.attr for look in looks} == set(shape.order)
     paid = (1 - share) * Fraction(3, 5) * Fraction(7, 8) if once else Fraction(7, 25)
     spent = sum(Fraction(step.budget.amount, budget.amount) for step in looks)
     assert spent == pytest.approx(float(paid), rel=1e-6)

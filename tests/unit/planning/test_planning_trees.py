@@ -12,18 +12,19 @@ from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import HierarchyColumn
-from dpsyn_sql.errors import InputError
-from dpsyn_sql.planning.discovery import (
+from dpsyn_sql.discovery.designs import (
     HIERARCHIES_SHARE,
     HIERARCHY_SHARE,
     STRUCTURE_PARTS,
     TOTAL_SHARE,
     Growth,
     beginnings_of,
-    planned_discovery,
-    planned_growth,
+    design,
+    left_of,
+    looks_at_key,
     usual_depth,
 )
+from dpsyn_sql.errors import InputError
 from dpsyn_sql.source.relation import PrivacyUnit
 
 GDP, PURE = Budget.from_epsilon(1, 1e-9), Budget.from_epsilon(1, 0)
@@ -53,7 +54,8 @@ def asked(steps):
 
 @pytest.mark.parametrize("budget", [GDP, PURE], ids=["gdp", "pure"])
 def test_a_tree_and_its_leaves_share_a_tenth(budget: Budget) -> None:
-    steps, rest = planned_discovery(Shape((column(points(2)),)), ROW, budget)
+    steps = design(Shape((column(points(2)),)), ROW, budget)
+    rest = left_of(budget, steps)
     assert asked(steps) == [("tree", "place"), ("leaves", "place")]
     assert sum(step.budget.amount for step in steps) + rest.amount == budget.amount
     assert rest.amount / budget.amount == pytest.approx(1 - HIERARCHY_SHARE)
@@ -66,24 +68,23 @@ def test_a_tree_and_its_leaves_share_a_tenth(budget: Budget) -> None:
 
 
 def test_many_hierarchies_share_a_quarter_and_take_nothing_from_other_columns() -> None:
-    few = planned_discovery(Shape((plain(),)), ROW, GDP)[0]
+    few = design(Shape((plain(),)), ROW, GDP)
     shape = Shape((plain(), *(column(points(2, name=f"p{place}")) for place in range(5))))
-    steps, rest = planned_discovery(shape, ROW, GDP)
+    steps = design(shape, ROW, GDP)
     trees = [step for step in steps if step.ask in ("tree", "leaves")]
     assert sum(step.budget.amount for step in trees) / GDP.amount == pytest.approx(HIERARCHIES_SHARE)
     of_plain = [next(step.budget for step in one if step.attr == "c") for one in (steps, few)]
     assert of_plain[0] == of_plain[1]
-    assert sum(step.budget.amount for step in steps) + rest.amount == GDP.amount
 
 
 def test_text_is_asked_for_by_keys_where_there_is_delta() -> None:
     shape = Shape((column(texts()), plain(), column(points(2))))
-    steps, _ = planned_discovery(shape, ROW, GDP)
+    steps = design(shape, ROW, GDP)
     keys = [(step.ask, step.length) for step in steps if step.attr == "name"]
     assert keys == [("keys", 0), ("prefixes", 4), ("prefixes", 2), ("prefixes", 1)]
     assert sum(step.budget.delta for step in steps) == GDP.delta
     assert sum(step.budget.delta for step in steps if step.attr == "place") == 0
-    pure, _ = planned_discovery(Shape((column(texts()),)), ROW, PURE)
+    pure = design(Shape((column(texts()),)), ROW, PURE)
     assert asked(pure) == [("tree", "name"), ("leaves", "name")]
     assert pure[0].tree is not None
     assert pure[0].tree.depth == 8
@@ -106,12 +107,12 @@ def test_levels_that_are_counted_whole_are_few(columns: int, levels: int) -> Non
 
 def test_a_key_spends_everything() -> None:
     shape = Shape((column(points(2)), column(texts())))
-    steps, rest = planned_growth(shape, ROW, GDP, Growth())
+    steps = looks_at_key(shape, ROW, GDP, Growth())
     assert asked(steps) == [("total", "place"), ("tree", "place"), ("leaves", "place")]
-    assert (rest.amount, sum(step.budget.amount for step in steps)) == (0, GDP.amount)
+    assert sum(step.budget.amount for step in steps) == GDP.amount
     assert all(step.tree is not None and len(step.tree.hierarchies) == 2 for step in steps)
     assert steps[0].budget.amount / GDP.amount == pytest.approx(TOTAL_SHARE)
-    direct, _ = planned_growth(Shape((column(points(2)),)), ROW, GDP, Growth("direct", Fraction(1, 2), 5, 9))
+    direct = looks_at_key(Shape((column(points(2)),)), ROW, GDP, Growth("direct", Fraction(1, 2), 5, 9))
     assert asked(direct) == [("total", "place"), ("tree", "place")]
     tree = direct[1].tree
     assert tree is not None
@@ -120,21 +121,21 @@ def test_a_key_spends_everything() -> None:
 
 def test_rows_per_unit_are_counted_too() -> None:
     shape = Shape((column(points(2)),), (UnitId("who", "INTEGER"),))
-    steps, _ = planned_growth(shape, PrivacyUnit("who", 3), GDP, Growth())
+    steps = looks_at_key(shape, PrivacyUnit("who", 3), GDP, Growth())
     assert asked(steps)[-1] == ("contributions", None)
     assert sum(step.budget.amount for step in steps) == GDP.amount
     with pytest.raises(InputError, match="most=20000"):
-        planned_growth(shape, PrivacyUnit("who", 20_000), GDP, Growth())
+        looks_at_key(shape, PrivacyUnit("who", 20_000), GDP, Growth())
 
 
 @pytest.mark.parametrize("other", [plain("zone"), Attribute("zone", "VARCHAR", "categorical", ("a",))])
 def test_other_columns_are_refused(other: Undiscovered | Attribute) -> None:
     with pytest.raises(InputError, match="'zone'.*exclude="):
-        planned_growth(Shape((column(points(2)), other)), ROW, GDP, Growth())
+        looks_at_key(Shape((column(points(2)), other)), ROW, GDP, Growth())
     with pytest.raises(InputError, match="no column at all"):
-        planned_growth(Shape(()), ROW, GDP, Growth())
+        looks_at_key(Shape(()), ROW, GDP, Growth())
 
 
 def test_a_depth_that_there_is_not_is_refused() -> None:
     with pytest.raises(InputError, match="depth=16.*15 levels"):
-        planned_growth(Shape((column(points(2)),)), ROW, GDP, Growth(depth=16))
+        looks_at_key(Shape((column(points(2)),)), ROW, GDP, Growth(depth=16))
