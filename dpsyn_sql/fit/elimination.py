@@ -1,22 +1,18 @@
-"""Elimination of variables: orders of elimination, and levels that are drawn one after the other."""
+"""Elimination of variables: any marginal of a network, and what it takes."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.belief import Beliefs, home_of, marginals
-from dpsyn_sql.fit.graph import JunctionTree, Scope
-from dpsyn_sql.fit.network import Network, Node, code_nodes, joined, node_of, over
-from dpsyn_sql.planning.families import BEFORE, UNIT
+from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.network import Network, Node, agreeing, columns_of, numbered
 
 MOST_LINES = 2**20
 """The most lines of a step: about 100 MB, and a fraction of a second."""
@@ -123,8 +119,7 @@ class _Lines:
     @classmethod
     def of_node(cls, node: Node, sizes: Sequence[int]) -> _Lines:
         scope = (*node.parents, *node.variables)
-        columns = dict(zip(scope, [*node.given.T, *node.values.T], strict=True))
-        return cls(scope, _numbered(columns, scope, sizes, node.weights.size), node.weights)
+        return cls(scope, numbered(columns_of(node), scope, sizes, node.weights.size), node.weights)
 
     def columns(self, sizes: Sequence[int]) -> dict[int, IntArray]:
         """The values of each variable (n,)."""
@@ -135,37 +130,21 @@ class _Lines:
 
     def times(self, factor: _Lines, sizes: Sequence[int]) -> _Lines:
         """Every line with all lines of the other table that agree with it."""
-        shared = tuple(v for v in self.scope if v in factor.scope)
         base, added = self.columns(sizes), factor.columns(sizes)
-        here, there = (
-            _numbered(columns, shared, sizes, lines.weights.size)
-            for columns, lines in ((base, self), (added, factor))
-        )
-        order = np.argsort(there, kind="stable")
-        starts = np.searchsorted(there[order], here, side="left")
-        counts = np.searchsorted(there[order], here, side="right") - starts
-        line = np.repeat(np.arange(here.size), counts)
-        partner = order[np.arange(line.size) - np.repeat(counts.cumsum() - counts, counts) + starts[line]]
+        line, partner = agreeing(base, added, sizes, (self.weights.size, factor.weights.size)).pairs()
         columns = {v: column[partner] for v, column in added.items()}
         columns |= {v: column[line] for v, column in base.items()}
         scope = (*self.scope, *(v for v in factor.scope if v not in self.scope))
-        numbers = _numbered(columns, scope, sizes, line.size)
+        numbers = numbered(columns, scope, sizes, line.size)
         return _Lines(scope, numbers, self.weights[line] * factor.weights[partner])
 
     def summed_to(self, scope: Scope, sizes: Sequence[int]) -> _Lines:
         if scope == self.scope:
             return self
-        numbers = _numbered(self.columns(sizes), scope, sizes, self.weights.size)
+        numbers = numbered(self.columns(sizes), scope, sizes, self.weights.size)
         cells, cell_of_line = np.unique(numbers, return_inverse=True)
         weights = np.bincount(cell_of_line.ravel(), self.weights, cells.size)
         return _Lines(scope, cells, np.asarray(weights, np.float64))
-
-
-def _numbered(columns: dict[int, IntArray], scope: Scope, sizes: Sequence[int], lines: int) -> IntArray:
-    if not scope:
-        return np.zeros(lines, np.int64)
-    shape = tuple(sizes[variable] for variable in scope)
-    return np.asarray(np.ravel_multi_index(tuple(columns[v] for v in scope), shape), np.int64)
 
 
 def work_of(network: Network, wanted: Sequence[int]) -> int | None:
@@ -194,196 +173,3 @@ def joint(network: Network, wanted: Sequence[int]) -> FloatArray:
         dense = dense.transpose([factor.scope.index(variable) for variable in scope])
         table *= dense.reshape([sizes[v] if v in scope else 1 for v in wanted])
     return np.asarray(table / max(float(table.sum()), np.finfo(np.float64).tiny))
-
-
-# -- levels ------------------------------------------------------------------------------------------
-
-# Networks of rows that follow from what is drawn before them: a unit, moments of its rows, then each row.
-#
-# The variables of a tree with levels were eliminated from the highest level down, without a fill edge: the
-# product of each one's distribution given its neighbours that are left then is the joint distribution. The
-# factors of the highest level are that level given all lower ones, exactly (Koller and Friedman 2009, 9.3).
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Variables of one level with the same neighbours, which go together; ``parents`` are left then."""
-
-    variables: tuple[int, ...]
-    parents: tuple[int, ...]
-    level: int
-
-
-def perfect_elimination(tree: JunctionTree) -> list[Step]:
-    """The variables of a tree with levels in an order without fill edges, the highest level first.
-
-    Raises:
-        InternalError: there is none: the tree was made without these levels.
-    """
-    around: list[set[int]] = [set() for _ in tree.sizes]
-    for clique in tree.cliques:
-        for variable in clique:
-            around[variable].update(clique)
-    left, steps = set(range(len(tree.sizes))), list[Step]()
-    for level in sorted(set(tree.levels), reverse=True):
-        waiting = [variable for variable in left if tree.levels[variable] == level]
-        while waiting:
-            simplicial = next(
-                (v for v in waiting if all(around[v] <= around[neighbour] for neighbour in around[v])), None
-            )
-            if simplicial is None:
-                raise InternalError("a tree has no order of elimination by its levels")
-            group = sorted(v for v in waiting if around[v] == around[simplicial])
-            steps.append(Step(tuple(group), tuple(sorted(around[simplicial] - set(group))), level))
-            waiting = [v for v in waiting if v not in group]
-            for neighbour in around[simplicial]:
-                around[neighbour] = around[neighbour] - set(group)
-    return steps
-
-
-def levelled_network(
-    beliefs: Beliefs,
-    bins: Sequence[IntArray],
-    within: Sequence[FloatArray],
-    names: Sequence[str],
-    previous: Mapping[int, int] = MappingProxyType({}),
-    *,
-    given_units: bool = False,
-    retained: Collection[str] = (),
-) -> Network:
-    """The network of a calibrated tree with levels; arguments as of ``tree_network``. ``previous``: of each
-    variable of the row before the attribute of which it holds the code.
-
-    Nodes ascend by level. Attributes of level ``BEFORE`` are evidence: no node draws them or their codes. So
-    are those of level ``UNIT`` with ``given_units``: rows above a table of a tree. What is ``retained`` is
-    drawn where it is not known.
-
-    Raises:
-        InternalError: the tree has no levels, or was made without them.
-    """
-    tree, attributes = beliefs.tree, range(len(names))
-    if len(tree.levels) != len(tree.sizes):
-        raise InternalError("a tree of units and rows has no levels")
-    evident = {BEFORE, UNIT} if given_units else {BEFORE}
-    evidence = [v for v in attributes if tree.levels[v] in evident]
-    folded = [
-        v for v in attributes if v not in evidence and not np.array_equal(bins[v], np.arange(bins[v].size))
-    ]
-    codes, sizes = list(attributes), [*tree.sizes, *(bins[v].size for v in folded)]
-    for number, variable in enumerate(folded):
-        codes[variable] = len(tree.sizes) + number
-    needed, nodes = set(attributes), dict[int, list[Node]]()
-    met = _met(beliefs, bins, within, previous)
-
-    def codes_of(v: int) -> list[Node]:
-        return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v]) if v in folded else []
-
-    for step in perfect_elimination(tree):  # backwards: a variable that nothing depends on is not drawn
-        if step.level in evident:
-            continue
-        new = [v for v in step.variables if v in needed]
-        drawn = [v for v in new if sizes[v] > 1]
-        level_nodes = list[Node]()
-        if drawn:
-            needed.update(step.parents)
-            level_nodes.append(
-                _node(beliefs, names, drawn, [v for v in step.parents if tree.sizes[v] > 1], met)
-            )
-        level_nodes += [node for v in new if v < len(names) and sizes[codes[v]] > 1 for node in codes_of(v)]
-        nodes.setdefault(step.level, [])[:0] = level_nodes
-    levels = sorted(nodes)
-    together = [joined(nodes[level], sizes) for level in levels]
-    return Network(
-        tuple(sizes),
-        tuple(node for level_nodes in together for node in level_nodes),
-        tuple(codes),
-        tuple(level for level, level_nodes in zip(levels, together, strict=True) for _ in level_nodes),
-        {v: bins[v] for v in attributes if v in evidence or names[v] in retained},
-    )
-
-
-FAR = 0.1
-"""A row half follows what is known of the row before if it meets that so much more rarely in the model than
-if the two were independent."""
-
-_TINY = float(np.finfo(np.float64).tiny)
-
-
-def _met(
-    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], previous: Mapping[int, int]
-) -> dict[int, FloatArray]:
-    """How often any row has each value of a variable of the row before: the last row of a unit is before none
-    in the model."""
-    margins = marginals(beliefs, {(attribute,) for attribute in previous.values()})
-    return {
-        v: np.asarray(
-            np.bincount(bins[v][: bins[a].size], margins[a,][bins[a]] * within[a], beliefs.tree.sizes[v]),
-            np.float64,
-        )
-        for v, a in previous.items()
-    }
-
-
-def _node(
-    beliefs: Beliefs,
-    names: Sequence[str],
-    new: Sequence[int],
-    parents: Sequence[int],
-    met: Mapping[int, FloatArray],
-) -> Node:
-    """Variables given others of one clique. ``met``: how often rows have values of the row before.
-
-    Rows meet the row before otherwise than in the model where moments are sorted, as in SQL. Where the
-    model all but excludes what they meet, its factors leave what goes with everything, such as NULL. There a
-    row does not follow what is known of the row before: first not what depends most on its other parents, in
-    the end nothing of it. A configuration that the model excludes all the same gets the variables' own
-    marginals.
-    """
-    tree = beliefs.tree
-    row_parents = [v for v in parents if tree.levels[v] != BEFORE]
-    before = [v for v in parents if tree.levels[v] == BEFORE]
-    home = home_of(tree, tuple(sorted((*parents, *new))))
-    clique_table = over(beliefs.tables[home], tree.cliques[home], (*row_parents, *before, *new))
-    table = (clique_table / max(float(clique_table.sum()), _TINY)).reshape(
-        math.prod(tree.sizes[v] for v in row_parents), *(tree.sizes[v] for v in before), -1
-    )
-    alone = table.sum(axis=tuple(range(table.ndim - 1)))
-    law = np.broadcast_to(alone if alone.sum() > 0 else np.ones_like(alone), table.shape)
-    law = law / law.sum(axis=-1, keepdims=True)
-    ties = np.argsort([-_tie(table, axis) for axis in range(1, len(before) + 1)]) + 1
-    often = [met.get(v) for v in before]
-    for gone in range(len(before), -1, -1):  # from nothing of the row before to all of it
-        now = table.sum(axis=tuple(ties[:gone].tolist()), keepdims=True)
-        reach = now.sum(axis=-1, keepdims=True)
-        far = FAR * np.maximum(_apart(reach, often) - reach, 0.0)  # 0 without what is known of a row before
-        met_at_all = np.where(reach > 0, reach, 1.0)  # quotients, since squares of both may vanish
-        with np.errstate(over="ignore"):
-            trust = np.where(reach > 0, 1 / (1 + (far / met_at_all) ** 2), 0.0)
-        law = trust * (now / met_at_all) + (1 - trust) * law
-    label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
-    bound = np.maximum(reach, _apart(reach, often)).ravel()
-    return node_of(label, (*row_parents, *before), new, law.reshape(clique_table.shape), bound)
-
-
-def _apart(reach: FloatArray, often: Sequence[FloatArray | None]) -> FloatArray:
-    """Probabilities of configurations (others, each of the row before, 1) if what is known of the row before
-    were independent of the others, and no less than if all of it were independent too and as frequent as
-    ``often`` says of each."""
-    before_only = reach.sum(axis=0, keepdims=True)
-    each = np.ones_like(before_only)
-    for axis, frequency in enumerate(often, 1):
-        if reach.shape[axis] > 1:
-            alone = before_only.sum(
-                axis=tuple(other_axis for other_axis in range(reach.ndim) if other_axis != axis),
-                keepdims=True,
-            )
-            each = each * (alone if frequency is None else np.maximum(alone, frequency.reshape(alone.shape)))
-    return np.asarray(
-        reach.sum(axis=tuple(range(1, reach.ndim)), keepdims=True) * np.maximum(before_only, each)
-    )
-
-
-def _tie(table: FloatArray, axis: int) -> float:
-    """How far (total variation) one axis is from independent of the first."""
-    pair = table.sum(axis=tuple(other_axis for other_axis in range(1, table.ndim) if other_axis != axis))
-    return float(np.abs(pair - np.outer(pair.sum(axis=1), pair.sum(axis=0))).sum()) / 2

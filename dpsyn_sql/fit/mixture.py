@@ -26,7 +26,7 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import PartTable
-from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
+from dpsyn_sql.fit.network import Builder, Network
 from dpsyn_sql.fit.projections import fit_joint, simplex_projection
 
 STARTS = 12
@@ -294,21 +294,14 @@ def mixture_network(
         within: of each (codes,) its probability given the bin.
         names: of the attributes, for labels.
     """
-    root, sizes = len(names), [table.shape[1] for table in mixture.profiles]
-    sizes.append(mixture.number)
-    codes, nodes = list(range(len(names))), list[Node]()
-    parents = (root,) if mixture.number > 1 else ()
-    if parents:
-        nodes.append(node_of(_unused("component", names), (), parents, mixture.weights))
+    root, several = len(names), mixture.number > 1
+    sizes = [table.shape[1] for table in mixture.profiles]
+    build = Builder(names, [*sizes, mixture.number], bins, within)
+    build.add(_unused("component", names), (), (root,), mixture.weights)
     for attribute, (name, profiles) in enumerate(zip(names, mixture.profiles, strict=True)):
-        if sizes[attribute] > 1:
-            table = profiles if parents else profiles[0]
-            nodes.append(node_of(name, parents, (attribute,), table, mixture.weights if parents else None))
-        if bins[attribute].size > sizes[attribute]:
-            codes[attribute] = len(sizes)
-            sizes.append(bins[attribute].size)
-            nodes += code_nodes(name, attribute, codes[attribute], sizes, bins[attribute], within[attribute])
-    return Network(tuple(sizes), tuple(nodes), tuple(codes))
+        build.add(name, (root,), (attribute,), profiles, mixture.weights if several else None)
+        build.add_codes(attribute)
+    return build.network(together=False)
 
 
 def _unused(label: str, names: Sequence[str]) -> str:
@@ -327,8 +320,9 @@ class PairLikelihood:
 
     def __init__(self, shares: Sequence[FloatArray], pairs: Mapping[Scope, FloatArray]) -> None:
         self._shares = shares
-        self._begins = np.concatenate([[0], np.cumsum([share.size for share in shares])]).astype(np.int64)
-        self._matrix = np.zeros((int(self._begins[-1]),) * 2)
+        ends = np.cumsum([share.size for share in shares])
+        self._begins = ends - [share.size for share in shares]
+        self._matrix = np.zeros((int(ends[-1]),) * 2)
         self._told = np.zeros(len(shares), dtype=np.bool_)
         for (first, second), table in pairs.items():
             rows, columns = self._slice(first), self._slice(second)
@@ -336,12 +330,13 @@ class PairLikelihood:
             self._told[[first, second]] = True
 
     def _slice(self, attribute: int) -> slice:
-        return slice(int(self._begins[attribute]), int(self._begins[attribute + 1]))
+        begin = int(self._begins[attribute])
+        return slice(begin, begin + self._shares[attribute].size)
 
     def start(self, components: int, generator: np.random.Generator) -> Point:
         """Equal weights, and profiles at random around the shares."""
         side = _around(np.concatenate(self._shares), components, generator).T
-        return np.full(components, 1.0 / components), self._proper(side)
+        return np.full(components, 1.0 / components), proper_profiles(side, self._begins)
 
     def value(self, point: Point) -> float:
         """The logarithm of the likelihood for a row of every pair."""
@@ -351,11 +346,7 @@ class PairLikelihood:
 
     def step(self, point: Point) -> Point:
         """One step of expectation maximisation."""
-        weights, profiles = point
-        expected = np.maximum((profiles * weights) @ profiles.T, np.finfo(np.float64).tiny)
-        masses = profiles * weights * ((self._matrix / expected) @ profiles)
-        new = masses.sum(axis=0)
-        return new / new.sum(), self._proper(masses)
+        return em_step(self._matrix, self._begins, point)
 
     def climbed(self, point: Point, steps: int) -> Point:
         """After so many steps, or fewer if they gain nothing more."""
@@ -380,11 +371,28 @@ class PairLikelihood:
             weights, tuple(kept_open(table, s) for table, s in zip(tables, self._shares, strict=True))
         )
 
-    def _proper(self, masses: FloatArray) -> FloatArray:
-        """Every profile of every attribute sums to one."""
-        sums = np.add.reduceat(masses, self._begins[:-1], axis=0)
-        sums = np.maximum(np.repeat(sums, np.diff(self._begins), axis=0), np.finfo(np.float64).tiny)
-        return np.asarray(masses / sums)
+
+def em_step(matrix: FloatArray, begins: IntArray, point: Point, least: float = 0.0) -> Point:
+    """One step of expectation maximisation for the pair tables of a matrix (s, s).
+
+    Args:
+        matrix: probabilities over the values of all attributes, side by side; 0 of pairs without a table.
+        begins: where each attribute's values begin.
+        point: weights and profiles.
+        least: what is added to the probability of each value in each component.
+    """
+    weights, profiles = point
+    expected = np.maximum((profiles * weights) @ profiles.T, np.finfo(np.float64).tiny)
+    masses = profiles * weights * ((matrix / expected) @ profiles)
+    new = masses.sum(axis=0)
+    return new / new.sum(), proper_profiles(masses + least * weights, begins)
+
+
+def proper_profiles(masses: FloatArray, begins: IntArray) -> FloatArray:
+    """Every profile (s, K) of every attribute sums to one."""
+    sums = np.add.reduceat(masses, begins, axis=0)
+    sizes = np.diff(begins, append=len(masses))
+    return np.asarray(masses / np.maximum(np.repeat(sums, sizes, axis=0), np.finfo(np.float64).tiny))
 
 
 def kept_open(profiles: FloatArray, shares: FloatArray) -> FloatArray:

@@ -3,10 +3,6 @@
 SQL samples from such networks. Trees, junction trees and PrivBayes models are all networks. Neighbouring
 nodes become one (``joined``) if their common table stays small, because each node costs a look-up per row.
 
-A junction tree is a network too: directed from the root, with codes after their working bins. The variables
-of a clique outside its separator are drawn together, given the separator (Koller and Friedman 2009, 10.4.3).
-The codes are one more variable each, whose only parent is the working bin.
-
 ``ModelTables`` are stored with a model: SQL answers marginals from them. A marginal is the sum of the
 smallest table that holds its attributes, divided among the codes.
 """
@@ -21,8 +17,7 @@ from itertools import groupby
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, summed
-from dpsyn_sql.fit.belief import Beliefs
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.graph import Scope, cells_of
 
 MOST_JOINED = 2**18
@@ -59,9 +54,9 @@ class Network:
     ``sizes`` has the number of values of every variable. A variable without a node has one value, or nothing
     depends on it. ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
 
-    ``levels``: of each node, ascending, if rows of a unit are drawn after the unit (``fit.levelled``); else
-    none. ``evidence``: variables that no node draws because they are known before; of each the bin (int64) of
-    every code of the attribute of the same number.
+    ``levels``: of each node, ascending, if rows of a unit are drawn after the unit (``fit/directed.py``);
+    else none. ``evidence``: variables that no node draws because they are known before; of each the bin
+    (int64) of every code of the attribute of the same number.
     """
 
     sizes: tuple[int, ...]
@@ -148,18 +143,13 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
     bits = sum((sizes[variable] - 1).bit_length() for variable in variables)
     if lines > most or bits > MOST_BITS:
         return None
-    columns = dict(zip((*first.parents, *first.variables), [*first.given.T, *first.values.T], strict=True))
-    line, crossed = np.divmod(np.arange(lines), lines // len(first.weights))
-    columns = {variable: column[line] for variable, column in columns.items()}
-    values = np.unravel_index(crossed, [sizes[parent] for parent in outside]) if outside else ()
-    columns.update(zip(outside, values, strict=True))
-    starts, counts = _matching(second, [columns[parent] for parent in second.parents], lines, sizes)
-    if counts.sum() > most:
+    base, added = columns_of(first), columns_of(second)
+    matches = agreeing(base, added, sizes, (first.weights.size, second.weights.size))
+    if matches.counts.sum() > most:
         return None
-    left = np.repeat(np.arange(lines), counts)
-    right = np.arange(left.size) - np.repeat(counts.cumsum() - counts, counts) + starts[left]
-    columns = {variable: column[left] for variable, column in columns.items()}
-    columns.update(zip(second.variables, second.values[right].T, strict=True))
+    line, partner = matches.pairs()
+    columns = {variable: column[partner] for variable, column in added.items()}
+    columns |= {variable: column[line] for variable, column in base.items()}
     parents = (*first.parents, *outside)
     order = np.lexsort([columns[variable] for variable in reversed((*parents, *variables))])
     union = Node(
@@ -168,25 +158,59 @@ def _both(first: Node, second: Node, sizes: Sequence[int], most: int) -> Node | 
         parents,
         _side_by_side([columns[parent][order] for parent in parents], order.size),
         _side_by_side([columns[variable][order] for variable in variables], order.size),
-        (first.weights[line[left]] * second.weights[right])[order],
-        first.reach[line[left]][order],
+        (first.weights[line] * second.weights[partner])[order],
+        first.reach[line][order],
     )
     return union if configurations(union, sizes) << slot_bits_of(union) <= 2 * most else None
 
 
-def _matching(
-    node: Node, parent_values: Sequence[IntArray], number: int, sizes: Sequence[int]
-) -> tuple[IntArray, IntArray]:
-    """For each configuration of a node's parents its first line, and the number of its lines."""
-    shape = [sizes[parent] for parent in node.parents]
-    if not shape:
-        return np.zeros(number, np.int64), np.full(number, len(node.weights))
-    present, wanted = (
-        np.ravel_multi_index(tuple(node.given.T), shape),
-        np.ravel_multi_index(tuple(parent_values), shape),
+def columns_of(node: Node) -> dict[int, IntArray]:
+    """The values (n,) of each parent and variable of a node, line by line."""
+    return dict(zip((*node.parents, *node.variables), [*node.given.T, *node.values.T], strict=True))
+
+
+def numbered(
+    columns: Mapping[int, IntArray], scope: Sequence[int], sizes: Sequence[int], lines: int
+) -> IntArray:
+    """The number (n,) of each of so many lines' values of ``scope``, row-major; 0 if there are none."""
+    if not scope:
+        return np.zeros(lines, np.int64)
+    shape = tuple(sizes[variable] for variable in scope)
+    return np.asarray(np.ravel_multi_index(tuple(columns[v] for v in scope), shape), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Lines of two tables that agree: of each line of the first ``counts`` lines of the second, which stand
+    in ``order`` from ``starts`` on; int64 all."""
+
+    starts: IntArray
+    counts: IntArray
+    order: IntArray
+
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """The places of all pairs in both tables, in the order of the first."""
+        line = np.repeat(np.arange(self.counts.size), self.counts)
+        place = np.arange(line.size) - np.repeat(self.counts.cumsum() - self.counts, self.counts)
+        return line, self.order[place + self.starts[line]]
+
+
+def agreeing(
+    first: Mapping[int, IntArray],
+    second: Mapping[int, IntArray],
+    sizes: Sequence[int],
+    lines: tuple[int, int],
+) -> Matches:
+    """Lines of two tables, of values by variable, that agree in the variables of both; ``lines``: how many
+    the tables have."""
+    shared = tuple(variable for variable in first if variable in second)
+    here, there = (
+        numbered(columns, shared, sizes, number)
+        for columns, number in zip((first, second), lines, strict=True)
     )
-    starts = np.searchsorted(present, wanted, side="left")
-    return starts, np.searchsorted(present, wanted, side="right") - starts
+    order = np.argsort(there, kind="stable")
+    starts = np.searchsorted(there[order], here, side="left")
+    return Matches(starts, np.searchsorted(there[order], here, side="right") - starts, order)
 
 
 MOST_EMPTY = 2**16
@@ -232,74 +256,79 @@ def _parted(label: str, parent: int, variable: int, of: IntArray, weights: Float
     )
 
 
-def tree_network(
-    beliefs: Beliefs, bins: Sequence[IntArray], within: Sequence[FloatArray], names: Sequence[str]
-) -> Network:
-    """The network of a calibrated tree whose first variables are attributes in working bins.
+class Builder:
+    """A network as its nodes are made, in the order in which they are drawn.
+
+    The first variables are the attributes in working bins, then come further ones of ``sizes``, then the
+    codes of attributes whose bins are wider than a code, and what is added later.
 
     Args:
-        beliefs: further variables after the attributes are coarse twins.
-        bins: int64 of each attribute, one per code: its working bin.
-        within: float64 of each attribute, one per code: its probability given the bin.
         names: of the attributes, for labels.
+        sizes: values of each variable, as far as they are known.
+        bins: int64 of each attribute, one per code: its working bin. None: each code is its own.
+        within: float64 of each attribute, one per code: its probability given the bin.
     """
-    tree = beliefs.tree
-    folded = [
-        index for index, bin_map in enumerate(bins) if not np.array_equal(bin_map, np.arange(bin_map.size))
-    ]
-    codes = list(range(len(names)))
-    sizes = [*tree.sizes, *(bins[index].size for index in folded)]
-    for number, index in enumerate(folded):
-        codes[index] = len(tree.sizes) + number
-    nodes, needed = list[Node](), set(range(len(names)))
 
-    def codes_of(v: int) -> list[Node]:
-        return code_nodes(names[v], v, codes[v], sizes, bins[v], within[v])
+    def __init__(
+        self,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        bins: Sequence[IntArray] = (),
+        within: Sequence[FloatArray] = (),
+    ) -> None:
+        self.names, self.sizes, self.codes = names, [*sizes], [*range(len(names))]
+        self._bins, self._within = bins, within
+        self._made = list[tuple[int, Node]]()
+        for attribute, bin_of in enumerate(bins):
+            if not np.array_equal(bin_of, np.arange(bin_of.size)):
+                self.codes[attribute] = self.variable(bin_of.size)
 
-    for clique in reversed(tree.order):  # children first: a variable that nothing depends on is not drawn
-        new = [v for v in tree.cliques[clique] if v not in tree.separators[clique] and v in needed]
-        if all(sizes[v] == 1 for v in new):
-            continue
-        needed.update(tree.separators[clique])
-        clique_node = _clique_node(beliefs, names, clique, [v for v in new if sizes[v] > 1])
-        after = [v for v in new if v < len(names) and codes[v] != v]
-        nodes[:0] = [clique_node, *(node for v in after for node in codes_of(v))]
-    drawn = {variable for node in nodes for variable in node.variables}
-    # A bin that holds all codes of its attribute is not drawn; only the codes are.
-    for v in folded:
-        if codes[v] not in drawn and sizes[codes[v]] > 1:
-            nodes += codes_of(v)
-    return Network(tuple(sizes), joined(nodes, sizes), tuple(codes))
+    def variable(self, size: int) -> int:
+        """A new variable of so many values."""
+        self.sizes.append(size)
+        return len(self.sizes) - 1
 
+    def add(
+        self,
+        label: str,
+        parents: Sequence[int],
+        variables: Sequence[int],
+        table: FloatArray,
+        reach: FloatArray | None = None,
+        level: int = 0,
+    ) -> None:
+        """A node, as of ``node_of``; variables and parents of one value are left out, and a node of none."""
+        parents, variables = ([v for v in group if self.sizes[v] > 1] for group in (parents, variables))
+        if variables:
+            table = table.reshape([self.sizes[variable] for variable in (*parents, *variables)])
+            self.add_node(node_of(label, parents, variables, table, reach), level)
 
-def _clique_node(beliefs: Beliefs, names: Sequence[str], index: int, new: Sequence[int]) -> Node:
-    """A clique's ``new`` variables given its separator.
+    def add_node(self, node: Node, level: int = 0) -> None:
+        """A node that is made already."""
+        self._made.append((level, node))
 
-    If the parent clique allows a configuration of the separator and this one does not (potentials beyond
-    float64), it gets the variables' own marginals, so that every drawn row can go on.
-    """
-    tree, tables = beliefs.tree, beliefs.tables
-    clique, separator = tree.cliques[index], tree.separators[index]
-    parents = [variable for variable in separator if tree.sizes[variable] > 1]
-    table = over(tables[index], clique, (*parents, *new))
-    rows = table.reshape(math.prod(tree.sizes[v] for v in parents), -1).copy()
-    reach = rows.sum(axis=1)
-    lost = reach <= 0
-    if tree.parents[index] >= 0:
-        above = tree.parents[index]
-        lost &= over(tables[above], tree.cliques[above], parents).ravel() > 0
-    if lost.any():
-        mean = rows.sum(axis=0)
-        rows[lost] = mean if mean.sum() > 0 else 1.0
-    label = names[new[0]] if new[0] < len(names) else f"{new[0]}|twin"
-    return node_of(label, parents, new, rows.reshape(table.shape), reach / reach.sum())
+    def add_codes(self, attribute: int, level: int = 0) -> None:
+        """The codes of an attribute given its bin, unless each is its own, or there is one."""
+        code = self.codes[attribute]
+        if code != attribute and self.sizes[code] > 1:
+            bins, within = self._bins[attribute], self._within[attribute]
+            for node in code_nodes(self.names[attribute], attribute, code, self.sizes, bins, within):
+                self.add_node(node, level)
 
-
-def over(table: FloatArray, clique: Sequence[int], wanted: Sequence[int]) -> FloatArray:
-    """The table of a clique over some of its variables, in this order."""
-    gone = [axis for axis, variable in enumerate(clique) if variable not in wanted]
-    left = [variable for variable in clique if variable in wanted]
-    return np.ascontiguousarray(summed(table, gone).transpose([left.index(variable) for variable in wanted]))
+    def network(self, evidence: Mapping[int, IntArray] | None = None, *, together: bool = True) -> Network:
+        """The network of all nodes, by level if they have any; neighbours of a level drawn together."""
+        levels = sorted({level for level, _ in self._made})
+        nodes = {level: [node for of, node in self._made if of == level] for level in levels}
+        if together:
+            nodes = {level: [*joined(of_level, self.sizes)] for level, of_level in nodes.items()}
+        of_each = tuple(level for level in levels for _ in nodes[level]) if any(levels) else ()
+        return Network(
+            tuple(self.sizes),
+            tuple(node for level in levels for node in nodes[level]),
+            tuple(self.codes),
+            of_each,
+            evidence or {},
+        )
 
 
 Table = tuple[Scope, FloatArray]

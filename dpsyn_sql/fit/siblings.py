@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.arrays import FloatArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.mixture import Point, em_step, proper_profiles
 from dpsyn_sql.fit.projections import fit_joint, simplex_projection
 
 _CLEAR = 10.0
@@ -264,6 +265,11 @@ class _Matrix:
     blocks: tuple[slice, ...]
     families: float
 
+    @property
+    def begins(self) -> IntArray:
+        """Where the bins of each attribute begin."""
+        return np.array([block.start for block in self.blocks], np.int64)
+
 
 def found_classes(tables: Pairs, sizes: Sequence[int], sigma: float, most: int = MOST_CLASSES) -> Classes:
     """The classes that explain tables of pairs, at most ``most`` of them.
@@ -322,43 +328,28 @@ def _margins(tables: Pairs, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
     return [simplex_projection(counts / max(float(counts.sum()), 1.0), 1.0) for counts in sums]
 
 
-_Fitted = tuple[NDArray[np.float64], NDArray[np.float64]]
-# Shares [K], and the laws of all attributes, one below the other [bins, K].
-
-
-def _one_class(matrix: _Matrix) -> _Fitted:
+def _one_class(matrix: _Matrix) -> Point:
     laws = matrix.cells.sum(axis=1, keepdims=True) + _LEAST_OF_CLASSES
-    return np.ones(1), _normalised(laws, matrix.blocks)
+    return np.ones(1), proper_profiles(laws, matrix.begins)
 
 
-def _several_classes(matrix: _Matrix, classes: int) -> _Fitted:
+def _several_classes(matrix: _Matrix, classes: int) -> Point:
     """The best of some starts."""
     starts = [_climbed(matrix, classes, np.random.default_rng((classes, start))) for start in range(_STARTS)]
     return min(starts, key=lambda fitted: _misfit(matrix, fitted))
 
 
-def _climbed(matrix: _Matrix, classes: int, random: np.random.Generator) -> _Fitted:
+def _climbed(matrix: _Matrix, classes: int, random: np.random.Generator) -> Point:
     """EM from laws near the mean."""
     _, mean = _one_class(matrix)
-    laws = _normalised(mean * np.exp(random.normal(0, 0.7, (len(mean), classes))), matrix.blocks)
-    shares = np.full(classes, 1 / classes)
+    laws = proper_profiles(mean * np.exp(random.normal(0, 0.7, (len(mean), classes))), matrix.begins)
+    point = np.full(classes, 1 / classes), laws
     for _ in range(_ROUNDS):
-        ratio = matrix.cells / np.maximum((laws * shares) @ laws.T, 1e-300)
-        pulled = ratio @ laws
-        weight = shares * np.einsum("ik,ik->k", laws, pulled)
-        laws = _normalised(laws * pulled + _LEAST_OF_CLASSES, matrix.blocks)
-        shares = weight / weight.sum()
-    return shares, laws
+        point = em_step(matrix.cells, matrix.begins, point, _LEAST_OF_CLASSES)
+    return point
 
 
-def _normalised(laws: NDArray[np.float64], blocks: Sequence[slice]) -> NDArray[np.float64]:
-    normalised = laws.copy()
-    for block in blocks:
-        normalised[block] /= normalised[block].sum(axis=0)
-    return normalised
-
-
-def _misfit(matrix: _Matrix, fitted: _Fitted) -> float:
+def _misfit(matrix: _Matrix, fitted: Point) -> float:
     """Chi-squared of the noisy tables: noise, and families drawn from the classes."""
     shares, laws = fitted
     model = (laws * shares) @ laws.T

@@ -8,7 +8,7 @@ ELIMINATION = "tests/unit/fit/test_fit_elimination.py"
 WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
 
 OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
-LEVELLED = "dpsyn_sql/fit/elimination.py"
+LEVELLED = "dpsyn_sql/fit/directed.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"
     "::test_rows_that_meet_what_the_model_excludes_follow_their_own_moment"

@@ -16,19 +16,11 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
+from dpsyn_sql.fit.directed import tree_network
 from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import FittedLatent
-from dpsyn_sql.fit.network import (
-    ModelTables,
-    Network,
-    affordable,
-    joined,
-    node_of,
-    proper,
-    tables_of_codes,
-    tree_network,
-)
+from dpsyn_sql.fit.network import Builder, ModelTables, Network, affordable, proper, tables_of_codes
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import Margins, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
@@ -164,15 +156,10 @@ class ProductModel(Answering):
 
     def network(self) -> Network:
         """Attributes without parents."""
-        sizes = self.domain.shape()
-        nodes = [
-            node_of(name, (), (index,), proper(probability))
-            for index, (name, probability) in enumerate(
-                zip(self.domain.names, self._probabilities, strict=True)
-            )
-            if sizes[index] > 1
-        ]
-        return Network(sizes, joined(nodes, sizes), tuple(range(len(sizes))))
+        build = Builder(self.domain.names, self.domain.shape())
+        for attribute, probability in enumerate(self._probabilities):
+            build.add(self.domain.names[attribute], (), (attribute,), proper(probability))
+        return build.network()
 
     def tables(self) -> ModelTables:
         """One bin per attribute, so that every marginal is a product of shares."""

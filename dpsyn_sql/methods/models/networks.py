@@ -15,7 +15,8 @@ from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.conditional import Conditional
-from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, levelled_network, work_of
+from dpsyn_sql.fit.directed import levelled_network, tree_network
+from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import (
     ModelTables,
@@ -24,9 +25,9 @@ from dpsyn_sql.fit.network import (
     joined,
     largest,
     tables_of_codes,
-    tree_network,
 )
 from dpsyn_sql.fit.pairs import all_pairs
+from dpsyn_sql.fit.projections import raked
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
 from dpsyn_sql.planning.families import BEFORE, Families
@@ -343,9 +344,6 @@ class FamilyNetworkModel(NetworkModel):
 
 # A graphical model whose target follows a law of its own given all other attributes.
 
-_ROUNDS = 20
-# Of scaling a table to the margins of the graphical model.
-
 
 @dataclass(frozen=True, slots=True)
 class TargetModel(Answering):
@@ -394,12 +392,7 @@ class TargetModel(Answering):
         rows_of_cell = sums.sum(axis=1, keepdims=True)
         # A cell that few rows show is like all others.
         law = (sums + shares) / (rows_of_cell + 1.0)
-        joint = law * table.reshape(-1, 1)
-        for _ in range(_ROUNDS):
-            current = joint.sum(axis=0)
-            joint = joint * np.divide(shares, current, out=np.zeros_like(current), where=current > 0)
-            each = joint.sum(axis=1, keepdims=True)
-            joint *= np.divide(table.reshape(-1, 1), each, out=np.zeros_like(each), where=each > 0)
+        joint = raked(law * table.reshape(-1, 1), table.ravel(), shares)
         return np.asarray(joint.reshape(*table.shape, shares.size))
 
     def network(self) -> Network:

@@ -25,7 +25,7 @@ from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import snapped
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation, total_of
-from dpsyn_sql.fit.network import Network, Node, node_of
+from dpsyn_sql.fit.network import Builder, Network
 from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
@@ -187,14 +187,13 @@ class PrivBayes(Recipe):
 
 def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:
     """Attributes by themselves; all uniform if the noisy total says that there are no rows."""
-    total, nodes = total_of(observed), list[Node]()
+    total, build = total_of(observed), Builder(domain.names, domain.shape())
     for index, (attribute, table) in enumerate(zip(domain.attributes, observed, strict=True)):
         weights = np.ones(attribute.size)
         if total > 0:
             weights = shares_of(attribute, denoised(attribute, table.values, float(table.sigma)), total)
-        if attribute.size > 1:
-            nodes.append(node_of(attribute.name, (), (index,), weights))
-    return Network(domain.shape(), tuple(nodes), tuple(range(len(domain.names))))
+        build.add(attribute.name, (), (index,), weights)
+    return build.network(together=False)
 
 
 RANK_PERCENT = 25

@@ -25,8 +25,8 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.elimination import joint, work_of
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of, proper
-from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
+from dpsyn_sql.fit.network import Builder, Network, proper
+from dpsyn_sql.fit.projections import fit_joint
 from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.rows.sample.systematic import stratified
@@ -147,12 +147,11 @@ MIXED = 1e-6
 class GrowingNetwork:
     """Nodes so far; the first variables are the attributes in working bins, coarser levels come after them.
 
-    ``sizes``: values of each variable. ``sample``: values of the variables placed, for ``SAMPLE_ROWS`` rows.
+    ``build``: the network as it is. ``sample``: values of the variables placed, for ``SAMPLE_ROWS`` rows.
     """
 
     encoded: Encoded
-    sizes: list[int]
-    nodes: list[Node] = field(default_factory=list)
+    build: Builder
     placed: list[int] = field(default_factory=list)
     sample: dict[int, IntArray] = field(default_factory=dict)
     _coarse: dict[Parent, int] = field(default_factory=dict)
@@ -162,7 +161,8 @@ class GrowingNetwork:
     @classmethod
     def of(cls, encoded: Encoded) -> GrowingNetwork:
         """Nothing is placed yet."""
-        return cls(encoded, [encoded.size((v, 0)) for v in range(len(encoded.levels))])
+        binned, sizes = encoded.binned, [encoded.size((v, 0)) for v in range(len(encoded.levels))]
+        return cls(encoded, Builder(binned.domain.names, sizes, binned.bins, binned.within))
 
     def place(self, family: Family, table: Observation | None, total: float) -> None:
         """Add a child with the distribution that a noisy table of its family gives it; without parents, its
@@ -178,9 +178,7 @@ class GrowingNetwork:
             reach = above.ravel() if exact else None
             groups = self._rows(family.parents)
         parents = [self._variable(parent) for parent in family.parents]
-        shape = [self.sizes[parent] for parent in parents]
-        node = node_of(name, parents, (family.child,), conditional.reshape(*shape, -1), reach)
-        self.nodes.append(node)
+        self.build.add(name, parents, (family.child,), conditional, reach)
         self.placed.append(family.child)
         self.sample[family.child] = stratified(groups, conditional, self._random)
 
@@ -195,19 +193,13 @@ class GrowingNetwork:
 
     def network(self) -> Network:
         """The whole network, with codes after their working bins."""
-        binned = self.encoded.binned
-        names, sizes, nodes = binned.domain.names, list(self.sizes), list(self.nodes)
-        codes = list(range(len(names)))
-        for index, bins in enumerate(binned.bins):
-            if not np.array_equal(bins, np.arange(bins.size)):
-                codes[index] = len(sizes)
-                sizes.append(bins.size)
-                nodes += code_nodes(names[index], index, codes[index], sizes, bins, binned.within[index])
-        return Network(tuple(sizes), tuple(nodes), tuple(codes))
+        for attribute in range(len(self.encoded.levels)):
+            self.build.add_codes(attribute)
+        return self.build.network(together=False)
 
     def _joint(self, parents: tuple[Parent, ...]) -> tuple[FloatArray, bool]:
         attributes = [attribute for attribute, _ in parents]
-        network = Network(tuple(self.sizes), tuple(self.nodes), ())
+        network = self.build.network(together=False)
         work = work_of(network, attributes)
         if work is not None and work <= MOST_WORK:
             table = joint(network, attributes)
@@ -226,11 +218,10 @@ class GrowingNetwork:
         if parent not in self._coarse:
             values = self.encoded.levels[attribute][level]
             size = self.encoded.size(parent)
-            self._coarse[parent] = len(self.sizes)
-            self.sizes.append(size)
+            self._coarse[parent] = self.build.variable(size)
             label = f"{self.encoded.binned.domain.names[attribute]}|level {level}"
             table = (values[:, None] == np.arange(size)).astype(np.float64)
-            self.nodes.append(node_of(label, (attribute,), (self._coarse[parent],), table))
+            self.build.add(label, (attribute,), (self._coarse[parent],), table)
         return self._coarse[parent]
 
     def _rows(self, parents: tuple[Parent, ...]) -> IntArray:
@@ -256,19 +247,10 @@ def fitted_conditional(table: Observation, above: FloatArray, shares: FloatArray
         total: rows, above 0.
     """
     values = table.values.reshape(above.size, shares.size)
-    apart = total * np.outer(above, shares)
-    signal = shrink_singular_values(doubly_centred(values - apart), float(table.sigma))
-    joint_table = raked(simplex_projection(apart + signal, total) / total, above, shares)
+    joint_table = fit_joint(values, float(table.sigma), above, shares, total)
     conditional = proper(joint_table) / proper(joint_table).sum(axis=1, keepdims=True)
     reached = joint_table.sum(axis=1, keepdims=True) > 0
     return np.where(reached, (1 - MIXED) * conditional + MIXED * shares, shares)
-
-
-def doubly_centred(table: FloatArray) -> FloatArray:
-    """Row and column means removed."""
-    return np.asarray(
-        table - table.mean(axis=1, keepdims=True) - table.mean(axis=0, keepdims=True) + table.mean()
-    )
 
 
 def _coarser(table: FloatArray, axis: int, level: IntArray) -> FloatArray:

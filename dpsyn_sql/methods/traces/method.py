@@ -11,7 +11,7 @@ from dpsyn_sql.attributes.attribute import Domain, edge_ticks
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.gaussian import Ahead, ahead, first_moments
-from dpsyn_sql.fit.network import Network, Node, code_nodes, node_of
+from dpsyn_sql.fit.network import Builder, Network, Node
 from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
 from dpsyn_sql.methods.independent import one_way_steps, one_way_tables
 from dpsyn_sql.methods.models.networks import FamilyNetworkModel
@@ -28,57 +28,43 @@ from dpsyn_sql.source.relation import Source
 
 # The network of fitted traces: a unit, what is known of the row before, the row.
 #
-# The variables of the network are the attributes of the domain in their order, then the stratum and the pace
-# of a unit, the cell of a row, the cell of the row before, and working bins of other columns.
+# The variables of the network are the attributes of the domain in their order, in bins; codes of these; then
+# the stratum and the pace of a unit, and the cell of the row before.
 
 
-class _Nodes:
-    """Nodes as they are made, with their levels."""
+class _Nodes(Builder):
+    """The network of a task as it is made. The first variables are the attributes: places in cells, other
+    columns in working bins, and codes of what orders and hides rows."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.domain = task, task.families.domain
-        self.sizes = list(self.domain.shape())
-        self.made: list[tuple[int, Node]] = []
+        bins = [np.arange(size) for size in self.domain.shape()]
+        within = [np.ones(size) for size in self.domain.shape()]
+        for name in task.others:
+            bins[self.place(name)], within[self.place(name)] = task.bins(name), task.within(name)
+        cells, codes = task.cells, codes_of(task, task.place)
+        bins[self.place(task.place)] = cells
+        within[self.place(task.place)] = codes / np.bincount(cells, codes)[cells]
+        sizes = [int(bin_of.max()) + 1 for bin_of in bins]
+        Builder.__init__(self, self.domain.names, sizes, bins, within)
 
     def place(self, name: str) -> int:
         return self.domain.index(name)
 
-    def variable(self, size: int) -> int:
-        self.sizes.append(size)
-        return len(self.sizes) - 1
-
-    def add(self, level: int, label: str, parents: list[int], variable: int, table: FloatArray) -> None:
-        """A variable given its parents, by an array; parents of one value are left out."""
-        shape = [self.sizes[parent] for parent in parents]
-        several = [parent for parent, size in zip(parents, shape, strict=True) if size > 1]
-        table = table.reshape([size for size in shape if size > 1] + [self.sizes[variable]])
-        if self.sizes[variable] > 1:
-            self.made.append((level, node_of(label, several, [variable], table)))
+    def own(self, name: str) -> bool:
+        """Whether each code of an attribute is its own bin."""
+        return bool(self.codes[self.place(name)] == self.place(name))
 
     def follow(self, level: int, label: str, parent: int, of: IntArray) -> int:
         """A new variable that is a function of the parent."""
         variable = self.variable(int(of.max()) + 1)
-        self.add(level, label, [parent], variable, np.eye(self.sizes[variable])[of])
+        self.add(label, [parent], [variable], np.eye(self.sizes[variable])[of], level=level)
         return variable
 
-    def coded(self, name: str, bins: IntArray) -> int:
-        """The variable of the bins of an attribute: a new one, unless each code is its own bin."""
-        return self.place(name) if _own(bins) else self.variable(int(bins.max()) + 1)
 
-    def codes(self, level: int, name: str, variable: int, bins: IntArray, within: FloatArray) -> None:
-        """The codes of an attribute, given the variable of its bins."""
-        if variable != self.place(name) and self.sizes[self.place(name)] > 1:
-            nodes = code_nodes(name, variable, self.place(name), self.sizes, bins, within)
-            self.made += [(level, node) for node in nodes]
-
-    def network(self) -> Network:
-        ordered = sorted(self.made, key=lambda entry: entry[0])
-        return Network(
-            tuple(self.sizes),
-            tuple(node for _, node in ordered),
-            tuple(range(len(self.domain.names))),
-            tuple(level for level, _ in ordered),
-        )
+def codes_of(task: Task, name: str) -> FloatArray:
+    """The share of each code of an attribute, above 0."""
+    return task.within(name) * task.shares(name)[task.bins(name)] + 1e-12
 
 
 def network_of(task: Task, fitted: Fitted) -> Network:
@@ -88,23 +74,16 @@ def network_of(task: Task, fitted: Fitted) -> Network:
     stratum, pace = _unit(nodes, fitted)
     _before(nodes)
     _row(nodes, fitted, stratum, pace)
-    return nodes.network()
-
-
-def _own(bins: IntArray) -> bool:
-    return bool(np.array_equal(bins, np.arange(bins.size)))
+    return nodes.network(together=False)
 
 
 def _unit(nodes: _Nodes, fitted: Fitted) -> tuple[int, int]:
     """The number of rows, and the other columns that all rows share; the variables of strata and paces."""
     task, families = nodes.task, nodes.task.families
     size = nodes.place(families.size)
-    nodes.add(UNIT, families.size, [], size, fitted.sizes + 1e-12)
-    if families.differing:
-        shares = (
-            task.within(families.differing) * task.shares(families.differing)[task.bins(families.differing)]
-        )
-        nodes.add(UNIT, families.differing, [], nodes.place(families.differing), shares + 1e-12)
+    nodes.add(families.size, [], [size], fitted.sizes + 1e-12, level=UNIT)
+    if differing := families.differing:
+        nodes.add(differing, [], [nodes.place(differing)], codes_of(task, differing), level=UNIT)
     stratum = nodes.follow(UNIT, "stratum", size, task.strata)
     for name in task.others:
         if name in families.persons:
@@ -114,11 +93,9 @@ def _unit(nodes: _Nodes, fitted: Fitted) -> tuple[int, int]:
 
 def _column(nodes: _Nodes, level: int, name: str, parent: int, shares: FloatArray) -> None:
     """A column whose bins hang on one variable."""
-    bins, within = nodes.task.bins(name), nodes.task.within(name)
-    variable = nodes.coded(name, bins)
-    label = name if variable == nodes.place(name) else f"{name}|bin"
-    nodes.add(level, label, [parent], variable, shares)
-    nodes.codes(level, name, variable, bins, within)
+    label = name if nodes.own(name) else f"{name}|bin"
+    nodes.add(label, [parent], [nodes.place(name)], shares, level=level)
+    nodes.add_codes(nodes.place(name), level)
 
 
 def _before(nodes: _Nodes) -> None:
@@ -131,7 +108,7 @@ def _before(nodes: _Nodes) -> None:
     kinds[several, FIRST] = kinds[several, LAST] = 1 / rows[several]
     kinds[several, MIDDLE] = np.maximum(0.0, 1 - 2 / rows[several])
     kind = nodes.place(families.place)
-    nodes.add(BEFORE, families.place, [nodes.place(families.size)], kind, kinds)
+    nodes.add(families.place, [nodes.place(families.size)], [kind], kinds, level=BEFORE)
     first = np.array([place_in_family in (ONLY, FIRST) for place_in_family in range(4)])
     for hidden, name in families.previous:
         attribute = nodes.domain[hidden]
@@ -140,13 +117,8 @@ def _before(nodes: _Nodes) -> None:
         shares[: shares_of_rows.size] = shares_of_rows
         shares[-1] = 1e-12
         absent = np.eye(attribute.size)[-1]
-        nodes.add(
-            BEFORE,
-            hidden,
-            [kind],
-            nodes.place(hidden),
-            np.where(first[:, None], absent, shares / shares.sum()),
-        )
+        law = np.where(first[:, None], absent, shares / shares.sum())
+        nodes.add(hidden, [kind], [nodes.place(hidden)], law, level=BEFORE)
 
 
 def _row(nodes: _Nodes, fitted: Fitted, stratum: int, pace: int) -> None:
@@ -157,17 +129,14 @@ def _row(nodes: _Nodes, fitted: Fitted, stratum: int, pace: int) -> None:
     times = np.zeros((nodes.sizes[pace], 4, nodes.sizes[since]))
     times[:, [ONLY, FIRST], -1] = 1.0
     times[:, MIDDLE, :-1] = times[:, LAST, :-1] = fitted.times
-    nodes.add(ROW, families.since, [pace, kind], since, times)
+    nodes.add(families.since, [pace, kind], [since], times, level=ROW)
     _moment(nodes, fitted, pace)
-    cells, number = task.cells, int(task.cells.max()) + 1
     hidden, last = task.before
     earlier = nodes.follow(ROW, "cell before", nodes.place(hidden), last)
     walks = np.concatenate([fitted.walks.steps[:, : last[-1]], fitted.walks.starts[:, None, :]], axis=1)
-    shares = task.within(task.place) * task.shares(task.place)[task.bins(task.place)] + 1e-12
-    within = shares / np.bincount(cells, shares)[cells]
-    cell = nodes.place(task.place) if _own(cells) else nodes.variable(number)
-    nodes.add(ROW, task.place if _own(cells) else "cell", [stratum, earlier], cell, walks)
-    nodes.codes(ROW, task.place, cell, cells, within)
+    cell = nodes.place(task.place)
+    nodes.add(task.place if nodes.own(task.place) else "cell", [stratum, earlier], [cell], walks, level=ROW)
+    nodes.add_codes(cell, ROW)
     for name in task.others:
         if name not in families.persons:
             _column(nodes, ROW, name, cell, fitted.columns[name])
@@ -204,19 +173,17 @@ def _moment(nodes: _Nodes, fitted: Fitted, pace: int) -> None:
     )
     parents = [pace, before, since]
     several = [i for i, parent in enumerate(parents) if nodes.sizes[parent] > 1]
-    nodes.made.append(
-        (
-            ROW,
-            Node(
-                families.order,
-                (order_variable,),
-                tuple(parents[i] for i in several),
-                np.ascontiguousarray(parent_values[:, several]),
-                np.ascontiguousarray(values),
-                np.ascontiguousarray(weights),
-                np.ones(weights.size),
-            ),
-        )
+    nodes.add_node(
+        Node(
+            families.order,
+            (order_variable,),
+            tuple(parents[i] for i in several),
+            np.ascontiguousarray(parent_values[:, several]),
+            np.ascontiguousarray(values),
+            np.ascontiguousarray(weights),
+            np.ones(weights.size),
+        ),
+        ROW,
     )
 
 

@@ -94,7 +94,7 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilySampler:
-    """Draws rows below others: ``network`` with levels and evidence (``fit.levelled``) over the domain of
+    """Draws rows below others: ``network`` with levels and evidence (``fit/directed.py``) over the domain of
     ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
 
     network: Network

@@ -8,7 +8,8 @@ from support.elimination import differences
 
 from dpsyn_sql.fit.arrays import group_cumsum
 from dpsyn_sql.fit.belief import _in_logarithms, _in_products, calibrate, room
-from dpsyn_sql.fit.elimination import _apart, _Lines, _node, fits, joint, work_of
+from dpsyn_sql.fit.directed import _apart, levelled_network
+from dpsyn_sql.fit.elimination import _Lines, fits, joint, work_of
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.pairs import all_pairs
@@ -43,7 +44,8 @@ def test_a_row_follows_what_it_meets_however_seldom_the_model_does(reach):
     tree = junction_tree((2, 2, 2), [(0, 1, 2)], (UNIT, BEFORE, ROW))
     beliefs = calibrate(tree, {})
     beliefs.tables[0][...] = table / table.sum()
-    node = _node(beliefs, ["unit", "before", "row"], [2], [0, 1], {})
+    own = [np.arange(2)] * 3
+    *_, node = levelled_network(beliefs, own, [np.ones(2)] * 3, ["unit", "before", "row"]).nodes
     law = np.zeros((2, 2, 2))
     law[node.given[:, 0], node.given[:, 1], node.values[:, 0]] = node.weights
     np.testing.assert_allclose(law[0], [[0.75, 0.25], [1 / 6, 5 / 6]], atol=0.01)
