@@ -87,6 +87,11 @@ class FixedCopula:
     margins: Margins
     all_ones: bool
 
+    @property
+    def total(self) -> float:
+        """Estimated number of rows; may be negative."""
+        return self.margins.total
+
     def pair(self, first: str, second: str) -> FloatArray:
         """Joint probabilities of two attributes."""
         p, q = self.margins.probabilities[first], self.margins.probabilities[second]
@@ -142,6 +147,11 @@ class FittedCopula:
     blocks: tuple[Block, ...]
     factor: NDArray[np.float32]
     offsets: NDArray[np.float32]
+
+    @property
+    def total(self) -> float:
+        """Estimated number of rows; may be negative."""
+        return self.margins.total
 
     def pair(self, first: str, second: str) -> FloatArray:
         """Joint probabilities of two attributes."""

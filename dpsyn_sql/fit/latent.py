@@ -24,6 +24,7 @@ from dpsyn_sql.fit.gaussian import (
     concordance_variance,
     correlation_matrix,
     correlation_of,
+    discretised,
     untied,
 )
 from dpsyn_sql.fit.projections import RAKING_ROUNDS, fit_joint, simplex_projection
@@ -74,6 +75,27 @@ class FittedLatent:
     latent: tuple[int, ...]
     margins: tuple[FloatArray, ...]
     correlations: FloatArray
+
+    def joint(self, positions: Sequence[int]) -> FloatArray:
+        """Probabilities over the working bins of one or two attributes."""
+        shares = self.parts.ravel()
+        if len(positions) == 1:
+            return np.asarray(shares @ self._given_part(positions[0]))
+        first, second = positions
+        if first in self.latent and second in self.latent:
+            i, j = self.latent.index(first), self.latent.index(second)
+            joint = discretised(self.margins[i], self.margins[j], self.correlations[:, i, j])
+            return np.asarray(np.tensordot(shares, joint, axes=1))
+        # Given the part, an attribute that splits has one value: whatever goes with it is independent.
+        return np.asarray((self._given_part(first) * shares[:, None]).T @ self._given_part(second))
+
+    def _given_part(self, position: int) -> FloatArray:
+        """Probabilities (parts, bins) of an attribute in each part."""
+        if position in self.latent:
+            return self.margins[self.latent.index(position)]
+        axis = self.split.index(position)
+        codes = np.unravel_index(np.arange(self.parts.size), self.parts.shape)[axis]
+        return np.eye(self.parts.shape[axis])[codes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dpsyn_sql.fit.copula import FixedCopula, fit_copula
 from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
 from dpsyn_sql.fit.views import Margins, Measurements, fit_margins
 from dpsyn_sql.methods.independent import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
-from dpsyn_sql.methods.models.margins import CopulaModel, LatentModel
+from dpsyn_sql.methods.models.margins import CopulaModel
 from dpsyn_sql.methods.recipe import Recipe, Static, answers_to
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
@@ -138,7 +138,7 @@ class DPCopula(Recipe):
     """
 
     name = "dpcopula"
-    model = LatentModel
+    model = CopulaModel
     hybrid: bool = False
     ratio: float = 1.0
 
@@ -175,7 +175,7 @@ class DPCopula(Recipe):
         ]
         return self.planned(source, domain, budget, terms, steps)
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> LatentModel:
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> CopulaModel:
         """Measure one-way tables, then the tables over bins that they lead to; fit."""
         domain = plan.domain
         answers = answers_to(curator, plan.known)
@@ -189,12 +189,12 @@ class DPCopula(Recipe):
                 answers += answers_to(curator, one_way_steps(domain, plan.reserved[0].budget))
                 margins = fit_margins(domain, Measurements(answers))
                 ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
-            return LatentModel(domain, _independent(domain, margins, ordered))
+            return CopulaModel(domain, _independent(domain, margins, ordered))
         split = self._split(plan, margins.total, ordered) if self.hybrid else ()
         ordered = latent.whole(
             ordered, split, [margins.probabilities[domain.names[attribute]] for attribute in split]
         )
-        return LatentModel(domain, _fitted(plan, curator, margins, ordered, split))
+        return CopulaModel(domain, _fitted(plan, curator, margins, ordered, split))
 
     def _named(self) -> str:
         return "pairs over bins" + (", in parts" if self.hybrid else "")

@@ -18,7 +18,7 @@ from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.views import Measurements, fit_margins
-from dpsyn_sql.methods.models.margins import CountedModel, ProductModel
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.recipe import Recipe, Static
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, NO_TERMS, Terms
 from dpsyn_sql.planning.plan import MeasureStep, Plan
@@ -237,7 +237,7 @@ class Hierarchical(Recipe):
     discount: str = DISCOUNTS[0]
 
     name = "hierarchical"
-    model = CountedModel
+    model = ProductModel
     choices: ClassVar = {"splitter": ("auto", *SPLITTERS), "discount": DISCOUNTS}
 
     @property
@@ -272,7 +272,7 @@ class Hierarchical(Recipe):
         """No question: discovery asks them all."""
         return self.planned(source, domain, budget, terms, ())
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> CountedModel:
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ProductModel:
         """The rows of each leaf as discovery has counted them.
 
         Raises:
@@ -280,4 +280,6 @@ class Hierarchical(Recipe):
         """
         if plan.counted is None:
             raise InternalError("a key was released whose leaves nobody has counted")
-        return CountedModel.of(plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed)
+        return ProductModel.of_rows(
+            plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed
+        )

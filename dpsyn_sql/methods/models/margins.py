@@ -17,9 +17,8 @@ from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
 from dpsyn_sql.fit.directed import tree_network
-from dpsyn_sql.fit.gaussian import discretised
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.latent import FittedLatent
+from dpsyn_sql.fit.latent import FittedLatent, Ordered
 from dpsyn_sql.fit.network import Builder, ModelTables, Network, affordable, proper, tables_of_codes
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import Margins, summed_to
@@ -131,10 +130,22 @@ def over_codes(
 
 @dataclass(frozen=True, slots=True)
 class ProductModel(Answering):
-    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute."""
+    """Independent attributes: ``margins`` holds the total and the probabilities of each attribute.
+
+    ``rows`` (float64[size], none negative): of the only attribute the rows of each code; they add up to
+    max(0, ``total``). ``exact``: they are whole numbers, and a table of ``total`` rows has just these.
+    """
 
     domain: Domain
     margins: Margins
+    rows: FloatArray | None = None
+    exact: bool = False
+
+    @classmethod
+    def of_rows(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> ProductModel:
+        """The model of these rows of the only attribute."""
+        positive = proper(rows)
+        return cls(domain, Margins(total, {domain.names[0]: positive / positive.sum()}), rows, exact)
 
     @property
     def total(self) -> float:
@@ -171,95 +182,26 @@ class ProductModel(Answering):
         )
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
-        """Rows that meet the one-way counts; no way is faster."""
-        return product_rows(self._probabilities)
-
-
-@dataclass(frozen=True, slots=True)
-class CountedModel(ProductModel):
-    """Rows by code of the only attribute of ``domain``.
-
-    ``rows`` (float64[size], none negative) add up to max(0, ``total``). ``exact``: they are whole numbers,
-    and a table of ``total`` rows has just these.
-    """
-
-    rows: FloatArray
-    exact: bool
-
-    @classmethod
-    def of(cls, domain: Domain, total: float, rows: FloatArray, exact: bool) -> CountedModel:
-        """The model of these rows."""
-        positive = proper(rows)
-        return cls(domain, Margins(total, {domain.names[0]: positive / positive.sum()}), rows, exact)
-
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
         """Rows that meet the counts; no way is faster."""
-        return counted_rows(self.rows)
+        return product_rows(self._probabilities) if self.rows is None else counted_rows(self.rows)
 
 
 # -- copulas -----------------------------------------------------------------------------------------
 
-# Copulas as models: the Gaussian copula, and DPCopula over ordered codes in each part of a split.
-
-
-class _OfNormals(Answering):
-    """What all copulas have in common: they answer marginals of one or two attributes."""
-
-    __slots__ = ()
-
-    most = 2
-
-    def network(self) -> None:
-        """Latent normals are not a network of tables."""
-        return
+# The Gaussian copula, and DPCopula over ordered codes in each part of a split.
 
 
 @dataclass(frozen=True, slots=True)
-class CopulaModel(_OfNormals):
-    """A fitted copula over the codes of a domain."""
+class CopulaModel(Answering):
+    """A fitted copula. It answers marginals of one or two attributes.
 
-    domain: Domain
-    fitted: FittedCopula | FixedCopula
-
-    @property
-    def total(self) -> float:
-        """Estimated number of (bounded) rows of the source; may be negative."""
-        return self.fitted.margins.total
-
-    def _counts(self, positions: tuple[int, ...]) -> FloatArray:
-        names, fitted = [self.domain.names[position] for position in positions], self.fitted
-        return max(0.0, self.total) * (
-            fitted.margins.probabilities[names[0]] if len(names) == 1 else fitted.pair(*names)
-        )
-
-    def tables(self) -> ModelTables:
-        """All attributes and pairs."""
-        total, names, sizes = max(self.total, 1e-300), self.domain.names, self.domain.shape()
-        singles, room = affordable(combinations(range(len(names)), 1), sizes)
-        pairs, _ = affordable(combinations(range(len(names)), 2), sizes, room)
-        alone = ((scope, self.project([names[scope[0]]]) / total) for scope in singles)
-        share = max(0.0, self.total) / total
-        joint = ((scope, share * self.fitted.pair(*(names[i] for i in scope))) for scope in pairs)
-        return tables_of_codes(sizes, (*alone, *joint))
-
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
-        """Rows that meet the one-way counts; there is no faster way to draw them."""
-        if isinstance(self.fitted, FittedCopula):
-            return copula_rows(self.fitted)
-        probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
-        return product_rows(probabilities, in_one_order=self.fitted.all_ones)
-
-
-@dataclass(frozen=True, slots=True)
-class LatentModel(_OfNormals):
-    """A fitted copula in each part, over the codes of a domain.
-
-    Marginals are those of the normals, cut into working bins; codes are independent within bins. In the
-    rows, codes of one bin follow the normals too.
+    In parts, marginals are those of the normals, cut into working bins; codes are independent within bins. In
+    the rows, codes of one bin follow the normals too.
     """
 
     domain: Domain
-    fitted: FittedLatent
+    fitted: FittedCopula | FixedCopula | FittedLatent
+    most: int | None = 2
 
     @property
     def total(self) -> float:
@@ -267,47 +209,45 @@ class LatentModel(_OfNormals):
         return self.fitted.total
 
     def _counts(self, positions: tuple[int, ...]) -> FloatArray:
-        ordered, table = self.fitted.ordered, self._over_bins(positions)
-        return over_codes(max(0.0, self.total) * table, positions, ordered.bins, ordered.within)
+        table = max(0.0, self.total) * self._joint(positions)
+        ordered = self._ordered
+        return table if ordered is None else over_codes(table, positions, ordered.bins, ordered.within)
+
+    def _joint(self, positions: Sequence[int]) -> FloatArray:
+        """Probabilities of one or two attributes, over working bins in parts."""
+        if isinstance(self.fitted, FittedLatent):
+            return self.fitted.joint(positions)
+        names = [self.domain.names[position] for position in positions]
+        return self.fitted.margins.probabilities[names[0]] if len(names) == 1 else self.fitted.pair(*names)
+
+    @property
+    def _ordered(self) -> Ordered | None:
+        return self.fitted.ordered if isinstance(self.fitted, FittedLatent) else None
+
+    def network(self) -> None:
+        """Latent normals are not a network of tables."""
+        return
 
     def tables(self) -> ModelTables:
-        """All attributes and pairs, over working bins."""
-        ordered = self.fitted.ordered
-        sizes = [share.size for share in ordered.shares]
+        """All attributes and pairs, over working bins in parts."""
+        ordered, sizes = self._ordered, self.domain.shape()
+        if ordered is not None:
+            sizes = tuple(share.size for share in ordered.shares)
         singles, room = affordable(combinations(range(len(sizes)), 1), sizes)
         pairs, _ = affordable(combinations(range(len(sizes)), 2), sizes, room)
-        return ModelTables(
-            ordered.bins,
-            ordered.within,
-            tuple((scope, self._over_bins(scope)) for scope in (*singles, *pairs)),
-        )
+        tables = tuple((scope, self._joint(scope)) for scope in (*singles, *pairs))
+        if ordered is None:
+            return tables_of_codes(sizes, tables)
+        return ModelTables(ordered.bins, ordered.within, tables)
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches:
-        """Rows with low variance; there is no faster way to draw them."""
-        return latent_rows(self.fitted)
-
-    def _over_bins(self, positions: Sequence[int]) -> FloatArray:
-        """Probabilities over the working bins of one or two attributes."""
-        fitted = self.fitted
-        shares = fitted.parts.ravel()
-        if len(positions) == 1:
-            return np.asarray(shares @ self._given_part(positions[0]))
-        first, second = positions
-        if first in fitted.latent and second in fitted.latent:
-            i, j = fitted.latent.index(first), fitted.latent.index(second)
-            joint = discretised(fitted.margins[i], fitted.margins[j], fitted.correlations[:, i, j])
-            return np.asarray(np.tensordot(shares, joint, axes=1))
-        # Given the part, an attribute that splits has one value: whatever goes with it is independent.
-        return np.asarray((self._given_part(first) * shares[:, None]).T @ self._given_part(second))
-
-    def _given_part(self, position: int) -> FloatArray:
-        """Probabilities (parts, bins) of an attribute in each part."""
-        fitted = self.fitted
-        if position in fitted.latent:
-            return fitted.margins[fitted.latent.index(position)]
-        axis = fitted.split.index(position)
-        codes = np.unravel_index(np.arange(fitted.parts.size), fitted.parts.shape)[axis]
-        return np.eye(fitted.parts.shape[axis])[codes]
+        """Rows that meet the one-way counts, in parts with low variance; there is no faster way."""
+        if isinstance(self.fitted, FittedLatent):
+            return latent_rows(self.fitted)
+        if isinstance(self.fitted, FittedCopula):
+            return copula_rows(self.fitted)
+        probabilities = tuple(self.fitted.margins.probabilities[name] for name in self.domain.names)
+        return product_rows(probabilities, in_one_order=self.fitted.all_ones)
 
 
 # -- views -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations
 from typing import ClassVar
 
 import numpy as np
@@ -56,13 +56,19 @@ MOST_COUNTED = 2**22
 class NetworkModel(Answering):
     """A fitted network whose ``codes`` are those of a domain; ``total`` as in ``Model``.
 
+    ``families``: how rows of a unit go together. The nodes ascend by level (``fitted.levels``) then: units,
+    what is known of the row before, rows. ``total`` is of units, and marginals are means over units. Rows are
+    drawn unit by unit: then the row before is known, and no node draws it.
+
     Raises:
-        InternalError: the network has another domain, or does not draw a code of an attribute with several.
+        InternalError: the network has another domain, does not draw a code of an attribute with several, or
+            its nodes do not ascend.
     """
 
     domain: Domain
     total: float
     fitted: Network
+    families: Families | None = None
     _drawn: list[Codes] = field(default_factory=list, init=False, repr=False, compare=False)
     # The rows that are counted, once they are drawn.
 
@@ -72,6 +78,12 @@ class NetworkModel(Answering):
         drawn = {variable for node in self.fitted.nodes for variable in node.variables}
         if any(v not in drawn and self.fitted.sizes[v] > 1 for v in self.fitted.codes):
             raise InternalError("a network does not draw every attribute of its domain")
+        levels = self.fitted.levels
+        if self.families is not None and (len(levels), list(levels)) != (
+            len(self.fitted.nodes),
+            sorted(levels),
+        ):
+            raise InternalError("the nodes of a network of families do not ascend by level")
 
     def _answers(self, positions: tuple[int, ...]) -> bool:
         """Whether they are one or two attributes, or all tables on the way to their marginal are small
@@ -118,9 +130,23 @@ class NetworkModel(Answering):
         return shares
 
     def network(self) -> Network:
-        """Its network; neighbours are drawn together if their common table stays small."""
-        sizes = self.fitted.sizes
-        return Network(sizes, joined(self.fitted.nodes, sizes), self.fitted.codes)
+        """Its network; neighbours are drawn together if their common table stays small. With families it is
+        without nodes of the row before, whose attributes are evidence."""
+        fitted = self.fitted
+        if self.families is None:
+            return Network(fitted.sizes, joined(fitted.nodes, fitted.sizes), fitted.codes)
+        drawn = [i for i, level in enumerate(fitted.levels) if level != BEFORE]
+        evidence = [position for position, level in enumerate(self.families.levels) if level == BEFORE]
+        return Network(
+            fitted.sizes,
+            tuple(fitted.nodes[i] for i in drawn),
+            fitted.codes,
+            tuple(fitted.levels[i] for i in drawn),
+            {
+                fitted.codes[position]: np.arange(self.domain.attributes[position].size)
+                for position in evidence
+            },
+        )
 
     def tables(self) -> ModelTables:
         """Attributes that a node joins, with its parents; pairs of others; single ones that are in none.
@@ -164,8 +190,10 @@ class NetworkModel(Answering):
         return largest(family for family in families if family)
 
     def sampler(self, deadline: Deadline = NO_DEADLINE) -> Batches | FamilySampler:
-        """Rows with low variance; only SQL draws faster."""
-        return network_rows(self.fitted)
+        """Rows with low variance, units before their rows; only SQL draws faster."""
+        if self.families is None:
+            return network_rows(self.fitted)
+        return FamilySampler(self.network(), self.families)
 
 
 # -- graphical models --------------------------------------------------------------------------------
@@ -295,49 +323,6 @@ class GraphicalModel(Answering):
     def tree_rows(self, deadline: Deadline = NO_DEADLINE) -> TreeRows:
         """Rows that are each by themselves, with low variance, balanced if ``deadline`` leaves the time."""
         return TreeRows(self.beliefs, self.bins, self.within, self.beside, self.sets, self.balance, deadline)
-
-
-# -- families ----------------------------------------------------------------------------------------
-
-# A network of rows that follow from their unit and the row before, as a model.
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyNetworkModel(NetworkModel):
-    """A network over the domain of ``families`` whose nodes ascend by level (``fitted.levels``): units, what
-    is known of the row before, rows. ``total`` is of units.
-
-    Marginals are means over units. Rows are drawn unit by unit: then the row before is known, and no node
-    draws it.
-
-    Raises:
-        InternalError: as of ``NetworkModel``; or the nodes do not ascend.
-    """
-
-    families: Families
-
-    def __post_init__(self) -> None:
-        NetworkModel.__post_init__(self)
-        levels = self.fitted.levels
-        if len(levels) != len(self.fitted.nodes) or any(level > next_ for level, next_ in pairwise(levels)):
-            raise InternalError("the nodes of a network of families do not ascend by level")
-
-    def network(self) -> Network:
-        """The network without nodes of the row before, whose attributes are evidence."""
-        fitted, domain = self.fitted, self.domain
-        drawn = [i for i, level in enumerate(fitted.levels) if level != BEFORE]
-        evidence = [position for position, level in enumerate(self.families.levels) if level == BEFORE]
-        return Network(
-            fitted.sizes,
-            tuple(fitted.nodes[i] for i in drawn),
-            fitted.codes,
-            tuple(fitted.levels[i] for i in drawn),
-            {fitted.codes[position]: np.arange(domain.attributes[position].size) for position in evidence},
-        )
-
-    def sampler(self, deadline: Deadline = NO_DEADLINE) -> FamilySampler:
-        """Units, then their rows one after another."""
-        return FamilySampler(self.network(), self.families)
 
 
 # -- targets -----------------------------------------------------------------------------------------

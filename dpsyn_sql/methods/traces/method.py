@@ -14,7 +14,7 @@ from dpsyn_sql.fit.gaussian import Ahead, ahead, first_moments
 from dpsyn_sql.fit.network import Builder, Network, Node
 from dpsyn_sql.fit.walks import FIRST, LAST, MIDDLE, ONLY
 from dpsyn_sql.methods.independent import one_way_steps, one_way_tables
-from dpsyn_sql.methods.models.networks import FamilyNetworkModel
+from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Fitted, Task
 from dpsyn_sql.planning.families import BEFORE, ROW, UNIT, Families
@@ -248,7 +248,7 @@ class Traces(Recipe):
     classes: int = 6
 
     name = "traces"
-    model = FamilyNetworkModel
+    model = NetworkModel
     takes_families = True
     takes_classes = False
 
@@ -276,14 +276,14 @@ class Traces(Recipe):
         ]
         return self.planned(source, domain, budget, terms, steps)
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> FamilyNetworkModel:
+    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> NetworkModel:
         """Measure, and fit walks."""
         families = self._families(terms.families)
         alone = _asked_alone(families)
         observed = dict(zip(alone.names, one_way_tables(alone, curator, plan.known), strict=True))
         task = Task.of(families, self._place(families), observed, plan.source.unit, self.classes)
         fitted = task.measured(curator, plan.reserved[0].budget)
-        return FamilyNetworkModel(plan.domain, task.total, network_of(task, fitted), families)
+        return NetworkModel(plan.domain, task.total, network_of(task, fitted), families)
 
     def _families(self, families: Families | None) -> Families:
         if families is None or not families.order:

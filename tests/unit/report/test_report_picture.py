@@ -9,7 +9,7 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.methods.models.margins import CountedModel
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.report.picture import picture, spread_over, write_picture
 
 
@@ -43,7 +43,7 @@ def model_of(hierarchy, levels, nodes, *, codes=3, seed=0, zero=False):
         nullable=True, leaves=leaves,
     )  # fmt: skip
     by_code = chance.integers(1, 90, attribute.size).astype(np.float64)
-    return CountedModel.of(Domain((attribute,)), float(by_code.sum()), by_code, False), leaves
+    return ProductModel.of_rows(Domain((attribute,)), float(by_code.sum()), by_code, False), leaves
 
 
 def expected_rows(model, leaves):

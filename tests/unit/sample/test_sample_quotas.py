@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.methods.models.margins import CountedModel
+from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.rows.sample import systematic
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS, batch_sizes, code_type
 from dpsyn_sql.rows.sample.family_text import independent_rows
@@ -118,11 +118,11 @@ def test_a_model_of_committed_counts_is_never_drawn_independently() -> None:
     domain = Domain((Attribute("a", "VARCHAR", "categorical", ("x", "y"), other=True),))
     rows = np.array([3.0, 5.0, 0.0])
     for exact in (False, True):
-        model = CountedModel.of(domain, 8.0, rows, exact)
+        model = ProductModel.of_rows(domain, 8.0, rows, exact)
         assert model.project(["a"]).tolist() == pytest.approx(rows.tolist())
         assert model.supports(["a"]) and not model.supports(["b"])
         assert (independent_rows(model, 30_000_000) is None) == exact
-    empty = CountedModel.of(domain, -4.0, np.zeros(3), False)
+    empty = ProductModel.of_rows(domain, -4.0, np.zeros(3), False)
     assert empty.project(["a"]).tolist() == [0, 0, 0]
 
 
