@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -82,7 +83,8 @@ def mixed_cuts(kind: SqlType, least: Fraction | None = None, most: Fraction | No
     if kind.temporal:
         months = {Fraction(_first_of_month(year, month) * kind.day) for year, month in _all_months()}
         inside = {cut for cut in months if ends[0] < cut < ends[-1]}
-        beyond = {cut for cut in ends if cut < min(inside) or cut > max(inside)}
+        first, last = min(inside), max(inside)
+        beyond = {cut for cut in ends if cut < first or cut > last}
         return _within(kind, sorted(inside | beyond), least, most)
     unit = Fraction(10**kind.scale)
     single = {Fraction(value) * unit for value in range(_SMALL[0], _SMALL[1] + 1)}
@@ -127,6 +129,7 @@ def special_numbers(strength: float) -> set[int]:
     return numbers | {number * 10**power for number in _ROUND for power in range(1, 6)}
 
 
+@lru_cache(maxsize=64)
 def special_cuts(
     kind: SqlType, least: Fraction | None, most: Fraction | None, strength: float
 ) -> tuple[Cuts, tuple[int, ...]]:

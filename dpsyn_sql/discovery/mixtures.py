@@ -117,7 +117,7 @@ class Cellular:
 
     @cached_property
     def dictionary(self) -> tuple[list[Part], FloatArray, FloatArray]:
-        """Smooth parts, their shares of cells (one row each), and their costs."""
+        """Smooth parts, their shares of cells divided by their length (one row each), and their costs."""
         candidates = list[Part]()
         for sign, centres in ((1, _CENTRES), (-1, _CENTRES_BELOW)):
             candidates += [
@@ -138,7 +138,8 @@ class Cellular:
         shares = np.array([self.shares(part) for part in fitting]).reshape(
             len(fitting), self.singles.size + 1
         )
-        return fitting, shares, np.array([part.cost for part in fitting])
+        lengths = np.sqrt(np.maximum((shares**2).sum(axis=1, keepdims=True), 1e-12))
+        return fitting, shares / lengths, np.array([part.cost for part in fitting])
 
     def fits(self, part: Part) -> bool:
         """Whether a part spans several steps and lies beyond the first one: what is narrower is atoms."""
@@ -289,7 +290,7 @@ def _beside(cells: Cellular, atom: int) -> IntArray:
 
 def _likeliest_part(counts: _Counts, left: FloatArray, terms: _Found) -> tuple[float, Part, float] | None:
     """What the best smooth part of the dictionary explains beyond its cost, the part, and the cost."""
-    candidates, shares, costs = counts.cells.dictionary
+    candidates, directions, costs = counts.cells.dictionary
     if not candidates:
         return None
     costs = costs + (FURTHER_PART if terms.parts else FIRST_PART)
@@ -297,10 +298,7 @@ def _likeliest_part(counts: _Counts, left: FloatArray, terms: _Found) -> tuple[f
     reaches += [(counts.cells.values[atom],) * 2 for atom in terms.atoms if atom < counts.noisy.size - 1]
     if reaches:
         costs = costs + FAR_PART * np.array([_is_far(part.reach, reaches) for part in candidates])
-    scores = (
-        np.maximum(shares @ left, 0.0) / np.sqrt(np.maximum((shares**2).sum(axis=1), 1e-12)) / counts.sigma
-    )
-    gains = scores**2 - costs
+    gains = (np.maximum(directions @ left, 0.0) / counts.sigma) ** 2 - costs
     best = int(np.argmax(gains))
     return float(gains[best]), candidates[best], float(costs[best])
 

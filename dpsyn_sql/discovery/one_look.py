@@ -423,7 +423,8 @@ def _of_numbers(
             even[of_owner] = missed[cell] / width
     for part in mixture.parts:
         inner = _ends_of(kind, part.quantiles(_SHARES), unit, step)
-        ends |= inner | {end for end in _ends_of_cells(grid, step) if min(inner) < end < max(inner)}
+        low, high = min(inner), max(inner)
+        ends |= inner | {end for end in _ends_of_cells(grid, step) if low < end < high}
     inside = sorted({min(max(end, cuts[0]), cuts[-1]) for end in ends})
     bounds = np.array([float(_before(end, step) / unit) for end in inside])
     if mixture.parts:
