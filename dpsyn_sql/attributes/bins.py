@@ -3,7 +3,7 @@ bin.
 
 Values are compared and clipped before anything is computed from them (``x - lower`` overflows at the ends of
 BIGINT). Bins of one value are found by clipping, short ranges by a constant list, everything else by a
-balanced tree of comparisons.
+balanced tree of comparisons, or by a join where the cells are so many that planning the tree takes longest.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ from dpsyn_sql.attributes.types import (
     LOOKUP,
     SqlType,
     clipped,
+    edge_text,
+    from_tick,
     from_ticks,
     listed_number,
     listed_value,
     supported_type,
     tick_literal,
 )
-from dpsyn_sql.sqltext.expressions import epoch, value_at
+from dpsyn_sql.sqltext.expressions import epoch, last_start, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts
 
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
+_COMPARED = 512  # bins; a tree of more comparisons is slower than a join, to plan and to run
 _NARROW = 2**24  # widths up to here are drawn from 40 bits without leaving UBIGINT
 
 
@@ -54,11 +57,26 @@ _NARROW = 2**24  # widths up to here are drawn from 40 bits without leaving UBIG
 
 
 def code(attribute: Attribute, slot: str, decimal: str, *, joined: bool) -> Coded:
-    """As ``Attribute.code``; no bin is ever joined."""
-    column = Fragment(slot)
-    return Coded(
-        named_value(attribute, slot, decimal), or_missing(attribute, column, _bin_of(attribute, column))
+    """As ``Attribute.code``."""
+    column, joins = Fragment(slot), tuple[Fragment, ...]()
+    if joined and attribute.regular > _COMPARED:
+        joins = (last_start(_starts(attribute), attribute.regular - 1, f"l{slot}", slot),)
+        inside = f"COALESCE(l{slot}.code + 1, 0)"
+    else:
+        inside = _bin_of(attribute, column)
+    return Coded(named_value(attribute, slot, decimal), or_missing(attribute, column, inside), joins=joins)
+
+
+def _starts(attribute: Attribute) -> str:
+    """The least value of each bin but the first, as a list of the column's type: one literal, because a
+    statement of thousands is slow to plan."""
+    kind = attribute.type
+    edges = (
+        attribute.edges
+        if kind.family == "float"
+        else [from_tick(kind, tick) for tick in edge_ticks(attribute)]
     )
+    return f"CAST('[{', '.join(map(edge_text, edges[1:-1]))}]' AS {kind.sql}[])"
 
 
 def _bin_of(attribute: Attribute, column: Fragment) -> str:

@@ -91,7 +91,7 @@ def code(attribute: Attribute, slot: str, decimal: str, *, joined: bool) -> Code
     keys = (Fragment(f"{text_bytes(key) if hierarchy.text else key} AS {slot}"),)
     starts, joins = _code_starts(attribute, hierarchy), tuple[Fragment, ...]()
     if attribute.regular > _COMPARED:
-        joins = (last_start(list(zip(starts, range(len(starts)), strict=True)), f"l{slot}", slot),)
+        joins = (last_start(f"[{', '.join(starts)}]", len(starts), f"l{slot}", slot),)
         inside = f"COALESCE(l{slot}.code, {attribute.fallback_code})"
     else:
         inside = by_cuts(slot, starts[1:], [str(code) for code in range(len(starts))])

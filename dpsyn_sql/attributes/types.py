@@ -220,8 +220,14 @@ def tick_literal(kind: SqlType, tick: int) -> Fragment:
     value = from_tick(kind, tick)
     if isinstance(value, date) and kind.family == "date":
         return literal(value)
-    text = format(value, "f") if isinstance(value, Decimal) else str(value)
-    return Fragment(f"CAST('{text}' AS {kind.sql})")
+    return Fragment(f"CAST('{edge_text(value)}' AS {kind.sql})")
+
+
+def edge_text(edge: Edge) -> str:
+    """A value as its type reads it from a text; a double keeps every bit."""
+    if isinstance(edge, Decimal):
+        return format(edge, "f")
+    return repr(edge) if isinstance(edge, float) else str(edge)
 
 
 def moment_tick(kind: SqlType, column: Fragment) -> str:

@@ -53,11 +53,11 @@ def value_at(values: Sequence[int], place: str) -> Fragment:
     return Fragment(f"([{', '.join(map(str, values))}])[{place} + 1]")
 
 
-def last_start(starts: Sequence[tuple[str, int]], name: str, key: str) -> Fragment:
-    """A join whose ``<name>.code`` is the number of the last start that is not above the key, NULL if there
-    is none; each row stays one. ``starts``: ascending, with a number each."""
-    rows = ", ".join(f"({start}, {number})" for start, number in starts)
-    return Fragment(f"ASOF LEFT JOIN (VALUES {rows}) AS {name}(start, code) ON {key} >= {name}.start")
+def last_start(starts: str, number: int, name: str, key: str) -> Fragment:
+    """A join whose ``<name>.code`` is the place of the last start that is not above the key, NULL if there is
+    none; each row stays one. ``starts``: a list of so many, ascending."""
+    numbered = f"SELECT unnest({starts}), unnest(range({number}))"
+    return Fragment(f"ASOF LEFT JOIN ({numbered}) AS {name}(start, code) ON {key} >= {name}.start")
 
 
 def lot(drawn: Sequence[str], unit: str, key: int) -> Fragment:

@@ -1,6 +1,7 @@
 -- Distinct units per thing (a key, a code of a grid, or a cell), at most so many things of one unit.
 -- in:  relation (what stands after FROM), value (the raw column, text already read as its type),
 --      thing (a total function of one value, as an expression of c; NULL: the row has none),
+--      joins (what the thing needs beside c; each keeps every row exactly once),
 --      spelled (a thing as a key of the result, as an expression of thing; other things, other keys),
 --      unit (whose row it is, as bytes; none: every row is its own unit),
 --      bound (max_rows: things kept of one unit; key of the draw among them)
@@ -20,6 +21,9 @@ told AS (
 {% endif %}
         {{ thing }} AS thing
     FROM named
+{% for join in joins %}
+    {{ join }}
+{% endfor %}
 ){% if unit %},
 -- A thing counts once for a unit, however many rows say it.
 pairs AS (

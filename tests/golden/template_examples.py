@@ -60,6 +60,7 @@ from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.engine import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
+from dpsyn_sql.sqltext.expressions import last_start
 from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
 
 F = Fragment
@@ -240,7 +241,7 @@ APART = {**STEP, "columns": [F("thresholds0"), F("own0"), F("aliases0")], "packe
 QUERY = F("SELECT 1 AS a")
 FAMILY_ROWS = {"given": QUERY, "words": [F("w0"), F("w1")], "stride": 65}
 BINNED = passes.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0, 1), None))], DOMAIN)
-THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing")}
+THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing"), "joins": []}
 LABELS = (
     NearestLabel("near", (0, 5), (("a", ((1, 2, 9), (4, 0, 0))), ('b"', ((0, 3, 1), (2, 0, 0))))),
     TreeLabel(
@@ -353,6 +354,13 @@ EXAMPLES = {
     "discover/units": {
         "row": {**THING, "unit": None, "bound": None},
         "unit": {**THING, "spelled": F("encode(thing)"), "unit": F("encode(id)"), "bound": Bound("id", 2, 7)},
+        "joined": {
+            **THING,
+            "thing": F("COALESCE(lc.code + 1, 0)"),
+            "joins": [last_start("CAST('[1, 2]' AS INTEGER[])", 2, "lc", "c")],
+            "unit": None,
+            "bound": None,
+        },
         "steps": {
             **THING,
             "thing": step_expression(parse_type("TIMESTAMP"), (1_000_000, "month"), F("c")),

@@ -184,6 +184,11 @@ FAULTS = (
         ),
     ),
     fault(
+        "a bin that is joined has the code of the bin below it",
+        "tests/sql/test_discover_statements.py::test_bins_that_are_joined_have_the_codes_of_comparisons",
+        ("dpsyn_sql/attributes/bins.py", ".code + 1, 0)", ".code, 0)"),
+    ),
+    fault(
         "a replay does not see that other cells were counted together",
         "tests/unit/measure/test_measure_discovery.py::test_a_replay_that_asks_something_else_stops",
         (

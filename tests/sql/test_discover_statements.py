@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
-from dpsyn_sql.attributes.types import parse_type, to_tick
+from dpsyn_sql.attributes.types import edge_text, parse_type, to_tick
 from dpsyn_sql.discovery.attributes import steps_of
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError
@@ -400,6 +400,47 @@ def test_every_value_has_exactly_one_code_of_the_grid_of_one_look(con, sql_type,
     assert found.sum() == rows == len(ends) + 1
     owner = np.array(owners)
     assert not found[:-1][owner != np.arange(owner.size)].any() and (owner[owner] == owner).all()
+
+
+@pytest.mark.parametrize(
+    "sql_type",
+    [
+        "BIGINT",
+        "UHUGEINT",
+        "DECIMAL(9,2)",
+        "DOUBLE",
+        "FLOAT",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMP_NS",
+        "TIMESTAMP WITH TIME ZONE",
+    ],
+)
+def test_bins_that_are_joined_have_the_codes_of_comparisons(con, sql_type):
+    """Edges, what lies beside them, nothing, and what is no number."""
+    kind = parse_type(sql_type)
+    grid = grid_attribute("n", sql_type, special_cuts(kind, None, None, 1000.0)[0])
+    joined, compared = (grid.code("c", joined=way) for way in (True, False))
+    assert joined.joins and not compared.joins
+    texts = [edge_text(edge) for edge in grid.edges] + [
+        "0.5",
+        "-7",
+        "nan",
+        "inf",
+        "-inf",
+        "infinity",
+        "-infinity",
+    ]
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE listed AS SELECT TRY_CAST(n AS {sql_type}) AS c "
+        "FROM (SELECT unnest(?::VARCHAR[]) AS n)",
+        [texts],
+    )
+    con.execute("INSERT INTO listed VALUES (NULL)")
+    together = f"SELECT {joined.code}, {compared.code} FROM listed {' '.join(joined.joins)}"
+    codes = con.execute(together).fetchall()
+    assert len(codes) == len(texts) + 1 and all(code == other for code, other in codes)
+    assert {code for code, _ in codes} >= {*range(1, grid.regular - 1)}
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), UNIT], ids=["row", "unit"])

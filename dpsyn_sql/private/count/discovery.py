@@ -334,12 +334,13 @@ class SqlDiscoveryCounter(TreeCounter):
         adds 1 to their count, not 1 for each.
         """
         grid = query.grid
-        code: str = grid.code(_VALUE).code
+        coded = grid.code(_VALUE, joined=True)
+        code: str = coded.code
         if query.owners:
             owners = [*query.owners, *range(len(query.owners), grid.size)]
             code = value_at(owners, code)
         code = Fragment(f"CAST({code} AS BIGINT)")
-        tally = self._counted("grid", grid.columns[0].read(), grid.type, code)
+        tally = self._counted("grid", grid.columns[0].read(), grid.type, code, joins=coded.joins)
         return self._summed(tally, grid.size, step="counting units per cell of a grid")
 
     def types(self, query: TypesQuery) -> NDArray[np.int64]:
@@ -390,6 +391,7 @@ class SqlDiscoveryCounter(TreeCounter):
         thing: Fragment,
         least: int = 1,
         spelled: Fragment = _THING,
+        joins: Sequence[Fragment] = (),
     ) -> Tally:
         bound = self._bound
         query = render(
@@ -398,6 +400,7 @@ class SqlDiscoveryCounter(TreeCounter):
             value=read_as(kind, column, self._decimal),
             thing=thing,
             spelled=spelled,
+            joins=list(joins),
             unit=None if bound is None else unit_bytes(bound.column),
             bound=None if bound is None else replace(bound, max_rows=counted_per_unit(ask, bound.max_rows)),
         )
