@@ -137,8 +137,8 @@ FAULTS = (
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
         (
             "dpsyn_sql/sqltext/expressions.py",
-            'f"ASOF LEFT JOIN (VALUES {rows})',
-            'f"LEFT JOIN (VALUES {rows})',
+            'f"ASOF LEFT JOIN ({numbered})',
+            'f"LEFT JOIN ({numbered})',
         ),
     ),
     fault(
@@ -146,8 +146,8 @@ FAULTS = (
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
         (
             "dpsyn_sql/sqltext/expressions.py",
-            'f"ASOF LEFT JOIN (VALUES {rows})',
-            'f"ASOF JOIN (VALUES {rows})',
+            'f"ASOF LEFT JOIN ({numbered})',
+            'f"ASOF JOIN ({numbered})',
         ),
     ),
     fault(
