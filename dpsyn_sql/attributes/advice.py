@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.declared import natural_kind
 from dpsyn_sql.attributes.document import load_yaml
-from dpsyn_sql.attributes.file import DomainFile, DomainSpec, read_domain
-from dpsyn_sql.attributes.matching import Fitted, Matching, end_type, implied_type
+from dpsyn_sql.attributes.file import DomainFile, DomainSpec, Fit, read_domain
 from dpsyn_sql.attributes.oddities import RULES
 from dpsyn_sql.attributes.shape import Undiscovered
-from dpsyn_sql.attributes.specs import PointSpec
+from dpsyn_sql.attributes.spec import ColumnSpec, Item, natural_kind
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.attributes.unit import Case, Finding, Table, names_a_code, names_an_identifier, names_money
 from dpsyn_sql.errors import DomainError
@@ -163,7 +161,7 @@ def _table(
     fit = document.fitted(columns, exclude, csv=csv, discover=True, unit=unit)
     stated = _stated(spec)
     judged = [(c, item) for c, item in fit.outcomes if unit is None or fold(c.name) != fold(unit.name)]
-    cases = [_case(column, item, fit.matching, stated) for column, item in judged]
+    cases = [_case(column, item, document, fit, stated) for column, item in judged]
     return Table(cases, columns, relation is not None, csv, by_row, most_cells)
 
 
@@ -172,11 +170,9 @@ def _of_file(document: DomainFile) -> list[Column]:
     columns: list[Column] = []
     for name, entry in document.columns.items():
         stated = parse_type(document.sql_types.get(name, ""))
-        if isinstance(entry, PointSpec):
-            typed = [(part, end_type(lower, upper)) for part, lower, upper in entry.columns]
-        else:
-            typed = [(name, implied_type(entry))]
-        columns.extend(Column(part, (stated or implied).text) for part, implied in typed)
+        spec = entry or ColumnSpec()
+        parts = zip(spec.parts or (name,), spec.implied_types(), strict=True)
+        columns.extend(Column(part, (stated or implied).text) for part, implied in parts)
     return columns
 
 
@@ -189,12 +185,14 @@ def _stated(spec: DomainSpec) -> dict[str, frozenset[str]]:
     return {name: frozenset(entry) for name, entry in entries.items() if isinstance(entry, Mapping)}
 
 
-def _case(column: Column, item: Fitted, matching: Matching, stated: Mapping[str, frozenset[str]]) -> Case:
+def _case(
+    column: Column, item: Item | None, document: DomainFile, fit: Fit, stated: Mapping[str, frozenset[str]]
+) -> Case:
     kind = item.type if isinstance(item, Attribute) else parse_type(column.sql_type)
-    declared = matching.names.get(column.name, column.name)
+    declared = fit.names.get(column.name, column.name)
     if isinstance(item, Undiscovered) and item.hierarchy is not None:
-        declared = matching.names.get(column.name, item.name)  # a point has a name of its own
-    return Case(column, kind, matching.entries.get(declared), stated.get(declared, frozenset()), item)
+        declared = fit.names.get(column.name, item.name)  # a point has a name of its own
+    return Case(column, kind, document.columns.get(declared), stated.get(declared, frozenset()), item)
 
 
 def _faults(

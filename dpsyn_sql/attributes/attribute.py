@@ -93,31 +93,28 @@ class Valued:
 class Attribute:
     """One discretised column.
 
-    ``labels`` are the values of a categorical attribute in code order. ``edges`` are the k+1
-    cuts of a numeric or temporal one: bin i holds edges[i] <= v < edges[i+1]. For discrete
-    types (integers, DATE) the last edge is one step past the upper bound; for continuous
-    types the last bin also holds its upper edge. Values beyond the edges fall into the end
-    bins. ``ordered`` says that neighbouring codes are alike (always so for bins).
-    ``origin`` says who made the domain public.
-    ``granularity`` says which values inside a bin are written: whole multiples of so many ticks
-    (discrete types), of a number (FLOAT, DOUBLE), or first days of months; None: the type's own.
-    ``fill`` says how the values of a bin are spread when they are written; which values have which code
-    follows ``edges`` alone. Empty: every bin evenly over its edges. Otherwise one tuple of ascending cuts for
-    each bin, inside or at its edges, in their units, upper ends exclusive as theirs: one cut is the value of
-    every row (an atom); two cuts (a, b) spread the rows evenly over [a, b); ``FILL_PIECES`` + 1 cuts are
-    pieces of equal probability, even within each; a piece of zero width is its value.
-    ``prefixes`` are lengths, descending: text that no label equals has the code of the longest label that is
-    its first so many characters followed by ``*``; see ``stems``.
-    ``leaves``: codes stand for nodes of a hierarchy, over one or more columns of its own; ``labels`` are then
-    their names, ``kind`` is categorical, ``sql_type`` VARCHAR, and rows outside the hierarchy are ``other``.
-    ``beyond`` is the number of first and of last bins that lie outside of the range that discovery found:
-    their counts are little but noise until a tail is fitted to them (``fit/tails.py``).
-    ``named``: what each of the ``labels`` stands for, where these are the codes of a reference to other rows;
-    people read it, and nothing is written with it.
-    ``source`` is the SQL expression of one row of the source that gives its values; None: the column
+    ``labels`` are the values of a categorical attribute in code order. ``edges`` are the k+1 cuts of a
+    numeric or temporal one: bin i holds edges[i] <= v < edges[i+1]. For discrete types (integers, DATE) the
+    last edge is one step past the upper bound; for continuous types the last bin also holds its upper edge.
+    Values beyond the edges fall into the end bins. ``ordered`` says that neighbouring codes are alike (always
+    so for bins). ``origin`` says who made the domain public. ``granularity`` says which values inside a bin
+    are written: whole multiples of so many ticks (discrete types), of a number (FLOAT, DOUBLE), or first days
+    of months; None: the type's own. ``fill`` says how the values of a bin are spread when they are written;
+    which values have which code follows ``edges`` alone. Empty: every bin evenly over its edges. Otherwise
+    one tuple of ascending cuts for each bin, inside or at its edges, in their units, upper ends exclusive as
+    theirs: one cut is the value of every row (an atom); two cuts (a, b) spread the rows evenly over [a, b);
+    ``FILL_PIECES`` + 1 cuts are pieces of equal probability, even within each; a piece of zero width is its
+    value. ``prefixes`` are lengths, descending: text that no label equals has the code of the longest label
+    that is its first so many characters followed by ``*``; see ``stems``. ``leaves``: codes stand for nodes
+    of a hierarchy, over one or more columns of its own; ``labels`` are then their names, ``kind`` is
+    categorical, ``sql_type`` VARCHAR, and rows outside the hierarchy are ``other``. ``beyond`` is the number
+    of first and of last bins that lie outside of the range that discovery found: their counts are little but
+    noise until a tail is fitted to them (``fit/tails.py``). ``named``: what each of the ``labels`` stands
+    for, where these are the codes of a reference to other rows; people read it, and nothing is written with
+    it. ``form`` is the line of ``KINDS`` that makes its codes and values; empty: labels, bins or leaves, as
+    it has. ``source`` is the SQL expression of one row of the source that gives its values; None: the column
     of its name. ``recoding`` changes only what is written, never which rows have which code. ``type`` is
-    ``sql_type`` parsed.
-    """
+    ``sql_type`` parsed."""
 
     name: str
     sql_type: str
@@ -136,6 +133,7 @@ class Attribute:
     recoding: Recoding | None = None
     leaves: Leaves | None = None
     named: tuple[str, ...] = ()
+    form: str = ""
     type: SqlType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

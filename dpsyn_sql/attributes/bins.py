@@ -12,8 +12,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import Field
 
 from dpsyn_sql.attributes.attribute import (
     FILL_PIECES,
@@ -24,6 +27,8 @@ from dpsyn_sql.attributes.attribute import (
     named_value,
     or_missing,
 )
+from dpsyn_sql.attributes.cuts import Cuts, binned_attribute, has_unit_bins, limits_of
+from dpsyn_sql.attributes.fields import BinCount, Granularity, Moment, Number
 from dpsyn_sql.attributes.positions import (
     Pieces,
     Positions,
@@ -33,6 +38,8 @@ from dpsyn_sql.attributes.positions import (
     tick_pieces,
     tick_positions,
 )
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.spec import ListedSpec, Terms, TypedColumn
 from dpsyn_sql.attributes.types import (
     LOOKUP,
     SqlType,
@@ -51,6 +58,79 @@ from dpsyn_sql.sqltext.fragments import Fragment, by_cuts
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 _COMPARED = 512  # bins; a tree of more comparisons is slower than a join, to plan and to run
 _NARROW = 2**24  # widths up to here are drawn from 40 bits without leaving UBIGINT
+
+
+# -- declarations ------------------------------------------------------------------------------------
+
+
+class BinsSpec(ListedSpec):
+    """A declaration of bounds or of edges."""
+
+    type: str
+    lower: Any = None
+    upper: Any = None
+    bins: BinCount | None = None
+    edges: Any = None
+    granularity: Granularity | None = None
+
+    @property
+    def cuts(self) -> Cuts:
+        """Its bounds and edges."""
+        return Cuts(self.lower, self.upper, self.bins, tuple(self.edges or ()))
+
+    def checked(self, folder: Path) -> Self:
+        if self.edges is not None and (self.lower, self.upper, self.bins) != (None, None, None):
+            raise ValueError("write either edges, or lower, upper and bins")
+        if self.edges is None and (self.lower is None or self.upper is None):
+            raise ValueError("write lower and upper, or edges")
+        return self
+
+    def implied_types(self) -> tuple[SqlType, ...]:
+        return (self.cuts.implied_type(),)
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Attribute | Undiscovered:
+        """Bounds without bins: these are learnt, unless every value gets one."""
+        ((column, kind),) = columns
+        how: Literal["numeric", "temporal"] = "numeric" if self.type == "numeric" else "temporal"
+        nullable = self.nullable and not column.not_null
+        declared = binned_attribute(
+            column, kind, how, self.cuts, nullable=nullable, granularity=self.granularity
+        )
+        if not terms.discover or self.bins is not None or self.edges or has_unit_bins(declared):
+            return declared
+        low, high = limits_of(declared)
+        return Undiscovered(
+            column.name,
+            kind.text,
+            how,
+            nullable,
+            granularity=declared.granularity,
+            least=low,
+            most=high,
+            clipped=True,
+        )
+
+
+class NumericSpec(BinsSpec):
+    """A numeric column: lower and upper bound (both included), whose bins are learnt or counted, or edges."""
+
+    type: Literal["numeric"]
+    lower: Number | None = None
+    upper: Number | None = None
+    edges: Annotated[list[Number], Field(min_length=2)] | None = None
+
+
+class TemporalSpec(BinsSpec):
+    """A date or time column: lower and upper bound (both included), whose bins are learnt or counted, or
+    edges."""
+
+    type: Literal["temporal"]
+    lower: Moment | None = None
+    upper: Moment | None = None
+    edges: Annotated[list[Moment], Field(min_length=2)] | None = None
+
+
+SPECS = {"numeric": NumericSpec, "temporal": TemporalSpec}
 
 
 # -- codes -------------------------------------------------------------------------------------------

@@ -20,14 +20,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
-from dpsyn_sql.attributes.document import load_yaml, read_document
+from dpsyn_sql.attributes.document import any_spec, load_yaml, read_document
 from dpsyn_sql.attributes.file import DomainFile, DomainSpec
-from dpsyn_sql.attributes.specs import Spec
 from dpsyn_sql.errors import DomainError, said, yaml_word
+
+if TYPE_CHECKING:
+    from dpsyn_sql.attributes.spec import ColumnSpec as AnySpec
+else:
+    AnySpec = any_spec()
 
 _Names = StrictStr | Annotated[list[StrictStr], Field(min_length=1)]
 
@@ -68,7 +72,8 @@ class TableSpec(BaseModel):
         StrictStr | None, Field(description="A date, timestamp or whole number that orders the rows.")
     ] = None
     columns: Annotated[
-        dict[StrictStr, Spec | ReferenceSpec] | None, Field(description="As in a domain file, or references.")
+        dict[StrictStr, AnySpec | ReferenceSpec] | None,
+        Field(description="As in a domain file, or references."),
     ] = None
     never: Annotated[list[StrictStr], Field(description="SQL conditions that no row meets.")] = []
 

@@ -1,4 +1,4 @@
-"""The domain file as a document: its format (``specs.py``) and its reading (YAML or a dict).
+"""The domain file as a document: its format (``ColumnSpec`` of each kind) and its reading (YAML or a dict).
 
 The file is public, so messages may quote it. Faults are collected, so that one run shows them all.
 """
@@ -8,42 +8,41 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, Union
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from dpsyn_sql.attributes.specs import Entry, Spec, entry_of
+from dpsyn_sql.attributes.kinds import specs
+from dpsyn_sql.attributes.spec import ColumnSpec
 from dpsyn_sql.attributes.yaml_numbers import read_decimal
 from dpsyn_sql.errors import DomainError, InputError, said, yaml_word
 
 _KEYS = ("columns", "never")
 
 
-class DomainDocument(BaseModel):
-    """The whole file; only used to publish the format as a JSON schema."""
-
-    model_config = ConfigDict(extra="forbid", title="dpsyn domain file")
-
-    columns: dict[str, Spec]
-    never: Annotated[list[str], Field(description="SQL conditions that no row of the output meets.")] = []
-
-
-_SPECS: dict[str, type[Spec]] = {
-    name: spec for spec in get_args(Spec) for name in get_args(spec.model_fields["type"].annotation)
-}
-*_NAMED, _LAST = [name for name, spec in _SPECS.items() if spec.model_fields["type"].is_required()]
-_KINDS = f"type: {', '.join(_NAMED)} or {_LAST}; or derived:"
+def any_spec() -> Any:
+    """The type of a declaration of any kind, for the published format."""
+    return Union[tuple(specs().values())]  # noqa: UP007
 
 
 def json_schema() -> dict[str, Any]:
     """The format as a JSON schema (docs/domain.schema.json)."""
-    return DomainDocument.model_json_schema()
+    columns: Any = dict.__class_getitem__((str, any_spec()))
+    description = "SQL conditions that no row of the output meets."
+    document = create_model(
+        "DomainDocument",
+        __config__=ConfigDict(extra="forbid", title="dpsyn domain file"),
+        __doc__="The whole file; only used to publish the format as a JSON schema.",
+        columns=(columns, ...),
+        never=(list[str], Field([], description=description)),
+    )
+    return document.model_json_schema()
 
 
 def read_document(
     spec: Mapping[str, Any] | Path, folder: Path | None = None
-) -> tuple[dict[str, Entry | None], dict[str, str], tuple[str, ...], tuple[str, ...], frozenset[str]]:
+) -> tuple[dict[str, ColumnSpec | None], dict[str, str], tuple[str, ...], tuple[str, ...], frozenset[str]]:
     """Read a dict or a YAML file; a file that it names lies in ``folder``, by default beside it (a dict's: in
     the working directory).
 
@@ -69,7 +68,7 @@ def read_document(
     entries = {} if document["columns"] is None else document["columns"]
     if not isinstance(entries, Mapping):
         raise DomainError("columns: must be a mapping of column names to declarations.")
-    columns: dict[str, Entry | None] = {}
+    columns: dict[str, ColumnSpec | None] = {}
     sql_types: dict[str, str] = {}
     shared = set[str]()
     for name, entry in entries.items():
@@ -83,7 +82,7 @@ def read_document(
                 sql_types[name] = written.sql_type
             if getattr(written, "per_unit", False):
                 shared.add(name)
-            columns[name] = entry_of(written, folder)
+            columns[name] = written.checked(folder)
         except ValueError as error:
             faults.extend(f"column {name!r}: {fault}" for fault in error.args)
     never = _conditions(document.get("never"), faults)
@@ -101,16 +100,18 @@ def _conditions(value: Any, faults: list[str]) -> tuple[str, ...]:
     return tuple(text.strip() for text in value)
 
 
-def _spec_of(entry: Any) -> Spec:
+def _spec_of(entry: Any) -> ColumnSpec:
     """Raises:
     ValueError: with all faults.
     """
     kind = entry.get("type") if isinstance(entry, Mapping) else None
     if kind is None and isinstance(entry, Mapping) and "derived" in entry:
         kind = "derived"
-    model = _SPECS.get(kind) if isinstance(kind, str) else None
+    known = specs()
+    model = known.get(kind) if isinstance(kind, str) else None
     if model is None:
-        raise ValueError(f"write {_KINDS}")
+        *named, last = [name for name, spec in known.items() if spec.model_fields["type"].is_required()]
+        raise ValueError(f"write type: {', '.join(named)} or {last}; or derived:")
     try:
         return model.model_validate(dict(entry))
     except ValidationError as error:
@@ -122,7 +123,7 @@ def _spec_of(entry: Any) -> Spec:
     raise ValueError(*faults.values())
 
 
-def _explain(key: str, problem: Any, model: type[Spec]) -> str:
+def _explain(key: str, problem: Any, model: type[ColumnSpec]) -> str:
     if problem["type"] == "extra_forbidden":
         names = sorted(field.alias or name for name, field in model.model_fields.items())
         return f"unknown key {said(key)}; allowed are {', '.join(names)}"

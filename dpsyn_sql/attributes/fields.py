@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
 
 from dpsyn_sql.attributes.attribute import MAX_SIZE
-from dpsyn_sql.attributes.points import MAX_COLUMNS
-from dpsyn_sql.attributes.text import LONGEST, alphabet_fault
+from dpsyn_sql.attributes.trees import LONGEST, MAX_COLUMNS
 from dpsyn_sql.errors import said
 
 Cut = Decimal | date | time
@@ -116,31 +115,6 @@ def _box(value: Any) -> tuple[tuple[str, Cut, Cut], ...]:
     return tuple(box)
 
 
-def _alphabet(value: Any) -> str:
-    """The characters of a class such as "a-zA-Z' -", ascending; a hyphen at either end is itself."""
-    if not isinstance(value, str):
-        raise ValueError("must be text: the characters, with ranges such as a-z")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError("holds half a surrogate pair, which SQL text cannot hold; leave it out")
-    characters, index = set[str](), 0
-    while index < len(value):
-        first, last = value[index], value[index]
-        if value[index + 1 : index + 2] == "-" and index + 2 < len(value):
-            last = value[index + 2]
-            if last < first:
-                raise ValueError(f"has the range {first}-{last}, which does not ascend; write {last}-{first}")
-            index += 2
-        characters.update(
-            chr(point) for point in range(ord(first), ord(last) + 1) if not 0xD800 <= point < 0xE000
-        )
-        index += 1
-    alphabet = "".join(sorted(characters))
-    fault = alphabet_fault(alphabet)
-    if fault is not None:
-        raise ValueError(fault)
-    return alphabet
-
-
 def _id(value: Any) -> Id:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("must be text or whole numbers; write text in quotes")
@@ -171,12 +145,6 @@ Box = Annotated[
         }
     ),
     Field(description="The columns of the point with their lower and upper bounds (both included)."),
-]
-Alphabet = Annotated[
-    Any,
-    PlainValidator(_alphabet),
-    WithJsonSchema({"type": "string"}),
-    Field(description="Characters that the text may have, with ranges such as a-z; other text is one value."),
 ]
 Parents = Annotated[
     Any,

@@ -24,17 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.discovered import undeclared
 from dpsyn_sql.attributes.document import json_schema, read_document
-from dpsyn_sql.attributes.matching import (
-    FaultyDeclaration,
-    Fitted,
-    Matching,
-    PartOfPoint,
-    UndeclaredColumn,
-    unit_role,
-)
+from dpsyn_sql.attributes.made import unit_role
 from dpsyn_sql.attributes.shape import Constant, Derived, Role, Shape, Undiscovered
-from dpsyn_sql.attributes.specs import Entry, PointSpec
+from dpsyn_sql.attributes.spec import ColumnSpec, Item, Terms, TypedColumn, Unfit, chosen_type
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.attributes.unit import family_of
 from dpsyn_sql.errors import DomainError, SourceError
@@ -49,10 +43,13 @@ DomainSpec = Mapping[str, Any] | str | PathLike[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What becomes of each column that is kept, the declarations that say so, and all faults."""
+    """What becomes of each column that is kept: None of one that a declaration under another name holds, that
+    is ``unknown``, for nobody made its domain public, or that is wrong; and all ``faults``. ``names``: of
+    each column of the source, the name that it is declared under."""
 
-    outcomes: Sequence[tuple[Column, Fitted]]
-    matching: Matching
+    outcomes: Sequence[tuple[Column, Item | None]]
+    unknown: Sequence[Column]
+    names: Mapping[str, str]
     faults: list[str]
 
 
@@ -64,7 +61,7 @@ class DomainFile:
     the columns whose value all rows of a unit share.
     """
 
-    columns: Mapping[str, Entry | None]
+    columns: Mapping[str, ColumnSpec | None]
     sql_types: Mapping[str, str]
     faults: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -100,8 +97,8 @@ class DomainFile:
         written, faults = [column for column, _ in fit.outcomes], fit.faults
         if not tied and not [column for column in written if column != unit] and not faults:
             raise SourceError("no columns left: every column of the source is excluded")
-        faults.extend(_undeclared([column for column, item in fit.outcomes if item is UndeclaredColumn]))
-        items: list[Attribute | Undiscovered | Role] = [i for _, i in fit.outcomes if not isinstance(i, type)]
+        faults.extend(_undeclared(fit.unknown))
+        items = [item for _, item in fit.outcomes if item is not None]
         measured = tuple(item for item in items if isinstance(item, Attribute | Undiscovered))
         if not tied and not measured and not faults:
             faults.append("every column has a role; at least one must be measured")
@@ -110,8 +107,7 @@ class DomainFile:
         roles = tuple(item for item in items if not isinstance(item, Attribute | Undiscovered))
         never = (*self.never, *_impossible(written, roles, measured, checks))
         strict = tuple(column.name for column in written if column.not_null)
-        declared = fit.matching.names
-        shared = {item.name for item in measured if declared.get(item.name, item.name) in self.per_unit}
+        shared = {item.name for item in measured if fit.names.get(item.name, item.name) in self.per_unit}
         order = tuple(column.name for column in written)
         return Shape(measured, roles, order, never, strict, frozenset(shared))
 
@@ -134,23 +130,23 @@ class DomainFile:
         faults.extend(_unsupported(written, unit))
         read = [*written, *([] if unit is None or unit in written else [unit])]
         faults.extend(f"column {c.name!r} {c.refused}; leave it out with exclude=" for c in read if c.refused)
-        matching = Matching(self.columns, self.sql_types, entries, csv=csv, discover=discover)
-        joined = _pointed(matching, columns, dropped, unit, matches, faults)
+        matching = _Matching(self, columns, matches, entries, csv=csv, discover=discover, faults=faults)
+        together = matching.together(dropped, unit)
         outcomes = [
-            (c, unit_role(c) if c == unit else joined.get(c.name) or matching.column(c, faults))
+            (c, unit_role(c) if c == unit else together[c.name] if c.name in together else matching.alone(c))
             for c in written
         ]
-        return Fit(outcomes, matching, faults)
+        return Fit(outcomes, matching.unknown, entries, faults)
 
     def _by_column(self, matches: Names, faults: list[str]) -> dict[str, str]:
         """Declared name of each column of the source."""
         declared_names: dict[str, str] = {}
         for name, entry in self.columns.items():
-            if isinstance(entry, PointSpec):
+            if entry is not None and entry.parts:
                 continue
             column = matches.find(name)
             if column is None and entry is None:
-                continue  # perhaps a point; what is wrong with the entry is a fault already
+                continue  # perhaps of several columns; what is wrong with the entry is a fault already
             if column is None:
                 faults.append(f"the source has no column {name!r}; {matches.name_hint(name)}")
             elif column in declared_names:
@@ -287,82 +283,119 @@ def shape_of(
     )
 
 
-def _pointed(
-    matching: Matching,
-    columns: Sequence[Column],
-    dropped: Collection[str],
-    unit: Column | None,
-    names: Names,
-    faults: list[str],
-) -> dict[str, Fitted]:
-    """What becomes of each column that belongs to a point: the point itself, or ``PartOfPoint``.
+class _Matching:
+    """The declarations of a file beside the columns of a source; ``unknown``: columns that nobody made
+    public."""
 
-    Args:
-        matching: the declarations, and the declared name of each column.
-        columns: of the source, in order.
-        dropped: names of columns that are not written; a point that loses all its columns is not either.
-        unit: the privacy unit's column.
-        names: of the columns.
-        faults: gets what is wrong.
-    """
-    points = {name: entry for name, entry in matching.entries.items() if isinstance(entry, PointSpec)}
-    owners = _owners(points, names)
-    by_name = {column.name: column for column in columns}
-    outcomes: dict[str, Fitted] = {}
-    for name, entry in points.items():
-        point_columns = [names.find(written) for written, _, _ in entry.columns]
-        members = [by_name[column] for column in point_columns if column is not None]
-        problems = list(_problems(name, entry, matching, names, owners, by_name, unit))
-        left = [column.name for column in members if column.name in dropped]
-        if left and len(left) < len(point_columns):
-            problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
-        faults.extend(f"column {name!r}: {problem}" for problem in problems)
-        written_columns = [column.name for column in columns if column in members and column.name not in left]
-        outcomes.update(
-            (column, FaultyDeclaration if problems else PartOfPoint) for column in written_columns
-        )
-        if written_columns and not problems:
-            outcomes[written_columns[0]] = matching.point(name, entry, members, faults)
-    return outcomes
+    def __init__(
+        self,
+        file: DomainFile,
+        columns: Sequence[Column],
+        names: Names,
+        declared: Mapping[str, str],
+        *,
+        csv: bool,
+        discover: bool,
+        faults: list[str],
+    ) -> None:
+        self._file, self._names, self._declared = file, names, declared
+        self._columns = {column.name: column for column in columns}
+        self._csv, self._discover, self._faults = csv, discover, faults
+        self.unknown: list[Column] = []
 
+    def alone(self, column: Column) -> Item | None:
+        """What becomes of a column by its own declaration, or without one; that a type is unsupported is for
+        the caller to say, once for all columns."""
+        kind = parse_type(column.sql_type)
+        if kind is None:
+            return None
+        name = self._declared.get(column.name)
+        if name is None:
+            item = undeclared(column, kind, Terms(self._discover, typed=not self._csv))
+            if item is None:
+                self.unknown.append(column)
+            return item
+        spec = self._file.columns[name]
+        return None if spec is None else self._made(name, spec, [column], column.name)
 
-def _owners(points: Mapping[str, PointSpec], names: Names) -> dict[str, Counter[str]]:
-    """How often each point names each column."""
-    owners: dict[str, Counter[str]] = {}
-    for name, entry in points.items():
-        for written, _, _ in entry.columns:
-            column = names.find(written)
-            if column is not None:
-                owners.setdefault(column, Counter())[name] += 1
-    return owners
-
-
-def _problems(
-    name: str,
-    entry: PointSpec,
-    matching: Matching,
-    names: Names,
-    owners: Mapping[str, Counter[str]],
-    columns: Mapping[str, Column],
-    unit: Column | None,
-) -> Iterator[str]:
-    if names.find(name) is not None:
-        yield "a point needs a name that no column of the source has; rename it"
-    alike = [rival for rival in matching.entries if fold(rival) == fold(name) and rival != name]
-    if alike:
-        yield f"{alike[0]!r} differs by letter case only; rename one of them"
-    for written, _, _ in entry.columns:
-        column = names.find(written)
-        if column is None:
-            yield f"the source has no column {written!r}; {names.name_hint(written)}"
-        elif column in matching.names:
-            yield f"{written!r} has an entry of its own too; remove it, since the point holds the column"
-        elif owners[column].total() > 1:
-            also = [rival for rival in owners[column] if rival != name]
-            yield (
-                f"{written!r} belongs to {also[0]!r} too; name it in one of them"
-                if also
-                else (f"{written!r} is named twice")
+    def _made(self, name: str, spec: ColumnSpec, columns: Sequence[Column], who: str) -> Item | None:
+        """What a declaration makes of its columns; a fault is noted with the name that it is of."""
+        stated, typed = self._file.sql_types.get(name), list[TypedColumn]()
+        owner = who
+        try:
+            for column, implied in zip(columns, spec.implied_types(), strict=True):
+                kind = parse_type(column.sql_type)
+                if kind is None:
+                    return None
+                owner = column.name
+                typed.append((column, chosen_type(kind, implied, stated, csv=self._csv)))
+            owner = who
+            return spec.attribute(
+                name, typed, Terms(self._discover, typed=not self._csv or stated is not None)
             )
-        elif unit is not None and column == unit.name:
-            yield f"{written!r} is the privacy unit, which gets fresh ids; a point cannot hold it"
+        except Unfit as unfit:
+            self._faults.extend(f"column {owner!r}: {fault}" for fault in unfit.args)
+            return None
+
+    def together(self, dropped: Collection[str], unit: Column | None) -> dict[str, Item | None]:
+        """What becomes of the columns that belong to a declaration of several: the first one that is written
+        gets its attribute.
+
+        Args:
+            dropped: names of columns that are not written; a declaration that loses all its columns is not
+                either.
+            unit: the privacy unit's column.
+        """
+        owners, outcomes = self._owners(), dict[str, Item | None]()
+        for name, spec in self._specs_of_several().items():
+            parts = [self._names.find(part) for part in spec.parts]
+            members = [self._columns[part] for part in parts if part is not None]
+            problems = list(self._problems(name, spec, owners, unit))
+            left = [column.name for column in members if column.name in dropped]
+            if left and len(left) < len(parts):
+                problems.append(f"exclude= leaves out {listed(left)}; leave out all of its columns or none")
+            self._faults.extend(f"column {name!r}: {problem}" for problem in problems)
+            written = [
+                column for column in self._columns if self._columns[column] in members and column not in left
+            ]
+            outcomes |= dict.fromkeys(written)
+            if written and not problems:
+                outcomes[written[0]] = self._made(name, spec, members, name)
+        return outcomes
+
+    def _specs_of_several(self) -> dict[str, ColumnSpec]:
+        return {name: spec for name, spec in self._file.columns.items() if spec is not None and spec.parts}
+
+    def _owners(self) -> dict[str, Counter[str]]:
+        """How often each declaration of several names each column."""
+        owners: dict[str, Counter[str]] = {}
+        for name, spec in self._specs_of_several().items():
+            for part in spec.parts:
+                column = self._names.find(part)
+                if column is not None:
+                    owners.setdefault(column, Counter())[name] += 1
+        return owners
+
+    def _problems(
+        self, name: str, spec: ColumnSpec, owners: Mapping[str, Counter[str]], unit: Column | None
+    ) -> Iterator[str]:
+        if self._names.find(name) is not None:
+            yield "a point needs a name that no column of the source has; rename it"
+        alike = [rival for rival in self._file.columns if fold(rival) == fold(name) and rival != name]
+        if alike:
+            yield f"{alike[0]!r} differs by letter case only; rename one of them"
+        for part in spec.parts:
+            column = self._names.find(part)
+            if column is None:
+                yield f"the source has no column {part!r}; {self._names.name_hint(part)}"
+            elif column in self._declared:
+                yield f"{part!r} has an entry of its own too; remove it, since the point holds the column"
+            elif owners[column].total() > 1:
+                also = [rival for rival in owners[column] if rival != name]
+                yield (
+                    f"{part!r} belongs to {also[0]!r} too; name it in one of them"
+                    if also
+                    else f"{part!r} is named twice"
+                )
+            elif unit is not None and column == unit.name:
+                yield f"{part!r} is the privacy unit, which gets fresh ids; a point cannot hold it"

@@ -1,24 +1,42 @@
-"""The kinds of attributes: which module makes the codes and the values of each.
+"""The kinds of columns: which module declares them, and makes their codes and values.
 
-Modules are imported when they are asked for, so that reading a plan needs none of them.
-"""
+A kind is a module and its lines here. Its ``SPECS`` are declarations by the ``type:`` of the domain file; its
+``code`` and ``value`` are those of attributes of its name. Modules are imported when they are asked for, so
+that reading a plan needs none of them."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
+from dpsyn_sql.errors import InternalError
+
 if TYPE_CHECKING:
     from dpsyn_sql.attributes.attribute import Attribute, Coded, Valued
+    from dpsyn_sql.attributes.spec import ColumnSpec
     from dpsyn_sql.sqltext.fragments import Fragment
 
 KINDS = {
-    "categorical": "dpsyn_sql.attributes.labels",
     "numeric": "dpsyn_sql.attributes.bins",
     "temporal": "dpsyn_sql.attributes.bins",
+    "categorical": "dpsyn_sql.attributes.labels",
+    "discover": "dpsyn_sql.attributes.discovered",
+    "point": "dpsyn_sql.attributes.points",
+    "dyadic": "dpsyn_sql.attributes.points",
+    "string": "dpsyn_sql.attributes.text",
+    "taxonomy": "dpsyn_sql.attributes.taxonomy",
     "tree": "dpsyn_sql.attributes.leaves",
+    "key": "dpsyn_sql.attributes.made",
+    "constant": "dpsyn_sql.attributes.made",
+    "derived": "dpsyn_sql.attributes.made",
 }
-"""The module of each kind, with the members of ``AttributeKind``."""
+"""The module of each ``type:`` of the domain file, and of each kind of attribute."""
+
+
+def specs() -> dict[str, type[ColumnSpec]]:
+    """The declaration of each ``type:``, in the order of ``KINDS``."""
+    declared = {name: getattr(import_module(module), "SPECS", {}) for name, module in KINDS.items()}
+    return {name: of_module[name] for name, of_module in declared.items() if name in of_module}
 
 
 class AttributeKind(Protocol):
@@ -32,6 +50,13 @@ class AttributeKind(Protocol):
 
 
 def kind_of(attribute: Attribute) -> AttributeKind:
-    """The kind of an attribute."""
-    kind = "tree" if attribute.leaves is not None else attribute.kind
-    return cast(AttributeKind, import_module(KINDS[kind]))
+    """What makes the codes and the values of an attribute.
+
+    Raises:
+        InternalError: nothing does; its module declares columns that have no codes.
+    """
+    form = attribute.form or ("tree" if attribute.leaves is not None else attribute.kind)
+    module = import_module(KINDS[form]) if form in KINDS else None
+    if not hasattr(module, "code") or not hasattr(module, "value"):
+        raise InternalError(f"attribute {attribute.name!r} is of the kind {form!r}, which has no codes")
+    return cast(AttributeKind, module)

@@ -8,10 +8,15 @@ comparisons. With ``prefixes``, labels that stand for a beginning come after who
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from dpsyn_sql.attributes.attribute import (
     ANY_REST,
+    MAX_SIZE,
     OTHER,
     Attribute,
     Coded,
@@ -20,8 +25,19 @@ from dpsyn_sql.attributes.attribute import (
     named_value,
     or_missing,
 )
-from dpsyn_sql.attributes.types import LOOKUP, SqlType, clipped, listed_value, tick_literal
+from dpsyn_sql.attributes.fields import Prefixes
+from dpsyn_sql.attributes.spec import ListedSpec, Terms, TypedColumn, Unfit, integer_name, natural_kind, shown
+from dpsyn_sql.attributes.types import (
+    LOOKUP,
+    SqlType,
+    clipped,
+    enum_type,
+    listed_value,
+    supported_type,
+    tick_literal,
+)
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.source.relation import Column
 from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, literal
 
@@ -29,6 +45,128 @@ _MAPPED = 256  # longest map of labels; its cost grows with its length, that of 
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 _ANY_VALUE = {"integer": "0", "boolean": "FALSE", "enum": "NULL"}
 # The value of a column that cannot be NULL if no label is known.
+
+
+# -- declarations ------------------------------------------------------------------------------------
+
+
+class CategoricalSpec(ListedSpec):
+    """A column of listed values; ``other: false`` states that the list is complete."""
+
+    type: Literal["categorical"]
+    categories: list[StrictBool | StrictInt | StrictStr]
+    other: StrictBool | None = None
+    ordered: StrictBool = False
+    prefixes: Prefixes = Field(default=[])
+
+    def implied_types(self) -> tuple[SqlType, ...]:
+        integral = bool(self.categories) and all(type(label) is int for label in self.categories)
+        name = integer_name([int(label) for label in self.categories]) if integral else "VARCHAR"
+        return (supported_type(name, ""),)
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Attribute:
+        ((column, kind),) = columns
+        if kind.family not in ("text", "integer", "boolean", "enum"):
+            raise Unfit(f"type {kind.text} cannot be categorical; write type: {natural_kind(kind)}")
+        faults = [*_label_faults(column, kind, self.categories), *_prefix_faults(kind, self)]
+        if faults:
+            raise Unfit(*faults)
+        labels = tuple(self.categories)
+        has_other = not _complete(column, kind, labels) if self.other is None else self.other
+        if has_other and OTHER in labels:
+            raise Unfit(f"{OTHER!r} is reserved for values outside the categories; add other: false")
+        sql_type = kind.text
+        if kind.family == "enum":
+            # An anonymous ENUM may hold the data's own values: the output gets the declared ones.
+            strings = column.enum_labels or tuple(label for label in labels if isinstance(label, str))
+            sql_type = enum_type(strings)
+        return Attribute(
+            column.name,
+            sql_type,
+            "categorical",
+            labels,
+            other=has_other,
+            nullable=self.nullable and not column.not_null,
+            ordered=self.ordered,
+            prefixes=tuple(self.prefixes),
+        )
+
+
+SPECS = {"categorical": CategoricalSpec}
+
+
+def catalog_attribute(column: Column, kind: SqlType) -> Attribute | None:
+    """The domain that the type alone makes public: BOOLEAN and named ENUM; else None."""
+    labels: tuple[Label, ...]
+    if kind.family == "boolean":
+        labels, sql_type = (False, True), kind.text
+    elif kind.family == "enum" and column.enum_labels and not any("\x00" in x for x in column.enum_labels):
+        labels, sql_type = column.enum_labels, enum_type(column.enum_labels)
+    else:
+        return None
+    nullable = not column.not_null
+    return Attribute(column.name, sql_type, "categorical", labels, nullable=nullable, origin="catalog")
+
+
+def _prefix_faults(kind: SqlType, spec: CategoricalSpec) -> Iterator[str]:
+    """Every length needs a category that is such a beginning."""
+    fault = lengths_fault(kind, spec.prefixes)
+    if fault is not None:
+        yield fault
+        return
+    lengths = {len(str(label)) - 1 for label in spec.categories if str(label).endswith(ANY_REST)}
+    for length in spec.prefixes:
+        if length not in lengths:
+            yield (
+                f"prefixes has the length {length}, but no category of so many characters and "
+                f"{ANY_REST!r}; add one, or leave the length out"
+            )
+
+
+def lengths_fault(kind: SqlType, lengths: Sequence[int]) -> str | None:
+    """What is wrong with lengths of prefixes of a type, or None."""
+    if lengths and kind.family != "text":
+        return f"prefixes need text, and the type is {shown(kind)}; leave them out"
+    if list(lengths) != sorted(set(lengths), reverse=True):
+        return f"prefixes is {list(lengths)}; write lengths once each, the longest first"
+    return None
+
+
+def _complete(column: Column, kind: SqlType, labels: Sequence[Label]) -> bool:
+    if kind.family == "boolean":
+        return len(labels) == 2
+    return column.enum_labels is not None and set(labels) == set(column.enum_labels)
+
+
+def _label_faults(column: Column, kind: SqlType, labels: Sequence[Label]) -> Iterator[str]:
+    if not labels:
+        yield "categories is empty; list at least one value"
+    if len(labels) > MAX_SIZE:
+        yield f"{len(labels)} categories; at most {MAX_SIZE} are allowed"
+    wanted = {"integer": int, "boolean": bool}.get(kind.family, str)
+    wrong = [label for label in labels if type(label) is not wanted]
+    if wrong:
+        advice = "write it in quotes" if wanted is str else f"write {wanted.__name__} values"
+        yield f"category {wrong[0]!r} does not fit the type {shown(kind)}; {advice}"
+        return
+    doubles = sorted(str(label) for label, times in Counter(labels).items() if times > 1)
+    if doubles:
+        yield f"category {doubles[0]!r} is listed twice"
+    for label in labels:
+        fault = _label_fault(label, column, kind)
+        if fault is not None:
+            yield f"category {label!r} {fault}"
+
+
+def _label_fault(label: Label, column: Column, kind: SqlType) -> str | None:
+    if isinstance(label, str):
+        if "\x00" in label or any("\ud800" <= character <= "\udfff" for character in label):
+            return "holds a NUL or half a surrogate pair, which SQL text cannot hold"
+        if column.enum_labels is not None and label not in column.enum_labels:
+            return "is not a label of the column's ENUM type"
+    elif kind.family == "integer" and not kind.low <= label <= kind.high:
+        return f"does not fit the type {kind.text}"
+    return None
 
 
 # -- codes -------------------------------------------------------------------------------------------

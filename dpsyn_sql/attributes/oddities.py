@@ -8,8 +8,10 @@ from datetime import UTC, date, datetime, time
 from itertools import pairwise
 
 from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.bins import BinsSpec
+from dpsyn_sql.attributes.discovered import DiscoverSpec
+from dpsyn_sql.attributes.labels import CategoricalSpec
 from dpsyn_sql.attributes.shape import Undiscovered
-from dpsyn_sql.attributes.specs import Bins, Categories, DiscoverSpec
 from dpsyn_sql.attributes.types import Edge
 from dpsyn_sql.attributes.unit import (
     Case,
@@ -191,7 +193,7 @@ def _measured_as_number(case: Case) -> bool:
         return case.item.kind == "numeric"
     if isinstance(case.item, Attribute):
         return case.item.kind == "numeric"
-    return isinstance(case.entry, Bins)
+    return isinstance(case.entry, BinsSpec)
 
 
 def _text_that_is_unique(_: Table, case: Case) -> Found:
@@ -250,7 +252,7 @@ def _wide_last_bin(_: Table, case: Case) -> Found:
 def _equal_bins(table: Table, case: Case) -> Found:
     """Stated bins of equal width over bounds that amounts spread over unevenly."""
     entry, cuts = case.entry, _cuts(case)
-    if not isinstance(entry, Bins) or entry.kind != "numeric" or entry.edges or cuts is None:
+    if not isinstance(entry, BinsSpec) or entry.type != "numeric" or entry.edges or cuts is None:
         return None
     low, high, number = cuts[0], cuts[-1], len(cuts) - 1
     if low < 0 or high - low < _EQUAL_SPAN or low > high / 10 or _too_wide(table, case):
@@ -285,7 +287,7 @@ def _cuts(case: Case) -> list[float] | None:
     """The edges of declared bins as numbers (seconds for dates and times); None of anything else."""
     if not isinstance(case.item, Attribute) or case.item.kind == "categorical" or not case.item.edges:
         return None
-    if not isinstance(case.entry, Bins):
+    if not isinstance(case.entry, BinsSpec):
         return None
     return [_position(edge) for edge in case.item.edges]
 
@@ -302,7 +304,7 @@ def _position(edge: Edge) -> float:
 
 def _widths(case: Case) -> list[float] | None:
     """Widths of bins that the owner wrote as edges."""
-    cuts = _cuts(case) if isinstance(case.entry, Bins) and case.entry.edges else None
+    cuts = _cuts(case) if isinstance(case.entry, BinsSpec) and case.entry.edges else None
     return None if cuts is None else [high - low for low, high in pairwise(cuts)]
 
 
@@ -333,10 +335,10 @@ def _size(case: Case) -> int:
 
 def _alike_categories(_: Table, case: Case) -> Found:
     """Categories that are the same to a reader."""
-    if not isinstance(case.entry, Categories):
+    if not isinstance(case.entry, CategoricalSpec):
         return None
     groups: dict[str, list[str]] = {}
-    for label in case.entry.labels:
+    for label in case.entry.categories:
         if isinstance(label, str):
             groups.setdefault("".join(label.split()).casefold(), []).append(label)
     alike = [group for group in groups.values() if len(group) > 1]
@@ -350,7 +352,7 @@ def _alike_categories(_: Table, case: Case) -> Found:
 
 def _no_other(_: Table, case: Case) -> bool:
     return (
-        isinstance(case.entry, Categories)
+        isinstance(case.entry, CategoricalSpec)
         and "other" not in case.stated
         and isinstance(case.item, Attribute)
         and case.item.other
@@ -361,17 +363,17 @@ def _no_other(_: Table, case: Case) -> bool:
 
 
 def _nullable_unstated(table: Table, case: Case) -> bool:
-    measured = isinstance(case.entry, Bins | Categories)
+    measured = isinstance(case.entry, BinsSpec | CategoricalSpec)
     return table.cataloged and measured and "nullable" not in case.stated and not case.column.not_null
 
 
 def _moments_without_step(_: Table, case: Case) -> bool:
-    stepped = isinstance(case.entry, Bins) and case.entry.granularity is None
+    stepped = isinstance(case.entry, BinsSpec) and case.entry.granularity is None
     return stepped and case.kind is not None and case.kind.family in ("timestamp", "time")
 
 
 def _money_without_step(_: Table, case: Case) -> bool:
-    stated = isinstance(case.entry, Bins | DiscoverSpec) and case.entry.granularity is not None
+    stated = isinstance(case.entry, BinsSpec | DiscoverSpec) and case.entry.granularity is not None
     number = case.kind is not None and case.kind.family == "float" and _measured_as_number(case)
     return number and not stated and names_money(case.name)
 

@@ -10,13 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from decimal import Decimal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.attributes.attribute import edge_ticks
+from dpsyn_sql.attributes.cuts import Cuts, binned_attribute
+from dpsyn_sql.attributes.fields import Bound, Box, Cut, Depth
+from dpsyn_sql.attributes.grids import binned_kind
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, drawn_number, lists_by_leaf
-from dpsyn_sql.attributes.trees import HierarchyColumn
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, natural_kind, shown, tree_to_learn
+from dpsyn_sql.attributes.trees import MAX_COLUMNS, HierarchyColumn
 from dpsyn_sql.attributes.types import (
     MAX_SCALE,
     MAX_TICK,
@@ -28,10 +35,10 @@ from dpsyn_sql.attributes.types import (
     tick_literal,
 )
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.source.relation import Column
 from dpsyn_sql.sqltext.expressions import value_at
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
-MAX_COLUMNS = 8
 MAX_DEPTH = 31
 """Levels of one dimension at most; a key of several has 62 bits at most."""
 
@@ -330,3 +337,106 @@ def box_fault(kind: SqlType, low: float, high: float) -> str | None:
     if not kind.discrete and deepest(kind, low, high) < 1:
         return f"the bounds are too close for the type {kind.text}; write an upper bound further above"
     return None
+
+
+# -- declarations ------------------------------------------------------------------------------------
+
+
+class DyadicSpec(TreeSpec):
+    """A number, date or time between bounds (both included) whose range is halved where the rows are."""
+
+    type: Literal["dyadic"]
+    lower: Bound
+    upper: Bound
+    depth: Depth | None = None
+
+    def implied_types(self) -> tuple[SqlType, ...]:
+        return (Cuts(self.lower, self.upper).implied_type(),)
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Undiscovered:
+        ((column, kind),) = columns
+        ends = [(column, kind, self.lower, self.upper)]
+        return tree_to_learn(_points(column.name, ends, self.depth, self.may_be_null(columns)), self)
+
+
+class PointSpec(TreeSpec):
+    """Two to eight columns of the source that are a place, or a way from one to another, under a name of
+    its own: their box is halved where the rows are."""
+
+    type: Literal["point"]
+    columns: Box
+    depth: Depth | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _ in self.columns)
+
+    def implied_types(self) -> tuple[SqlType, ...]:
+        """Places are seldom whole numbers."""
+        return tuple(
+            supported_type("DOUBLE", "") if isinstance(lower, Decimal) else Cuts(lower, upper).implied_type()
+            for _, lower, upper in self.columns
+        )
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Undiscovered:
+        """A point without a value is written as NULL in all of its columns, so none of a nullable point is
+        NOT NULL."""
+        ends = [
+            (column, kind, lower, upper)
+            for (column, kind), (_, lower, upper) in zip(columns, self.columns, strict=True)
+        ]
+        return tree_to_learn(_points(name, ends, self.depth, self.may_be_null(columns)), self)
+
+
+SPECS = {"point": PointSpec, "dyadic": DyadicSpec}
+
+_USUAL_BITS = 32
+_USUAL_DEPTH = 24
+# Levels of a box whose depth is not stated: cells of some metres in a city, of seconds in a year.
+
+_Box = tuple[SqlType, int | float, int | float]
+
+
+def _points(
+    name: str,
+    ends: Sequence[tuple[Column, SqlType, Cut, Cut]],
+    depth: int | None,
+    nullable: bool,
+) -> Points:
+    boxes, faults = list[_Box](), list[str]()
+    for end in ends:
+        who = "" if name == end[0].name else f"{end[0].name!r}: "
+        try:
+            boxes.append(_box(*end))
+        except Unfit as unfit:
+            faults.extend(f"{who}{fault}" for fault in unfit.args)
+    if faults:
+        raise Unfit(*faults)
+    limit = depth_limit(boxes)
+    if depth is not None and depth > limit:
+        raise Unfit(f"depth is {depth}; allowed are 1 to {limit} in this box")
+    return Points(
+        name,
+        tuple(HierarchyColumn(column.name, kind.text) for column, kind, _, _ in ends),
+        tuple(low for _, low, _ in boxes),
+        tuple(high for _, _, high in boxes),
+        min(limit, _USUAL_DEPTH, _USUAL_BITS // len(ends)) if depth is None else depth,
+        nullable,
+    )
+
+
+def _box(column: Column, kind: SqlType, lower: Cut, upper: Cut) -> _Box:
+    """The ends of one column, in the units of its type."""
+    if natural_kind(kind) == "categorical":
+        raise Unfit(f"type {shown(kind)} has no halves; allowed are numbers, dates and times")
+    bounded = binned_attribute(column, kind, binned_kind(kind), Cuts(lower, upper, bins=1))
+    if kind.discrete:
+        low, end = edge_ticks(bounded)
+        box: _Box = (kind, low, end - 1)
+    else:
+        first, last = (edge for edge in bounded.edges if isinstance(edge, float))
+        box = (kind, first, last)
+    fault = box_fault(*box)
+    if fault is not None:
+        raise Unfit(fault)
+    return box

@@ -6,21 +6,29 @@ is an interval of these numbers; its id is the first of them. A chain of only ch
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, StrictStr
 
 from dpsyn_sql.attributes.attribute import ANY_REST, OTHER
+from dpsyn_sql.attributes.fields import Id, IdList, Lengths, Parents
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, shown, tree_to_learn
 from dpsyn_sql.attributes.trees import HierarchyColumn
+from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError, said
+from dpsyn_sql.source.names import listed
 from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, literal
 
@@ -250,3 +258,123 @@ def _taxonomy(
     if not 2 <= len(ids) <= MAX_IDS:
         raise ValueError(f"has {len(ids)} ids without children; allowed are 2 to {MAX_IDS}")
     return Taxonomy(column, tuple(ids), tuple(map(tuple, nodes)), nullable)
+
+
+# -- declarations ------------------------------------------------------------------------------------
+
+
+class TaxonomySpec(TreeSpec):
+    """Ids with a public tree over them: their parents, or the beginnings they share."""
+
+    type: Literal["taxonomy"]
+    parents: Parents | None = None
+    ids: Annotated[IdList | None, Field(min_length=2)] = None
+    file: Annotated[
+        StrictStr | None, Field(description="A CSV file with a header, beside the domain file.")
+    ] = None
+    id: Annotated[StrictStr | None, Field(description="The file's column of ids.")] = None
+    parent: Annotated[StrictStr | None, Field(description="The file's column of parents.")] = None
+    prefixes: Annotated[
+        Lengths | None, Field(description="Ascending: lengths of the beginnings that ids are grouped by.")
+    ] = None
+
+    def checked(self, folder: Path) -> Self:
+        """With the ids of its file as ``parents``, or under ``ids``."""
+        if sum(part is not None for part in (self.parents, self.ids, self.file)) != 1:
+            raise ValueError("write one of parents:, ids: and file:")
+        if (self.file is None) != (self.id is None) or (self.file is None and self.parent is not None):
+            raise ValueError("id: and parent: name the columns of file:; write file: and id: together")
+        if (self.parents is not None or self.parent is not None) == (self.prefixes is not None):
+            raise ValueError(
+                "write either the parents or prefixes:, the lengths of beginnings such as [1, 3]"
+            )
+        if self.prefixes is not None and list(self.prefixes) != sorted(set(self.prefixes)):
+            raise ValueError("prefixes must ascend: [1, 3]")
+        if self.file is None or self.id is None:
+            return self
+        pairs = read_ids(folder / self.file, self.id, self.parent)
+        listed_ids = {"ids": [id_ for id_, _ in pairs]} if self.prefixes else {"parents": pairs}
+        return self.model_copy(update=listed_ids)
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Undiscovered:
+        ((column, kind),) = columns
+        if kind.family not in ("text", "integer"):
+            raise Unfit(f"type {shown(kind)} has no taxonomy; cast the column to text in a query")
+        of_ids, nullable = HierarchyColumn(column.name, kind.text), self.may_be_null(columns)
+        try:
+            if self.parents:
+                tree = from_parents(of_ids, _parents(kind, self.parents), nullable)
+            else:
+                ids = [_spelled(kind, id_) for id_ in self.ids or ()]
+                tree = from_prefixes(of_ids, ids, self.prefixes or (), nullable)
+        except ValueError as error:
+            raise Unfit(f"the taxonomy {error}") from None
+        return tree_to_learn(tree, self)
+
+
+SPECS = {"taxonomy": TaxonomySpec}
+
+
+def _without(column: str, names: Sequence[str]) -> str:
+    if not names:
+        return "is empty; it needs a header with the names of its columns"
+    return f"has {'no' if column not in names else 'more than one'} column {column!r}; it has {listed(names)}"
+
+
+def read_ids(path: Path, id_column: str, parent_column: str | None) -> tuple[tuple[Id, Id | None], ...]:
+    """The ids of a CSV file with a header, each with its parent; an empty parent is None.
+
+    Raises:
+        ValueError: the file cannot be read, or has no such column.
+    """
+    problem = f"the file {str(path)!r} cannot be read as CSV text in UTF-8"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as opened:
+            rows = csv.DictReader(opened, strict=True)
+            names = list(rows.fieldnames or ())
+            for column in (id_column, parent_column):
+                if column is not None and names.count(column) != 1:
+                    problem = f"the file {str(path)!r} {_without(column, names)}"
+                    raise ValueError
+            return tuple(
+                (row[id_column] or "", None if parent_column is None else row[parent_column] or None)
+                for row in rows
+            )
+    except (OSError, ValueError, csv.Error):
+        pass
+    raise ValueError(problem)
+
+
+def _parents(kind: SqlType, pairs: Sequence[tuple[Id, Id | None]]) -> dict[str, str | None]:
+    """Ids and parents as text. Those with children are no values of the column."""
+    inner = {parent for _, parent in pairs}
+
+    def name(id_: Id) -> str:
+        return str(id_) if kind.family == "integer" and id_ in inner else _spelled(kind, id_)
+
+    parents: dict[str, str | None] = {}
+    for id_, parent in pairs:
+        if name(id_) in parents:
+            raise ValueError(f"has {said(id_)} twice; write each id once")
+        parents[name(id_)] = None if parent is None else name(parent)
+    return parents
+
+
+def _spelled(kind: SqlType, id_: Id) -> str:
+    """An id as the text of a value of the type.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if kind.family == "text":
+        if isinstance(id_, int):
+            raise ValueError(f"has the id {id_}, which is not text; write it in quotes")
+        return id_
+    number: int | None
+    try:
+        number = int(id_)
+    except ValueError:
+        number = None
+    if number is None or not kind.low <= number <= kind.high:
+        raise ValueError(f"has the id {said(id_)}, which is no value of the type {kind.text}; correct it")
+    return str(number)

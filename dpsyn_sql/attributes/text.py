@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, PlainValidator, WithJsonSchema
 
 from dpsyn_sql.attributes.attribute import ANY_REST, OTHER
+from dpsyn_sql.attributes.fields import Depth, Lengths, TextLength
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
-from dpsyn_sql.attributes.trees import HierarchyColumn
+from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, natural_kind, shown, tree_to_learn
+from dpsyn_sql.attributes.trees import LONGEST, HierarchyColumn
+from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.expressions import fits_pattern, text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, literal
@@ -24,7 +30,6 @@ from dpsyn_sql.sqltext.fragments import Fragment, literal
 END = "\x03"
 """End of text: a character of no alphabet."""
 
-LONGEST = 1_000
 MAX_CHILDREN = 2**20
 """Children that a node can have at most."""
 
@@ -188,3 +193,85 @@ def _class(alphabet: str) -> str:
         character if character.isalnum() and character.isascii() else f"\\x{{{ord(character):x}}}"
         for character in alphabet
     )
+
+
+# -- declarations ------------------------------------------------------------------------------------
+
+
+def _alphabet(value: Any) -> str:
+    """The characters of a class such as "a-zA-Z' -", ascending; a hyphen at either end is itself."""
+    if not isinstance(value, str):
+        raise ValueError("must be text: the characters, with ranges such as a-z")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError("holds half a surrogate pair, which SQL text cannot hold; leave it out")
+    characters, index = set[str](), 0
+    while index < len(value):
+        first, last = value[index], value[index]
+        if value[index + 1 : index + 2] == "-" and index + 2 < len(value):
+            last = value[index + 2]
+            if last < first:
+                raise ValueError(f"has the range {first}-{last}, which does not ascend; write {last}-{first}")
+            index += 2
+        characters.update(
+            chr(point) for point in range(ord(first), ord(last) + 1) if not 0xD800 <= point < 0xE000
+        )
+        index += 1
+    alphabet = "".join(sorted(characters))
+    fault = alphabet_fault(alphabet)
+    if fault is not None:
+        raise ValueError(fault)
+    return alphabet
+
+
+Alphabet = Annotated[
+    Any,
+    PlainValidator(_alphabet),
+    WithJsonSchema({"type": "string"}),
+    Field(description="Characters that the text may have, with ranges such as a-z; other text is one value."),
+]
+
+
+class StringSpec(TreeSpec):
+    """Text over a public alphabet: its frequent beginnings are learnt, down to whole values."""
+
+    type: Literal["string"]
+    alphabet: Alphabet
+    longest: TextLength | None = None
+    lengths: Annotated[
+        Lengths | None, Field(description="Ascending: the lengths that beginnings are refined to.")
+    ] = None
+    depth: Depth | None = None
+
+    def checked(self, folder: Path) -> Self:
+        """With its ``longest`` and its ``lengths``, which are as many as its ``depth``."""
+        if self.longest is None and self.lengths is None:
+            raise ValueError("write longest:, the length at which text is cut, such as 20")
+        longest = self.longest or (self.lengths or [1])[-1]
+        lengths = tuple(self.lengths or range(1, longest + 1))
+        fault = lengths_fault(lengths, longest)
+        if fault is not None:
+            raise ValueError(fault)
+        return self.model_copy(update={"longest": longest, "lengths": list(lengths[: self.depth])})
+
+    def attribute(self, name: str, columns: Sequence[TypedColumn], terms: Terms) -> Undiscovered:
+        ((column, kind),) = columns
+        if kind.family != "text":
+            raise Unfit(f"type {shown(kind)} is no text; {_instead(kind)}cast it to text in a query")
+        lengths, longest = tuple(self.lengths or ()), self.longest or 0
+        characters, gap = len(self.alphabet), max(gaps(lengths))
+        if children_of(characters, gap) > MAX_CHILDREN:
+            most = max(step for step in range(1, gap) if children_of(characters, step) <= MAX_CHILDREN)
+            raise Unfit(
+                f"lengths have a step of {gap}, by which each beginning has more than {MAX_CHILDREN:,} "
+                f"children with {characters} characters; make the steps {most} or less"
+            )
+        of_text = HierarchyColumn(column.name, kind.text)
+        return tree_to_learn(Texts(of_text, self.alphabet, lengths, longest, self.may_be_null(columns)), self)
+
+
+SPECS = {"string": StringSpec}
+
+
+def _instead(kind: SqlType) -> str:
+    halved = natural_kind(kind) != "categorical" and (kind.discrete or kind.family == "float")
+    return "write type: dyadic, or " if halved else ""

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 NodeId = int | str
 
+MAX_COLUMNS = 8
+"""Columns that a point can have at most."""
+
+LONGEST = 1_000
+"""Characters of text that can be told apart at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class HierarchyColumn:

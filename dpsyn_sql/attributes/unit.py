@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsyn_sql.attributes.matching import Fitted
-from dpsyn_sql.attributes.specs import Entry
+from dpsyn_sql.attributes.spec import ColumnSpec, Item
 from dpsyn_sql.attributes.types import SqlType, parse_type
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.source.names import fold, listed, near_matches, shorten
@@ -49,9 +48,9 @@ class Case:
 
     column: Column
     kind: SqlType | None
-    entry: Entry | None
+    entry: ColumnSpec | None
     stated: frozenset[str]
-    item: Fitted
+    item: Item | None
 
     @property
     def name(self) -> str:

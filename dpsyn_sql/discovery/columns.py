@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import MAX_SIZE, Attribute, Granularity, Label
-from dpsyn_sql.attributes.declared import catalog_attribute
 from dpsyn_sql.attributes.grids import Cuts, grid_attribute, grid_cuts, special_cuts
+from dpsyn_sql.attributes.labels import catalog_attribute
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.discovery.attributes import (

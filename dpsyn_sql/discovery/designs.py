@@ -20,8 +20,8 @@ from types import MappingProxyType
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.declared import natural_kind
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.spec import natural_kind
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import supported_type

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.cuts import evenly_binned
 from dpsyn_sql.attributes.database_file import read_database
-from dpsyn_sql.attributes.declared import evenly_binned
 from dpsyn_sql.attributes.file import shape_of
-from dpsyn_sql.attributes.matching import key_role
+from dpsyn_sql.attributes.made import key_role
 from dpsyn_sql.attributes.shape import Key, PartOfKey, Shape, Undiscovered
 from dpsyn_sql.attributes.sliced import shape_of_slice, without_time
 from dpsyn_sql.attributes.types import parse_type

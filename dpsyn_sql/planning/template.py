@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.matching import Matching
+from dpsyn_sql.attributes.discovered import undeclared
 from dpsyn_sql.attributes.shape import Key
+from dpsyn_sql.attributes.spec import Terms
 from dpsyn_sql.attributes.types import SqlType, parse_type
 from dpsyn_sql.attributes.unit import family_of, names_persons
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link
@@ -122,7 +123,7 @@ def _commented(name: str, remark: str, form: str) -> str:
 
 def _known(column: Column, kind: SqlType) -> str:
     """What the catalog makes public of a column, in words; empty if nothing."""
-    matched = Matching({}, {}, {}, csv=False, discover=False).column(column, [])
+    matched = undeclared(column, kind, Terms(discover=False))
     if isinstance(matched, Key):
         why = "unique by a constraint of the table" if column.unique else "a UUID"
         return f"a key, {why}: gets fresh values"

@@ -280,6 +280,7 @@ def attribute_facts(attribute: Attribute) -> dict[str, Any]:
         "nullable": attribute.nullable,
         "ordered": attribute.ordered,
     } | _source_facts(attribute)
+    facts |= {"form": attribute.form} if attribute.form else {}
     if attribute.kind == "categorical":
         further: dict[str, Any] = {"prefixes": list(attribute.prefixes)} if attribute.prefixes else {}
         further |= {"named": list(attribute.named)} if attribute.named else {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks, fill_ticks
-from dpsyn_sql.attributes.declared import limits_of
+from dpsyn_sql.attributes.cuts import limits_of
 from dpsyn_sql.attributes.leaves import finished_leaves
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.fit.variances import OneWayCounts, one_way_counts

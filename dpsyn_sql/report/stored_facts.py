@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpsyn_sql.accounting.events import cost_units
 from dpsyn_sql.attributes.attribute import Attribute, Fill, Granularity
+from dpsyn_sql.attributes.kinds import KINDS
 from dpsyn_sql.attributes.leaves import leaves_of
 from dpsyn_sql.attributes.types import Edge, parse_type
 from dpsyn_sql.errors import InputError, InternalError
@@ -271,6 +272,8 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
     edges = tuple(_edge(facts, edge) for edge in facts.get("edges", ()))
     first, last = facts.get("beyond", (0, 0))
     label_names, labels = tuple(map(str, facts.get("named", ()))), tuple(facts.get("labels", ()))
+    form = str(facts.get("form", ""))
+    require(not form or form in KINDS, f"the form of {facts['name']!r} in its certificate")
     require(len(label_names) in (0, len(labels)), f"the labels of {facts['name']!r} in its certificate")
     attribute = Attribute(
         name=facts["name"],
@@ -288,6 +291,7 @@ def attribute_of_facts(facts: Mapping[str, Any]) -> Attribute:
         prefixes=tuple(facts.get("prefixes", ())),
         leaves=leaves_of(facts["leaves"]) if "leaves" in facts else None,
         named=label_names,
+        form=form,
     )
     require(attribute.size == facts["codes"], f"the codes of {attribute.name!r} in its certificate")
     return attribute

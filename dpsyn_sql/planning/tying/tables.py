@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsyn_sql.attributes.specs import KeySpec, PointSpec
+from dpsyn_sql.attributes.made import KeySpec
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.tree import DEFAULT_MOST, Link, PublicTable, Reference, ReferenceKind, Table, Tree
 from dpsyn_sql.planning.tying.keys import Given, check_link, in_order, keys_of
@@ -350,7 +350,7 @@ def _measured_key(database: Given, name: str, key: Sequence[str], links: Sequenc
     for text, entry in database.words(name).domain.columns.items():
         if isinstance(entry, KeySpec):
             continue
-        stated = entry.columns if isinstance(entry, PointSpec) else (text,)
+        stated = (entry.parts if entry is not None else ()) or (text,)
         declared = (database.private[name].column(part) for part in stated)
         columns.update(column.name for column in declared if column is not None)
     return frozenset(columns.intersection(key)) - {column for link in links for column in link.columns}

@@ -65,7 +65,7 @@ def test_files_that_it_names_lie_beside_it(tmp_path):
     column = {"type": "taxonomy", "file": "ids.csv", "id": "id", "prefixes": [1]}
     (tmp_path / "shop.yml").write_text(json.dumps({"tables": {"t": {"columns": {"c": column}}}}))
     domain = read_database(tmp_path / "shop.yml").tables["t"].domain
-    assert domain.faults == () and domain.columns["c"].ids == ("a1", "a2", "b1")
+    assert domain.faults == () and domain.columns["c"].ids == ["a1", "a2", "b1"]
 
 
 @pytest.mark.parametrize(

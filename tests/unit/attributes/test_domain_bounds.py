@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
-from dpsyn_sql.attributes.declared import evenly_binned
+from dpsyn_sql.attributes.cuts import evenly_binned
 from dpsyn_sql.attributes.file import DomainFile, read_domain
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.errors import DomainError

@@ -121,7 +121,7 @@ def test_the_forms_of_columns_are_those_of_a_domain_file():
         .tables["orders"]
         .domain.columns
     )
-    assert list(columns) == ["day"] and columns["day"].kind == "temporal"
+    assert list(columns) == ["day"] and columns["day"].type == "temporal"
 
 
 def test_a_file_and_no_tables(tmp_path):
