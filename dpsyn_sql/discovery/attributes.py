@@ -167,14 +167,10 @@ def _inside(kind: SqlType, piece: Piece, share: float) -> Fraction:
     return min(piece.high, max(piece.low, cut))
 
 
+# -- granularity ----------------------------------------------------------------------------------------
+
 EXCEPTIONS = 0.005
 """Share of the values that may be no multiples of a granularity: they are written as ones beside them."""
-
-CLEAR = 2.0
-"""Deviations of its noise below which the number of exceptions counts as none."""
-
-MOST_NOISE = 0.05
-"""Share of the values that may hide in this noise."""
 
 _COARSEST = 6  # powers of ten above one
 
@@ -201,16 +197,87 @@ def steps_of(kind: SqlType) -> tuple[Granularity, ...]:
     return (*inner, kind.day, *(() if kind.zoned else ("month",)))
 
 
-def granularity_found(noisy: NoisySteps) -> Granularity | None:
-    """The coarsest step that nearly all values are multiples of; None for the type's own unit."""
-    total = float(noisy.values.sum())
-    for index in reversed(range(len(noisy.steps))):
-        exceptions = float(noisy.values[: index + 1].sum())
-        noise = CLEAR * noisy.sigma * math.sqrt(index + 1)
-        if noise < MOST_NOISE * total and exceptions < max(EXCEPTIONS * total, noise):
-            return noisy.steps[index]
-    return None
+REFUTED = 4.0
+"""Deviations of values that are no multiples of a step, and twice ``EXCEPTIONS`` of all, that refute it."""
 
+_NEXT = 10.0
+_PARTS_OF_ONE = ("0.001", "0.01", "0.05", "0.25", "0.5")
+_UNLIKELY = 3.0
+_LIKELY_FLOATS = {
+    Decimal(text): cost for text, cost in (("1", 0), ("0.01", 1), ("0.1", 1), ("0.5", 2), ("0.25", 2.5))
+}
+# Costs of granularities; of the others _UNLIKELY.
+
+
+def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
+    """The steps that are asked for: few, so that their noise is small. Each divides the next."""
+    if kind.family == "float":
+        return (*map(Decimal, _PARTS_OF_ONE), *(Decimal(10) ** power for power in range(4)))
+    if kind.family in ("integer", "decimal"):
+        unit = 10**kind.scale
+        fractions = [Fraction(part) * unit for part in _PARTS_OF_ONE]
+        steps = [int(step) for step in fractions if step.denominator == 1]
+        steps += [unit * 10**power for power in range(4)]
+        return tuple(step for step in steps if 1 < step <= min(kind.high, 2**62 - 1))
+    if kind.family == "date":
+        return ("month",)
+    second = 1_000_000 // kind.unit
+    inner = tuple(step for step in (second, 60 * second) if step > 1)
+    return inner if kind.family == "time" else (*inner, kind.day)
+
+
+def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
+    """The most probable step of the values.
+
+    Multiples of a step are in each residue of the next step alike, and no value is a multiple of a finer one
+    alone; tenths are not asked for, and show by how many of them are halves and whole numbers. The number of
+    values is that which fits best, and the prior holds where noise hides the steps: whole numbers and
+    hundredths are common. Values that are clearly no multiples refute a step.
+    """
+    counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
+    choices: list[Granularity | None] = [None, *noisy.steps]
+    if kind.family == "float":
+        choices.append(Decimal("0.1"))
+    elif kind.scale > 1:
+        choices.append(10 ** (kind.scale - 1))
+    most = max(REFUTED * sigma, EXCEPTIONS * 2 * float(np.maximum(counts, 0.0).sum()))
+    scores = list[float]()
+    for step in choices:
+        expected = _residues(kind, step, noisy.steps)
+        refuted = step is not None and bool((counts[expected == 0] > most).any())
+        expected = expected * (1.0 if step is None else 1 - EXCEPTIONS)
+        rows = max(float(expected @ counts) / float(expected @ expected), 0.0)
+        score = float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step)
+        scores.append(math.inf if refuted else score)
+    return choices[int(np.argmin(scores))]
+
+
+def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granularity]) -> FloatArray:
+    """Of the multiples of a step, the share of which each step is the last that fits; first those of none."""
+    if kind.temporal:  # nine in ten are no multiples of the next one
+        number = 0 if step is None else steps.index(step) + 1
+        return np.array([_NEXT ** (number - at) if at >= number else 0.0 for at in range(len(steps) + 1)])
+    if step is None and kind.family == "float":
+        return np.array([1.0, *(0.0 for _ in steps)])
+    unit = Fraction(1 if step is None else step)
+    fit = [1.0, *(1 / (Fraction(asked_step) / unit).numerator for asked_step in steps)]
+    return np.append(-np.diff(fit), fit[-1])
+
+
+def _cost(kind: SqlType, step: Granularity | None) -> float:
+    """Minus the logarithm of how common a granularity is, up to a constant."""
+    if kind.family == "float":
+        return _UNLIKELY if step is None else _LIKELY_FLOATS.get(Decimal(step), _UNLIKELY)
+    if step is None:
+        return _UNLIKELY if kind.family == "timestamp" else 0.0
+    if kind.family in ("date", "time"):
+        return _UNLIKELY
+    if kind.family == "timestamp":
+        return 0.0 if step != kind.day else 1.0
+    return 1.0 if step == 10**kind.scale else _UNLIKELY
+
+
+# -- types ----------------------------------------------------------------------------------------------
 
 STANDS_OUT = 4.5
 """Standard deviations that the noisy count of a class must exceed to be believed: of the 19 classes of a

@@ -26,7 +26,8 @@ from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.discovery.attributes import (
     attribute_of_hidden,
     attribute_of_pieces,
-    granularity_found,
+    likely_granularity,
+    likely_steps,
     steps_of,
     within_equal_bins,
 )
@@ -46,8 +47,7 @@ from dpsyn_sql.discovery.cells import (
 from dpsyn_sql.discovery.designs import cell_noise, texts_of
 from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree
-from dpsyn_sql.discovery.one_look import attribute_of_one_look, first_values, likely_steps, other_part
-from dpsyn_sql.discovery.recoding import Looked, looked_at
+from dpsyn_sql.discovery.one_look import Looked, attribute_of_one_look, first_values, looked_at, other_part
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.looks import Ask, Look
 from dpsyn_sql.planning.queries import (
@@ -228,7 +228,7 @@ def _numbers(column: Undiscovered, looks: Mapping[Ask, Look]) -> Learner[Attribu
         questions["steps"] = _granularity(looks["steps"], column, steps_of(kind))
     answers = dict(zip(questions, (yield list(questions.values())), strict=True))
     atoms = atoms_of(column, answers["values"]) if "values" in answers else Atoms()
-    granularity = granularity_found(answers["steps"]) if "steps" in answers else column.granularity
+    granularity = likely_granularity(kind, answers["steps"]) if "steps" in answers else column.granularity
     cells = _cells(cuts, answers["grid"])
     needed = STANDS_OUT if looks["grid"].budget.gaussian else LAPLACE_STANDS_OUT
     chosen = occupied_cells(kind, cells, atoms, needed)

@@ -7,6 +7,8 @@ some noisy count are left out, and this count goes to the label of their longest
 With a hierarchy of text, codes lie along the prefix tree of whole texts and of beginnings. A code is an
 interval of keys. Within it rows are spread over the texts that were found there, and over beginnings that
 stand for the rest, by their counts.
+
+``__other__`` and NULL are not written where their codes are nothing but noise (``recoded``).
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsyn_sql.attributes.attribute import ANY_REST, OTHER, Attribute, Label
+from dpsyn_sql.attributes.attribute import ANY_REST, OTHER, Attribute, Label, Recoding
 from dpsyn_sql.attributes.leaves import code_starts
-from dpsyn_sql.attributes.shape import Undiscovered
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.text import END, Texts
 from dpsyn_sql.attributes.trees import Leaves
 from dpsyn_sql.attributes.types import enum_type
@@ -338,3 +340,79 @@ def _codes(branches: Branches, runs: Sequence[Run]) -> IntArray:
         parents = branches.parents[block]
         code_of[block] = np.where(code_of[block] < 0, code_of[parents], code_of[block])
     return code_of
+
+
+# -- codes -------------------------------------------------------------------------------------------
+
+# Codes that are nothing but noise are not written; public, from noisy counts.
+#
+# ``__other__`` and NULL have a code wherever a value could need one. Where no row does, the noise of their
+# counts would still write some: a value that the column does not have.
+
+NOISE = 3.0
+"""Standard errors below which a count is noise. A code without rows is written in one release of 740, and a
+code that has six standard errors of rows is left out in one of 740."""
+
+MOST_LEFT_OUT = 0.02
+"""A code with a larger noisy share of the rows is written, however uncertain the share is."""
+
+_PLACES = 256
+"""Entries of a list of codes by their shares; it becomes a constant list of SQL."""
+
+
+def recoded(shape: Shape, counts: Mapping[str, OneWayCounts], total: float) -> Shape:
+    """The shape whose attributes say which codes are not written.
+
+    Args:
+        shape: complete.
+        counts: of ``one_way_counts``.
+        total: noisy number of rows.
+    """
+    return replace(shape, measured=tuple(_recoded(item, counts, total) for item in shape.domain.attributes))
+
+
+def _recoded(attribute: Attribute, counts: Mapping[str, OneWayCounts], total: float) -> Attribute:
+    table = counts.get(attribute.name)
+    if table is None:
+        return attribute
+    codes = set() if attribute.recoding is None else set(attribute.recoding.codes)
+    codes |= {code for code in _extra(attribute) if _is_noise(table, code, total)}
+    if not _writes_other(attribute, codes):
+        codes |= {code for code in (attribute.other_code,) if code is not None}
+    if not codes or len(codes) == attribute.size:
+        return attribute
+    return replace(attribute, recoding=Recoding(tuple(sorted(codes)), _by_share(table.counts, codes)))
+
+
+def _extra(attribute: Attribute) -> list[int]:
+    """The codes of ``__other__`` and NULL."""
+    return [code for code in (attribute.other_code, attribute.null_code) if code is not None]
+
+
+def _is_noise(table: OneWayCounts, code: int, total: float) -> bool:
+    return bool(table.counts[code] < min(NOISE * table.sigma[code], MOST_LEFT_OUT * total))
+
+
+def _writes_other(attribute: Attribute, codes: set[int]) -> bool:
+    """Whether a row of ``__other__`` can be written: as text, or as NULL where the column has NULL."""
+    if attribute.leaves is not None:
+        texts = all(hierarchy.text for hierarchy in attribute.leaves.hierarchies)
+    else:
+        texts = attribute.type.family == "text"
+    if texts:
+        return True
+    return attribute.null_code is not None and attribute.null_code not in codes
+
+
+def _by_share(counts: FloatArray, codes: set[int]) -> tuple[int, ...]:
+    """The other codes, each as often as its share of their positive counts."""
+    weights = np.maximum(counts, 0.0)
+    weights[list(codes)] = 0.0
+    if not weights.any():
+        weights = np.ones_like(counts)
+        weights[list(codes)] = 0.0
+    ends = np.cumsum(weights)
+    if not ends[-1] > 0:
+        raise InternalError("no code of an attribute is left to be written")
+    positions = (np.arange(_PLACES) + 0.5) / _PLACES * ends[-1]
+    return tuple(int(code) for code in np.searchsorted(ends, positions, side="right"))

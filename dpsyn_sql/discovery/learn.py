@@ -44,8 +44,7 @@ from dpsyn_sql.discovery.columns import (
 from dpsyn_sql.discovery.designs import FirstLook, design, few_units, second_looks, typed_shape
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.discovery.leaves import committed_key, key_of_tree
-from dpsyn_sql.discovery.one_look import LEAST_ROWS
-from dpsyn_sql.discovery.recoding import Looked
+from dpsyn_sql.discovery.one_look import LEAST_ROWS, Looked
 from dpsyn_sql.planning.limits import Learnt
 from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.plan import CountedKey

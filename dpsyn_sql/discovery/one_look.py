@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -21,17 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpsyn_sql.attributes.attribute import Attribute, Granularity, edge_ticks
+from dpsyn_sql.attributes.attribute import Attribute, Granularity, edge_ticks, fill_ticks
 from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, equal_cuts, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import SqlType
-from dpsyn_sql.discovery.attributes import EXCEPTIONS, attribute_of_nothing, coded
+from dpsyn_sql.discovery.attributes import attribute_of_nothing, coded, likely_granularity
 from dpsyn_sql.discovery.cells import STANDS_OUT, Piece
-from dpsyn_sql.discovery.mixtures import Cellular, Mixture, mixture_of
-from dpsyn_sql.discovery.octaves import REACH
-from dpsyn_sql.discovery.recoding import reshaped
+from dpsyn_sql.discovery.mixtures import REACH, Cellular, Mixture, mixture_of
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.denoise import smoothed
+from dpsyn_sql.fit.denoise import reshaped, smoothed
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisySteps
 
 NULL_SIGMAS = 2.0
@@ -66,17 +63,6 @@ _LEAST_MASS = 1e-6  # of all rows; a piece of less is not written
 MOST_REACH, _BEYOND = 4.0, 0.2
 """Widths at which a smooth part ends at most; and rows beyond, in deviations of noise of a cell."""
 
-REFUTED = 4.0
-"""Deviations of values that are no multiples of a step, and twice ``EXCEPTIONS`` of all, that refute it."""
-
-_NEXT = 10.0
-_PARTS_OF_ONE = ("0.001", "0.01", "0.05", "0.25", "0.5")
-_UNLIKELY = 3.0
-_LIKELY_FLOATS = {
-    Decimal(text): cost for text, cost in (("1", 0), ("0.01", 1), ("0.1", 1), ("0.5", 2), ("0.25", 2.5))
-}
-# Costs of granularities; of the others _UNLIKELY.
-
 
 def attribute_of_one_look(
     column: Undiscovered,
@@ -109,7 +95,7 @@ def attribute_of_one_look(
     counts[:-1][~grid.counted] = 0.0  # what nothing is counted as is noise alone
     granularity = column.granularity
     if steps is not None:
-        granularity = likely_granularity(column.type, _without_zeros(grid, counts, steps))
+        granularity = likely_granularity(column.type, steps)
     if rows <= 0:
         pieces = list[Piece]()
     elif column.type.temporal:
@@ -237,86 +223,6 @@ def _cells_of(cuts: Cuts, values: Sequence[Fraction]) -> IntArray:
     """The cell of each value (int64[n])."""
     after_cuts = np.searchsorted([float(cut) for cut in cuts], [float(value) for value in values], "right")
     return np.clip(after_cuts - 1, 0, len(cuts) - 2)
-
-
-# -- granularity ----------------------------------------------------------------------------------------
-
-
-def likely_steps(kind: SqlType) -> tuple[Granularity, ...]:
-    """The steps that are asked for: few, so that their noise is small. Each divides the next."""
-    if kind.family == "float":
-        return (*map(Decimal, _PARTS_OF_ONE), *(Decimal(10) ** power for power in range(4)))
-    if kind.family in ("integer", "decimal"):
-        unit = 10**kind.scale
-        fractions = [Fraction(part) * unit for part in _PARTS_OF_ONE]
-        steps = [int(step) for step in fractions if step.denominator == 1]
-        steps += [unit * 10**power for power in range(4)]
-        return tuple(step for step in steps if 1 < step <= min(kind.high, 2**62 - 1))
-    if kind.family == "date":
-        return ("month",)
-    second = 1_000_000 // kind.unit
-    inner = tuple(step for step in (second, 60 * second) if step > 1)
-    return inner if kind.family == "time" else (*inner, kind.day)
-
-
-def likely_granularity(kind: SqlType, noisy: NoisySteps) -> Granularity | None:
-    """The most probable step of the values.
-
-    Multiples of a step are in each residue of the next step alike, and no value is a multiple of a finer one
-    alone; tenths are not asked for, and show by how many of them are halves and whole numbers. The number of
-    values is that which fits best, and the prior holds where noise hides the steps: whole numbers and
-    hundredths are common. Values that are clearly no multiples refute a step.
-    """
-    counts, sigma = noisy.values.astype(np.float64), max(noisy.sigma, 1.0)
-    choices: list[Granularity | None] = [None, *noisy.steps]
-    if kind.family == "float":
-        choices.append(Decimal("0.1"))
-    elif kind.scale > 1:
-        choices.append(10 ** (kind.scale - 1))
-    most = max(REFUTED * sigma, EXCEPTIONS * 2 * float(np.maximum(counts, 0.0).sum()))
-    scores = list[float]()
-    for step in choices:
-        expected = _residues(kind, step, noisy.steps)
-        refuted = step is not None and bool((counts[expected == 0] > most).any())
-        expected = expected * (1.0 if step is None else 1 - EXCEPTIONS)
-        rows = max(float(expected @ counts) / float(expected @ expected), 0.0)
-        score = float((((counts - rows * expected) / sigma) ** 2).sum()) / 2 + _cost(kind, step)
-        scores.append(math.inf if refuted else score)
-    return choices[int(np.argmin(scores))]
-
-
-def _without_zeros(grid: _Grid, counts: FloatArray, noisy: NoisySteps) -> NoisySteps:
-    """The steps of the other numbers: zero is a multiple of all steps and tells nothing of any."""
-    if grid.kind.temporal or Fraction(0) not in grid.cuts[:-1]:
-        return noisy
-    (zero,) = grid.owners_of([Fraction(0)])
-    last = noisy.values[-1] - max(0, round(float(counts[zero])))
-    return replace(noisy, values=np.append(noisy.values[:-1], last))
-
-
-def _residues(kind: SqlType, step: Granularity | None, steps: Sequence[Granularity]) -> FloatArray:
-    """Of the multiples of a step, the share of which each step is the last that fits; first those of none."""
-    if kind.temporal:  # nine in ten are no multiples of the next one
-        number = 0 if step is None else steps.index(step) + 1
-        return np.array([_NEXT ** (number - at) if at >= number else 0.0 for at in range(len(steps) + 1)])
-    if step is None and kind.family == "float":
-        return np.array([1.0, *(0.0 for _ in steps)])
-    unit = Fraction(1 if step is None else step)
-    fit = [1.0, *(1 / (Fraction(asked_step) / unit).numerator for asked_step in steps)]
-    return np.append(-np.diff(fit), fit[-1])
-
-
-def _cost(kind: SqlType, step: Granularity | None) -> float:
-    """Minus the logarithm of how common a granularity is, up to a constant."""
-    if kind.family == "float":
-        return _UNLIKELY if step is None else _LIKELY_FLOATS.get(Decimal(step), _UNLIKELY)
-    if step is None:
-        return _UNLIKELY if kind.family == "timestamp" else 0.0
-    if kind.family in ("date", "time"):
-        return _UNLIKELY
-    if kind.family == "timestamp":
-        return 0.0 if step != kind.day else 1.0
-    return 1.0 if step == 10**kind.scale else _UNLIKELY
 
 
 # -- numbers --------------------------------------------------------------------------------------------
@@ -502,3 +408,71 @@ def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, flo
         if gains[start] > best[2]:
             best = (start, start + length, float(gains[start]))
     return best
+
+
+# -- what was counted --------------------------------------------------------------------------------
+
+# What one look at a column counted, as far as its codes tell the cells apart; public.
+#
+# The one-way table of such a column is a curve through these counts. The rows are
+# compared with the counts themselves, so that a wrong curve shows.
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Counts of the values that have one code, or several that share a cell.
+
+    ``groups``: of each code its place in ``values`` (int64[g]), which are sums of so many ``cells``
+    (int64[g]) with noise of deviation ``sigma`` each.
+    """
+
+    attr: str
+    groups: tuple[int, ...]
+    values: IntArray
+    cells: IntArray
+    sigma: float
+
+
+def looked_at(attribute: Attribute, cuts: Cuts, noisy: NoisyMarginal, owners: Sequence[int] = ()) -> Looked:
+    """The counts of one look by the codes that were made of it.
+
+    A code has the cells in which its values lie; codes that have values in one cell are judged together.
+    Cells in which no value is written are left out: the rows that were counted there are too many in the
+    codes. Of a column of one value or none, every value has its code.
+
+    Args:
+        attribute: of the column, as it was found.
+        cuts: of the grid, each moved to the first value that the column can have.
+        noisy: the counts of its cells, then of NULL, which has a code in every column.
+        owners: of the cells; empty if each is counted as itself.
+    """
+    counted = tuple(owners) or tuple(range(len(cuts) - 1))
+    code_of = dict[int, int]()  # by the cell that counts
+    first = list(range(attribute.regular))  # the first code that shares cells with each
+    for code, (low, high) in enumerate(_spans(attribute)):
+        start = max(bisect_right(cuts, low) - 1, 0)
+        stop = max(bisect_left(cuts, high), start + 1)
+        for owner in {counted[cell] for cell in range(start, min(stop, len(counted)))}:
+            least, most = sorted((first[code_of.setdefault(owner, code)], first[code]))
+            first = [least if leader == most else leader for leader in first]
+    if attribute.regular == 1:
+        code_of = dict.fromkeys(counted, 0)
+    group_of = {code: number for number, code in enumerate(sorted(set(first)))}
+    groups, cells = [group_of[code] for code in first], list(code_of)
+    of_cell = [groups[code] for code in code_of.values()]
+    cells.append(len(noisy.values) - 1)
+    if attribute.nullable:
+        of_cell.append(len(group_of))
+        groups.append(len(group_of))
+    else:  # NULL counts as the value that stands for it
+        of_cell.append(groups[attribute.fallback_code])
+    values = np.zeros(max(groups) + 1, np.int64)
+    np.add.at(values, of_cell, noisy.values[cells])
+    return Looked(attribute.name, tuple(groups), values, np.bincount(of_cell), noisy.sigma)
+
+
+def _spans(attribute: Attribute) -> list[tuple[Fraction, Fraction]]:
+    """Of each code the first value that is written and the end of them; the same for a single value."""
+    if attribute.type.discrete:
+        return [(Fraction(cuts[0]), Fraction(cuts[-1])) for cuts in fill_ticks(attribute)]
+    return [(Fraction(cuts[0]), Fraction(cuts[-1])) for cuts in attribute.fill]  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.discovery.recoding import Looked
+from dpsyn_sql.discovery.one_look import Looked
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.reconstruct import deviation, interaction, projected
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual

@@ -26,9 +26,8 @@ from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.grids import grid_attribute, grid_cuts, special_cuts
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.auditing.testing import RecordingNoise, ReplayedNoise
-from dpsyn_sql.discovery.attributes import steps_of
+from dpsyn_sql.discovery.attributes import likely_steps, steps_of
 from dpsyn_sql.discovery.learn import UNITS_IN_ALL
-from dpsyn_sql.discovery.one_look import likely_steps
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.looks import counted_per_unit

@@ -18,7 +18,7 @@ from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.taxonomy import from_prefixes
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
-from dpsyn_sql.discovery.recoding import recoded
+from dpsyn_sql.discovery.labels import recoded
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.variances import one_way_counts

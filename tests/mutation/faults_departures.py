@@ -80,7 +80,7 @@ FAULTS = (
         "codes that share a cell are each blamed for it",
         "tests/unit/test_looked.py::test_codes_that_share_a_cell_are_judged_together",
         (
-            "dpsyn_sql/discovery/recoding.py",
+            "dpsyn_sql/discovery/one_look.py",
             "first = [least if leader == most else leader for leader in first]",
             "pass",
         ),
@@ -225,7 +225,7 @@ FAULTS = (
         "NULL of a column that has none is compared with no code",
         "tests/unit/test_looked.py::test_null_of_a_column_that_has_none_is_counted_with_its_first_code",
         (
-            "dpsyn_sql/discovery/recoding.py",
+            "dpsyn_sql/discovery/one_look.py",
             "        of_cell.append(groups[attribute.fallback_code])",
             "        cells.pop()",
         ),

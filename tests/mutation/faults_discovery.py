@@ -218,7 +218,7 @@ FAULTS = (
     fault(
         "values that are no multiples do not refute a step",
         "tests/unit/test_one_look.py::test_the_step_that_fits_or_else_whole_numbers",
-        ("dpsyn_sql/discovery/one_look.py", "math.inf if refuted else score", "score"),
+        ("dpsyn_sql/discovery/attributes.py", "math.inf if refuted else score", "score"),
     ),
     fault(
         "what the number of units cost is spent again by a small table",

@@ -285,6 +285,13 @@ def test_values_that_are_multiples_stay_multiples():
     assert learnt(values, granularity=7).granularity == 7
 
 
+def test_a_granularity_is_found_through_noise_and_zeros_say_nothing_of_it():
+    """Exceptions of less than noise refute no step; of 20,000 rows half are zero."""
+    values = np.random.default_rng(5).integers(1, 2_000, 20_000) * 50
+    values[:10_000] = 0
+    assert [learnt(values, sigma=300.0, seed=seed).granularity for seed in range(5)] == [50] * 5
+
+
 @pytest.mark.parametrize("most", [2, 3, 9, 40])
 def test_never_more_codes_than_allowed_and_the_heaviest_value_keeps_its_own(most):
     random = np.random.default_rng(6)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import Attribute, Recoding
-from dpsyn_sql.discovery.recoding import looked_at
+from dpsyn_sql.discovery.one_look import looked_at
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 CUTS = tuple(map(Fraction, (0, 1, 2, 3, 10, 20, 30)))

@@ -18,23 +18,26 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_tic
 from dpsyn_sql.attributes.grids import after, grid_attribute, grid_cuts, mixed_cuts, special_cuts
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.types import CLASSES, INTEGER, from_tick, supported_type
-from dpsyn_sql.discovery.attributes import attribute_of_hidden, attribute_of_nothing, within_equal_bins
+from dpsyn_sql.discovery.attributes import (
+    _residues,
+    attribute_of_hidden,
+    attribute_of_nothing,
+    likely_granularity,
+    likely_steps,
+    within_equal_bins,
+)
 from dpsyn_sql.discovery.cells import Piece
 from dpsyn_sql.discovery.designs import design, few_units, left_of
 from dpsyn_sql.discovery.learn import Chooser, discovered
-from dpsyn_sql.discovery.mixtures import mixture_of
-from dpsyn_sql.discovery.octaves import REACH, Bell, Hump
+from dpsyn_sql.discovery.mixtures import REACH, Bell, Hump, mixture_of
 from dpsyn_sql.discovery.one_look import (
     _cellular,
     _Grid,
     _of_bounds,
-    _residues,
     attribute_of_one_look,
-    likely_granularity,
-    likely_steps,
     other_part,
 )
-from dpsyn_sql.discovery.recoding import reshaped
+from dpsyn_sql.fit.denoise import reshaped
 from dpsyn_sql.methods.adaptive.method import LEAST_STRENGTH, Adaptive, rows_needed
 from dpsyn_sql.methods.independent import candidate_queries
 from dpsyn_sql.planning.limits import Terms
@@ -354,7 +357,7 @@ def looked_at(values, strength, seed, sql_type="INTEGER"):
     places = np.searchsorted([float(cut) for cut in cuts], values, side="right") - 1
     random, steps = np.random.default_rng(seed), likely_steps(own.type)
     counts = np.append(np.bincount(np.array(owners)[places], minlength=len(cuts) - 1), 0)
-    parts = [np.asarray(values) / float(step) for step in steps]
+    parts = [values[values != 0] / float(step) for step in steps]  # the question leaves zeros out
     last = np.sum([np.abs(part - np.rint(part)) < 1e-9 for part in parts], axis=0)
     fitting = np.bincount(last, minlength=len(steps) + 1)
     answer = NoisyMarginal(("x",), np.rint(counts + random.normal(0, sigma, counts.size)).astype(int), sigma)

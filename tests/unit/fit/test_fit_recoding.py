@@ -5,7 +5,7 @@ import pytest
 
 from dpsyn_sql.attributes.attribute import Attribute, Recoding
 from dpsyn_sql.attributes.shape import Shape
-from dpsyn_sql.discovery.recoding import MOST_LEFT_OUT, NOISE, recoded
+from dpsyn_sql.discovery.labels import MOST_LEFT_OUT, NOISE, recoded
 from dpsyn_sql.fit.variances import OneWayCounts
 
 TEXT = Attribute("a", "VARCHAR", "categorical", ("x", "y"), other=True, nullable=True)

@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.discovery.filling import pareto
+from dpsyn_sql.discovery.labels import recoded
 from dpsyn_sql.discovery.octaves import power_law, spread_along_tails
-from dpsyn_sql.discovery.recoding import recoded
 from dpsyn_sql.fit.denoise import binned, denoised, shares_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.tails import alone, beyond, outside, with_estimates, with_tails

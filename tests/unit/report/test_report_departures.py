@@ -9,7 +9,7 @@ import pytest
 from support.domains import attribute
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.discovery.recoding import Looked
+from dpsyn_sql.discovery.one_look import Looked
 from dpsyn_sql.fit.reconstruct import projected
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
