@@ -8,21 +8,10 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.shape import (
-    Constant,
-    ForeignKey,
-    Key,
-    PartOfKey,
-    PublicKey,
-    RandomKey,
-    Role,
-    Shape,
-    Undiscovered,
-    UnitId,
-)
+from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
 from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
 from dpsyn_sql.planning.tree import Reference, Table, Tree
-from dpsyn_sql.source.names import listed
+from dpsyn_sql.source.names import cut_short, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +130,8 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
     explained = set[str]()
     for name in shape.order:
         if name in roles:
-            yield f"  {_shortened(name)}: {_role_in_words(roles[name], words_of)}"
+            questions = words_of.get(None, ()) if isinstance(roles[name], UnitId) else ()
+            yield f"  {cut_short(name)}: {'; '.join([roles[name].in_plan, *questions])}"
             continue
         item = measured[name]
         if item.name in explained:
@@ -153,14 +143,14 @@ def _columns(plan: Plan, shape: Shape, discovery: Sequence[str]) -> Iterator[str
             description = "to be discovered" if item.typed else "type and values to be discovered"
             description = description if item.hierarchy is None else "nodes of a hierarchy, to be discovered"
             most = "" if one_key else f", at most {item.max_codes} codes"
-            yield f"  {_shortened(name)}: {description}{most}"
+            yield f"  {cut_short(name)}: {description}{most}"
             if _has_infinity(item):
                 yield f"    {_INFINITY}"
             yield from (f"    {words}" for words in words_of.get(item.name, ()))
             if item.type.family == "text" and item.typed and not item.prefixes and item.hierarchy is None:
                 yield "    values of few rows become __other__; type: string keeps how they begin"
         else:
-            yield f"  {_shortened(name)}: {item.size} codes, {_codes_in_words(item)}"
+            yield f"  {cut_short(name)}: {item.size} codes, {_codes_in_words(item)}"
             if _has_infinity(item):
                 yield f"    {_INFINITY}"
     if rows:
@@ -173,35 +163,12 @@ def _has_infinity(item: Attribute | Undiscovered) -> bool:
     return item.kind == "numeric" and item.type.family == "float"
 
 
-def _role_in_words(role: Role, words_of: Mapping[str | None, Sequence[str]]) -> str:
-    if isinstance(role, Key):
-        return f"key ({role.origin}): not read, fresh values are written"
-    if isinstance(role, UnitId):
-        return "; ".join(["fresh units are written", *words_of.get(None, ())])
-    if isinstance(role, Constant):
-        return "constant, as the owner states"
-    if isinstance(role, ForeignKey):
-        return f"key of the parent's row in {_shortened(role.table)}: not read"
-    if isinstance(role, PartOfKey):
-        return "part of a key: not read, rows are numbered within their parent"
-    if isinstance(role, RandomKey):
-        row = "an earlier row" if role.earlier else "a random row"
-        return f"key of {row} of {_shortened(role.table)}; that there is one is measured"
-    if isinstance(role, PublicKey):
-        return "key of a random row of the public group that is measured"
-    return f"computed, as the owner states: {_shortened(role.expression)}"
-
-
 def _codes_in_words(attribute: Attribute) -> str:
     noun = "categories" if attribute.kind == "categorical" else "bins"
     extras = [text for text, there in (("__other__", attribute.other), ("NULL", attribute.nullable)) if there]
     if attribute.prefixes:
         extras.insert(0, f"prefixes of {', '.join(map(str, attribute.prefixes))} characters")
     return f"{attribute.regular} {noun}{''.join(' + ' + text for text in extras)}, {attribute.origin}"
-
-
-def _shortened(name: str, width: int = 60) -> str:
-    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from dpsyn_sql.accounting.events import PrivacyEvent, delta_units, event_from_di
 from dpsyn_sql.accounting.pld import epsilon_from_events
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.leaves import leaves_facts
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, Role, Shape, Undiscovered
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.families import Families
@@ -144,7 +144,7 @@ def certificate(
             "statements": list(plan.source.relation.statements),
             "excluded": list(excluded),
             "domain": [attribute_facts(attribute) for attribute in plan.domain.attributes],
-            "roles": [role_facts(role) for role in shape.roles],
+            "roles": [role.facts() for role in shape.roles],
             "never": list(shape.never),
             **({} if families is None else {"families": families.facts}),
             **plan.details.public,
@@ -310,18 +310,6 @@ def _fill_facts(attribute: Attribute) -> list[list[int | float | str] | None]:
 def _source_facts(item: Attribute | Undiscovered) -> dict[str, Any]:
     """The expression that gives the values, if it is not the column of the name."""
     return {} if item.source is None else {"source": str(item.source)}
-
-
-def role_facts(role: Role) -> dict[str, Any]:
-    """What is public about a column that is not measured, JSON-ready."""
-    facts: dict[str, Any] = {"name": role.name, "type": role.sql_type, "role": type(role).__name__.lower()}
-    if isinstance(role, Constant):
-        facts["value"] = role.value if role.value is None else str(role.value)
-    elif isinstance(role, Key):
-        facts["origin"] = role.origin
-    elif isinstance(role, Derived):
-        facts["expression"] = role.expression
-    return facts
 
 
 def _plain(edge: object) -> int | float | str:

@@ -154,6 +154,11 @@ def listed(names: Iterable[str], most: int = 30) -> str:
     return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
 
+def cut_short(name: str, width: int = 60) -> str:
+    """A name in so many characters at most."""
+    return name if len(name) <= width else name[: width - 3] + "..."
+
+
 def shorten(text: str, most: int = 200) -> str:
     """``text`` cut for a message."""
     return text if len(text) <= most else text[:most] + "..."

@@ -16,7 +16,6 @@ from dpsyn_sql.report.certificate import (
     certificate_in_tree,
     claim_of,
     name_of_table,
-    role_facts,
 )
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.families import together
@@ -102,7 +101,7 @@ def facts_of_table(name, model, shape, rows, release):
             "statements": [],
             "excluded": [],
             "domain": [attribute_facts(one) for one in model.domain.attributes],
-            "roles": [role_facts(one) for one in shape.roles],
+            "roles": [role.facts() for role in shape.roles],
             "never": list(shape.never),
             "families": model.families.facts,
         },

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from dpsyn_sql.attributes.output import constant_expression, derived_value
-from dpsyn_sql.attributes.shape import TIED, Constant, Derived, Shape
+from dpsyn_sql.attributes.shape import Constant, Derived, Shape
 from dpsyn_sql.errors import DomainError, EngineFailure
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.expression_check import check_expression
@@ -49,7 +49,7 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
 
 def _types(shape: Shape) -> _Types:
     """Keys and unit ids are made last, so nothing can depend on them."""
-    made_last = {role.name for role in shape.roles if isinstance(role, TIED)}
+    made_last = {role.name for role in shape.roles if role.last}
     computed = {role.name for role in shape.roles if isinstance(role, Derived)}
     found = {}
     for name, kind in shape.types.items():

@@ -20,18 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.shape import (
-    Constant,
-    Derived,
-    ForeignKey,
-    Key,
-    PartOfKey,
-    PublicKey,
-    RandomKey,
-    Role,
-    Shape,
-    UnitId,
-)
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.model import Model, families_in
 from dpsyn_sql.fit.network import Network, Table
@@ -435,7 +424,7 @@ def comment_statements(table: Fragment, shape: Shape, kept: StoredRelease) -> It
 def column_comments(shape: Shape) -> dict[str, str]:
     """What a column of the output is, by name."""
     described = {column.name: _measured(item) for item in shape.domain.attributes for column in item.columns}
-    return described | {role.name: _made(role) for role in shape.roles}
+    return described | {role.name: role.comment for role in shape.roles}
 
 
 def statement_of(facts: Mapping[str, Any], name: str) -> str:
@@ -466,24 +455,3 @@ def _measured(attribute: Attribute) -> str:
         codes = f"{len(attribute.leaves.codes)} leaves of the hierarchy {attribute.name!r} in {codes}"
         return f"Synthetic values: {codes}; {_DOMAIN_OF[attribute.origin]}."
     return f"Synthetic values: {attribute.kind}, {codes}; {_DOMAIN_OF[attribute.origin]}."
-
-
-def _made(role: Role) -> str:
-    if isinstance(role, Constant):
-        return "Constant, as the owner states it; not measured."
-    if isinstance(role, Derived):
-        return f"Computed from other columns of the synthetic row: {role.expression}"
-    if isinstance(role, ForeignKey):
-        return f"Key of the row above in {role.table}, which this row was drawn for."
-    if isinstance(role, RandomKey):
-        which = "an earlier row" if role.earlier else "a row"
-        return f"Key of {which} of {role.table} at random; measured is only whether there is one."
-    return _KEYS[type(role)]
-
-
-_KEYS: dict[type[Role], str] = {
-    Key: "Fresh key, unrelated to the keys of the source.",
-    UnitId: "Fresh unit id, unrelated to the ids of the source.",
-    PartOfKey: "Part of a key: the number of the row within its parent.",
-    PublicKey: "Key of a row of a public table at random, within the group that was drawn.",
-}
