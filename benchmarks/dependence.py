@@ -35,7 +35,7 @@ from harness import DATA, machine, methods_wanted, need, print_table
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 from scipy.stats import rankdata
-from variants import SOURCE, InMemory, SeededNoise
+from variants import InMemory, SeededNoise
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
@@ -190,9 +190,11 @@ TABLES: dict[str, Callable[[], Coded]] = {
 def sampled(table: Coded, counter: InMemory, method: Recipe, epsilon: float, seed: int) -> Codes:
     """Rows of one release, as codes."""
     budget = Budget.from_epsilon(epsilon, 1e-9).without_thresholds()
-    plan, ledger = method.plan(SOURCE, table.domain, budget), MemoryLedger()
+    ledger = MemoryLedger()
     with ledger.open_release(ReleaseKey("dependence", "dependence", None, {}), budget) as entry:
-        model = method.run(plan, LocalCurator(counter, table.domain, 1, entry, SeededNoise(seed)))
+        door = LocalCurator(entry, SeededNoise(seed))
+        door.open(lambda _: counter, table.domain)
+        model = method.run(door, table.domain, budget)
     ledger.close()
     rows = max(1, round(model.total))
     return np.concatenate([*model.sampler().batches(rows, seed)]).astype(np.int64)

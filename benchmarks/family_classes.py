@@ -95,7 +95,8 @@ def once(persons: int, epsilon: float, seed: int, strangers: bool) -> dict[str, 
         engine, started = DuckDBEngine(con), time.perf_counter()
         plain = counter_of(engine, families, [MarginalQuery((name,)) for name in families.domain.names])
         with MemoryLedger().open_release(ReleaseKey(None, "r", None, {}), whole) as entry:
-            door = LocalCurator(plain, families.domain, WEIGHT, entry, ExactNoise())
+            door = LocalCurator(entry, ExactNoise())
+            door.open(lambda _: plain, families.domain, WEIGHT)
             found, _ = found_groups(door, families, whole.split(STAGE)[0])
         seconds = time.perf_counter() - started
         pairs = plain.siblings([MarginalQuery((name, name)) for name in ROWS])

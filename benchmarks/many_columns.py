@@ -30,7 +30,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -41,7 +41,7 @@ import numpy as np
 from adaptive import Codes, codes_declared
 from harness import DATA, Stopwatch, apart, machine, need, peak_mebibytes, print_table, timed
 from numpy.typing import NDArray
-from variants import SOURCE, InMemory, SeededNoise
+from variants import InMemory, SeededNoise
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -51,6 +51,7 @@ from dpsyn_sql.methods import Adaptive, method_of
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel
+from dpsyn_sql.private.count.counter import aggregated
 from dpsyn_sql.private.measure.curator import LocalCurator
 
 PAIRS = 2_000
@@ -165,20 +166,17 @@ class Matrix:
         first, *others = [slice(self.ends[place], self.ends[place + 1]) for place in places]
         return self.counts[first, others[0]] if others else np.diag(self.counts)[first]
 
-    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
-        return query.original
-
     def count(
         self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
-    ) -> list[NDArray[np.int64]]:
+    ) -> Iterator[NDArray[np.int64]]:
         if labels:
             return InMemory(self.domain, self.codes).count(queries, labels)
-        return [
-            self.table([self.names[name] for name in query.attrs])
+        return (
+            aggregated(self.table([self.names[name] for name in query.attrs]), query.maps)
             if query.attrs
             else np.asarray(len(self.codes))
             for query in queries
-        ]
+        )
 
     def dependent(self) -> list[tuple[int, int]]:
         """Pairs that are far from independence."""
@@ -233,9 +231,10 @@ class Table:
 def sampled(table: Table, method: Any, budget: Budget, seed: int) -> Codes:
     """A sample of the model that a method fits."""
     domain, ledger = table.matrix.domain, MemoryLedger()
-    plan = method.plan(SOURCE, domain, budget)
     with ledger.open_release(ReleaseKey("many", "many", None, {}), budget) as entry:
-        model = method.run(plan, LocalCurator(table.matrix, domain, 1, entry, SeededNoise(seed)))
+        door = LocalCurator(entry, SeededNoise(seed))
+        door.open(lambda _: table.matrix, domain)
+        model = method.run(door, domain, budget)
     ledger.close()
     return np.concatenate([*model.sampler().batches(max(1, round(model.total)), seed)])
 

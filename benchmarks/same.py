@@ -51,7 +51,8 @@ from dpsyn_sql.accounting.events import event_to_dict
 from dpsyn_sql.ledger import entries
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.planning.plan import MeasureStep, Plan
+from dpsyn_sql.planning.asking import Asked
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure import noise
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.planned_events import planned_events
@@ -146,8 +147,8 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
             "budget": told(step.budget),
             **(
                 {"residuals": step.residuals}
-                if isinstance(step, MeasureStep)
-                else {"tables": step.tables, "further": step.further and asdict(step.further)}
+                if isinstance(step, Asked)
+                else {"tables": step.tables, "limits": [step.most_attributes, step.most_cells, step.together]}
             ),
         }
         for step in plan.steps

@@ -94,10 +94,11 @@ def grown(con, hierarchy, splitter, epsilon):
         ledger.open_release(key, budget) as entry,
     ):
         began = time.perf_counter()
-        door = LocalCurator(None, None, 1, entry, ExactNoise(), Timed(counting))
-        tree = door.ask(TreeQuery((hierarchy,), splitter, hierarchy.depth), share)
+        door = LocalCurator(entry, ExactNoise())
+        door.discover(Timed(counting), 1)
+        tree = door.ask(TreeQuery((hierarchy,), splitter, hierarchy.depth), share).read()
         middle = time.perf_counter()
-        counts = door.ask(LeafQuery((hierarchy,), tree.levels, tree.nodes), rest)
+        counts = door.ask(LeafQuery((hierarchy,), tree.levels, tree.nodes), rest).read()
         end = time.perf_counter()
     print(
         f"{splitter}: {len(tree.nodes[0]):,} leaves; tree {middle - began:.1f} s, "

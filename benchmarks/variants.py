@@ -39,6 +39,7 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.private.count.counter import aggregated
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -53,16 +54,18 @@ class InMemory:
         self.domain, self.codes = domain, codes
         self.tables: dict[MarginalQuery, NDArray[np.int64]] = {}
 
-    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
-        """Pairs over original codes, which all questions share; larger tables over their bins."""
-        return query.original if len(query.attrs) <= 2 else query
-
     def count(
         self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
-    ) -> list[NDArray[np.int64]]:
+    ) -> Iterator[NDArray[np.int64]]:
         """Full tables; those of labels are not kept."""
         if not labels:
-            return [self._table(query) for query in queries]
+            # Pairs over original codes, which all questions share; larger tables over their bins.
+            return (
+                aggregated(self._table(query.original), query.maps)
+                if len(query.attrs) <= 2
+                else self._table(query)
+                for query in queries
+            )
         columns = {name: self.codes[:, place] for place, name in enumerate(self.domain.names)}
         codes = np.column_stack([self.codes, *(label.codes(columns) for label in labels)])
         return InMemory(labelled(self.domain, labels), codes).count(queries)
@@ -157,9 +160,11 @@ def distances(
     """Two-way and three-way distance of one sample."""
     budget = Budget.from_epsilon(epsilon, delta)
     budget = budget.without_thresholds() if delta else budget
-    plan, ledger = method.plan(SOURCE, counter.domain, budget), MemoryLedger()
+    ledger = MemoryLedger()
     with ledger.open_release(ReleaseKey("variant", "variant", None, {}), budget) as entry:
-        model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))
+        door = LocalCurator(entry, SeededNoise(seed))
+        door.open(lambda _: counter, counter.domain)
+        model = method.run(door, counter.domain, budget)
     ledger.close()
     rows = max(1, round(model.total))
     sample = np.concatenate([*model.sampler().batches(rows, seed)]).astype(np.int64)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from transactions import transactions
-from variants import SOURCE, InMemory, SeededNoise, domain_of
+from variants import InMemory, SeededNoise, domain_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.network import Network
@@ -101,9 +101,10 @@ def one_run(name: str, score: str, epsilon: float, seed: int) -> Run:
     found: Run = {}
     for degree in (1, 0):
         method, ledger = PrivBayes(degree=degree, score=score), MemoryLedger()
-        plan = method.plan(SOURCE, counter.domain, budget)
         with ledger.open_release(ReleaseKey("scores", "scores", None, {}), budget) as entry:
-            model = method.run(plan, LocalCurator(counter, counter.domain, 1, entry, SeededNoise(seed)))
+            door = LocalCurator(entry, SeededNoise(seed))
+        door.open(lambda _: counter, counter.domain)
+        model = method.run(door, counter.domain, budget)
         ledger.close()
         if degree == 1:
             found["tree"] = held(name, model.fitted) / best_tree(name)

@@ -23,16 +23,17 @@ from dpsyn_sql.accounting.pld import log_ratio
 from dpsyn_sql.accounting.tradeoff import lower_bound
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.file import DomainSpec, read_domain, shape_of
-from dpsyn_sql.auditing.door import Ask, Door, Witness
+from dpsyn_sql.auditing.door import Ask, ToyDoor, Witness
 from dpsyn_sql.auditing.testing import ERROR, MOST_RUNS, Design, designed, toy, toy_domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InputError, hides_own_frames, said
 from dpsyn_sql.methods import method_of, method_of_fewest_cells, static_default
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Door
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.limits import Deadline, Terms
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.report.progress_bar import progress_bar
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import ident
@@ -146,7 +147,7 @@ def prepared(
     if runs is not None:
         _check_integer("runs", runs, MOST_RUNS)
     plan, run = _planned(epsilon, delta, method, domain, _unit(most, weights=weights))
-    with closing(Door(plan, toy(plan))) as door:
+    with closing(ToyDoor(plan, toy(plan))) as door:
         rehearsal = door.run(run, within=False)
         static = rehearsal.questions == _known(plan) and len(rehearsal.answered) == len(plan.steps)
         ask: Ask = _ask_what_is_known if static else run
@@ -163,13 +164,13 @@ def prepared(
 
 
 def _known(plan: Plan) -> list[tuple[object, Budget]]:
-    return [(step.queries, step.budget) for step in plan.known]
+    return [(asked.queries, asked.budget) for asked in plan.asked]
 
 
-def _ask_what_is_known(plan: Plan, curator: Curator) -> None:
+def _ask_what_is_known(plan: Plan, curator: Door) -> None:
     """Without the fit, which no question depends on."""
-    for step in plan.known:
-        curator.ask(Marginals(step.queries), step.budget)
+    for handle in [curator.ask(*asked) for asked in plan.asked]:
+        handle.read()
 
 
 def _planned(
@@ -202,7 +203,8 @@ def _planned(
             )
         shape, terms = families.domain, replace(terms, families=families)
     plan = recipe.plan(Source(relation, unit), shape, budget, terms)
-    return plan, lambda plan, curator: recipe.run(plan, curator, terms)
+    terms = replace(terms, unit=unit)
+    return plan, lambda plan, door: recipe.run(door, plan.domain, plan.budget, terms)
 
 
 def _unit(most: int, *, weights: bool) -> PrivacyUnit:
@@ -262,11 +264,11 @@ class Prepared:
         """Ask, guess and count."""
         rows = toy(self.plan)
         total = 2 * self.design.runs
-        with closing(Door(self.plan, rows)) as door, progress_bar(), phase("audit", total) as advance:
+        with closing(ToyDoor(self.plan, rows)) as door, progress_bar(), phase("audit", total) as advance:
             alarms, hits = (self._guesses(door, within, advance) for within in (False, True))
         return self._result(rows.rows, alarms, self.design.runs - hits)
 
-    def _guesses(self, door: Door, within: bool, advance: Callable[[int], None]) -> int:
+    def _guesses(self, door: ToyDoor, within: bool, advance: Callable[[int], None]) -> int:
         """In how many runs the test says that the unit is there."""
         kind, guesses = self.plan.budget.kind, 0
         for _ in range(self.design.runs):

@@ -16,11 +16,11 @@ from dpsyn_sql.auditing.testing import Toy
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import MemoryLedger
+from dpsyn_sql.planning.asking import Door, Handle, Reserve
 from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.queries import (
     Answer,
     Choice,
-    Curator,
     Distances,
     FamilyChoice,
     MarginalQuery,
@@ -38,12 +38,12 @@ from dpsyn_sql.private.measure.scores import scored
 
 _RUNS_PER_LEDGER = 50
 
-Ask = Callable[[Plan, Curator], object]
+Ask = Callable[[Plan, Door], object]
 
 _Noted = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-class Door:
+class ToyDoor:
     """The real curator in front of toy counts; each run is a release with a debit of its own."""
 
     def __init__(self, plan: Plan, rows: Toy) -> None:
@@ -74,7 +74,9 @@ class Door:
         key = ReleaseKey(f"audit {self._opened}", "audit", None, {})
         with self._ledger.open_release(key, self._plan.budget) as entry:
             domain, limit = self._plan.domain, self._plan.source.unit.sensitivity
-            yield LocalCurator(self._counters[within], domain, limit, entry, ExactNoise()), entry
+            curator = LocalCurator(entry, ExactNoise())
+            curator.open(lambda _: self._counters[within], domain, limit)
+            yield curator, entry
 
 
 class Witness:
@@ -83,40 +85,36 @@ class Witness:
     ``answered``: filled by ``charged``, when the run is over. ``questions``: the marginals measured.
     """
 
-    def __init__(self, curator: Curator, rows: Toy) -> None:
+    def __init__(self, curator: Door, rows: Toy) -> None:
         self._curator, self._rows = curator, rows
-        self._noted: list[_Noted] = []
+        self._asked: list[tuple[object, Handle[Any]]] = []
         self.questions: list[tuple[tuple[MarginalQuery, ...], Budget]] = []
         self.compared = 0
         self.answered: list[AnsweredQuestion] = []
 
-    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
-        """As the curator answers."""
-        answer = self._curator.ask(question, budget)
-        self._noted.append(self._seen(question, answer, budget))
-        return answer
+    def reserve(self, reserve: Reserve) -> None:
+        """As the curator."""
+        self._curator.reserve(reserve)
 
-    def ask_all(self, questions: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
+    def ask(self, question: Question[Answer], budget: Budget, name: str = "") -> Handle[Answer]:
         """As the curator answers."""
-        answers = self._curator.ask_all(questions)
-        self._noted += [
-            self._seen(question, answer, budget)
-            for (question, budget), answer in zip(questions, answers, strict=True)
-        ]
-        return answers
+        if isinstance(question, Marginals | Residuals):
+            self.questions.append((tuple(question.queries), budget))
+        if isinstance(question, Distances):
+            self.compared += len(question.queries)
+        handle = self._curator.ask(question, budget, name)
+        self._asked.append((question, handle))
+        return handle
 
-    def _seen(self, question: object, answer: Any, budget: Budget) -> _Noted:
+    def _seen(self, question: object, answer: Any) -> _Noted:
         """The exact values without the unit and with it, and what was answered."""
         if isinstance(question, Marginals):
-            self.questions.append((tuple(question.queries), budget))
             return _cells(self._rows.with_labels(question.labels), question.queries, answer)
         if isinstance(question, Siblings):
             return _pairs(self._rows, question.queries, answer)
         if isinstance(question, Residuals):
-            self.questions.append((tuple(question.queries), budget))
             return _residuals(self._rows, question.queries, answer)
         if isinstance(question, Distances):
-            self.compared += len(question.queries)
             rows = self._rows.with_labels(question.labels)
             return *_distances(rows, question.queries, question.references), _whole(answer)
         if isinstance(question, Choice):
@@ -133,7 +131,8 @@ class Witness:
 
     def charged(self, entry: SqliteEntry) -> None:
         """Each question with the event that was charged for it: the noise that it should have had."""
-        for event, noted in zip(entry.events, self._noted, strict=True):
+        noted_all = [self._seen(question, handle.read()) for question, handle in self._asked]
+        for event, noted in zip(entry.events, noted_all, strict=True):
             if not isinstance(event, GaussianEvent | LaplaceEvent | SelectionEvent):
                 raise InternalError("a method charged for something other than marginals or a choice")
             self.answered.append(AnsweredQuestion(event, *noted))

@@ -195,7 +195,7 @@ def toy(plan: Plan) -> Toy:
     """No rows where the plan says all questions; else rows whose noisy answers change the questions."""
     if plan.static:
         return Toy(plan, 0)
-    rho = equivalent_rho(plan.source, plan.domain, plan.budget)
+    rho = equivalent_rho(plan.source.unit, plan.domain, plan.budget)
     rows = _STRENGTH / math.sqrt(rho) / plan.source.unit.weight
     return Toy(plan, min(_MOST_ROWS, math.ceil(rows)))
 
@@ -276,29 +276,26 @@ class ToyCounter:
         self._rows, self._added = rows, added
         self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
-    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
-        """Over original codes: there are few."""
-        return query.original
-
     def count(
         self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
-    ) -> list[NDArray[np.int64]]:
-        """Full int64 tables; those without labels are made once each."""
-        if labels:
-            rows = self._rows.with_labels(labels)
-            return [self._table(rows, query) for query in queries]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Full int64 tables; those without labels and bins are made once each."""
+        rows = self._rows.with_labels(labels)
         for query in queries:
-            if query.attrs not in self._known:
-                self._known[query.attrs] = self._table(self._rows, query)
-        return [self._known[query.attrs] for query in queries]
+            if labels or query.maps:
+                yield self._table(rows, query)
+            else:
+                if query.attrs not in self._known:
+                    self._known[query.attrs] = self._table(rows, query)
+                yield self._known[query.attrs]
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """Full int64 tables."""
         return [self._rows.siblings(query, within=self._added > 0) for query in queries]
 
     def _table(self, rows: Toy, query: MarginalQuery) -> NDArray[np.int64]:
-        table = rows.table(query.original).copy()
-        table[rows.place(query.original)] += self._added
+        table = rows.table(query).copy()
+        table[rows.place(query)] += self._added
         table.flags.writeable = False
         return table
 

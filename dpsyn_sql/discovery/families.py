@@ -9,7 +9,7 @@ its own rows (docs/privacy.md, "Siblings" and "Classes of a family").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -31,9 +31,9 @@ from dpsyn_sql.fit.siblings import (
     reason_of,
     unexplained,
 )
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.families import MOMENT, ROW, Families
-from dpsyn_sql.planning.plan import LaterMarginals
-from dpsyn_sql.planning.queries import Curator, Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
+from dpsyn_sql.planning.queries import Map, MarginalQuery, Marginals, NoisyMarginal, Siblings
 from dpsyn_sql.planning.row_labels import FamilyClass, class_costs
 from dpsyn_sql.source.relation import WEIGHT
 
@@ -60,17 +60,23 @@ _ROWS = 6
 # Of what is for classes, beside ``_CLASSES``: two attributes of one row.
 
 
-def pairs_of_rows() -> LaterMarginals:
-    """The tables of two attributes of one row that may be asked for."""
-    cells = MOST_BINS**2
-    return LaterMarginals(2, cells, MOST_OUT * (MOST_OUT - 1) // 2 * cells)
+def pairs_of_rows(families: Families, budget: Budget) -> Reserve:
+    """All that ``found_groups`` may ask for: tables of pairs of rows, one-way tables, and in a tree of tables
+    those of two attributes of one row."""
+    queries, cells = tuple(MarginalQuery((name,)) for name in families.domain.names), MOST_BINS**2
+    reserve = Reserve("pairs of rows of a unit", budget, queries, pairs_of_rows=True)
+    if not families.table:
+        return reserve
+    return replace(
+        reserve, most_attributes=2, most_cells=cells, together=MOST_OUT * (MOST_OUT - 1) // 2 * cells
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
     """What is asked of whom: ``maps`` has the bins of attributes that have more codes than are paired."""
 
-    door: Curator
+    door: Door
     domain: Domain
     maps: dict[str, Map]
 
@@ -82,19 +88,19 @@ class _Stage:
         self, names: Sequence[tuple[str, str]], budget: Budget
     ) -> tuple[list[NDArray[np.float64]], float]:
         """Noisy tables of pairs of rows, and the deviation of their noise, in families."""
-        tables = self.door.ask(Siblings([self.query(*pair) for pair in names]), budget)
+        tables = self.door.ask(Siblings([self.query(*pair) for pair in names]), budget).read()
         return [table.values / WEIGHT for table in tables], tables[0].sigma / WEIGHT
 
     def within(self, names: Sequence[tuple[str, str]], budget: Budget) -> list[NDArray[np.float64]]:
         """Noisy tables of two attributes of one row, in families."""
-        tables = self.door.ask(Marginals([self.query(*pair) for pair in names]), budget)
+        tables = self.door.ask(Marginals([self.query(*pair) for pair in names]), budget).read()
         return [table.values / WEIGHT for table in tables]
 
     def bins(self, name: str) -> int:
         return max(self.maps[name]) + 1 if name in self.maps else self.domain[name].size
 
 
-def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[list[FamilyClass], Budget]:
+def found_groups(door: Door, families: Families, budget: Budget) -> tuple[list[FamilyClass], Budget]:
     """The classes of a family, none where nothing stands out, and what is left of the budget. Attributes that
     do not hang together across the rows of a family have classes of their own.
 
@@ -103,6 +109,7 @@ def found_groups(door: Curator, families: Families, budget: Budget) -> tuple[lis
         families: without a class.
         budget: of the whole stage, an eighth of the release's; a third of it is for the test.
     """
+    door.reserve(pairs_of_rows(families, budget))
     rows = [
         name
         for name, level in zip(families.domain.names, families.levels, strict=True)
@@ -238,9 +245,9 @@ def _over_codes(
     return [(name, law[:, list(stage.maps[name])] if name in stage.maps else law) for name, law in laws]
 
 
-def _bins(door: Curator, domain: Domain, names: Sequence[str], budget: Budget) -> dict[str, Map]:
+def _bins(door: Door, domain: Domain, names: Sequence[str], budget: Budget) -> dict[str, Map]:
     """Few bins of attributes of many codes, by their noisy counts."""
-    tables = door.ask(Marginals([MarginalQuery((name,)) for name in names]), budget)
+    tables = door.ask(Marginals([MarginalQuery((name,)) for name in names]), budget).read()
     return {name: _few(domain[name], table) for name, table in zip(names, tables, strict=True)}
 
 

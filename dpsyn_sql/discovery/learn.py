@@ -45,12 +45,12 @@ from dpsyn_sql.discovery.designs import FirstLook, design, few_units, second_loo
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.discovery.leaves import committed_key, key_of_tree
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, Looked
+from dpsyn_sql.planning.asking import Door
 from dpsyn_sql.planning.limits import Learnt
 from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import (
     ContributionQuery,
-    Curator,
     GridQuery,
     NoisyContributions,
     NoisyKeys,
@@ -104,7 +104,7 @@ class Chooser:
     review: Callable[[Learnt], None] | None = None
 
 
-def discovered(shape: Shape, planned: Sequence[Look], door: Curator, chooser: Chooser) -> Discovered:
+def discovered(shape: Shape, planned: Sequence[Look], door: Door, chooser: Chooser) -> Discovered:
     """Ask the door what the design says, answer by answer.
 
     Args:
@@ -123,7 +123,8 @@ def discovered(shape: Shape, planned: Sequence[Look], door: Curator, chooser: Ch
                 found: Discovered = end.value
                 return replace(found, asked=tuple(asked))
             asked += [one.look for one in questions]
-            answers = [door.ask(one.question, one.look.budget) for one in questions]
+            handles = [door.ask(one.question, one.look.budget) for one in questions]
+            answers = [handle.read() for handle in handles]
 
 
 def _learner(shape: Shape, planned: Sequence[Look], chooser: Chooser) -> Learner[Discovered]:

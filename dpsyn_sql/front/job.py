@@ -32,7 +32,7 @@ from dpsyn_sql.planning.limits import Deadline, Terms
 from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
 from dpsyn_sql.planning.panel import divided as divided_period
-from dpsyn_sql.planning.plan import Plan, ReleaseKey, SiblingStage
+from dpsyn_sql.planning.plan import Plan, ReleaseKey
 from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.planner import check_size
@@ -97,7 +97,8 @@ class TableDesign:
         plan = replace(plan, budget=whole, discovery=looks)
         if terms.families is not None and not self.follows:
             details = replace(plan.details, lines=(*plan.details.lines, *terms.families.lines))
-            plan = replace(plan, details=details, siblings=self._siblings(rest))
+            siblings = self.divided(rest)[0] if self.asks_siblings else None
+            plan = replace(plan, details=details, siblings=siblings)
         if self.total is not None:
             identity = {**plan.details.identity, **self.total.identity}
             lines = (*plan.details.lines, *self.total.lines)
@@ -106,8 +107,8 @@ class TableDesign:
             plan = _of_period(plan, self.panel, terms, rest, sorted(self.shape.per_unit))
         planned_events(plan)
         check_size(plan.queries, plan.domain)
-        asked = [sum(plan.domain.cells(query.attrs) for query in step.queries) for step in plan.known]
-        self.terms.limits.check_measured(max(asked, default=0))
+        cells = [sum(plan.domain.cells(query.attrs) for query in asked.queries) for asked in plan.asked]
+        self.terms.limits.check_measured(max(cells, default=0))
         return plan
 
     def of_families(self, domain: Domain, terms: Terms) -> tuple[Domain, Terms]:
@@ -120,9 +121,6 @@ class TableDesign:
             return period.domain, replace(terms, families=period)
         families = families_of(domain, self.source.unit, self.shape.per_unit)
         return (domain, terms) if families is None else (families.domain, replace(terms, families=families))
-
-    def _siblings(self, rest: Budget) -> SiblingStage | None:
-        return SiblingStage(self.divided(rest)[0]) if self.asks_siblings else None
 
     def divided(self, budget: Budget) -> tuple[Budget, Budget]:
         """What pays for the question whether rows of a unit are alike, or who stays; and what is left to the

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.designs import left_of
-from dpsyn_sql.discovery.families import found_groups, pairs_of_rows
+from dpsyn_sql.discovery.families import found_groups
 from dpsyn_sql.discovery.learn import Discovered, discovered
 from dpsyn_sql.fit.arrays import FloatArray
 from dpsyn_sql.fit.given import Given
@@ -21,19 +22,20 @@ from dpsyn_sql.front.job import Job, TablePlan, seed_of
 from dpsyn_sql.front.losses import stopping
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.asking import Answered, Reserve, Step
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.limits import NO_DEADLINE
-from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, SiblingStage
-from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
+from dpsyn_sql.planning.limits import NO_DEADLINE, Evidence
+from dpsyn_sql.planning.plan import queries_of
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.curator import LocalCurator, Opening
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
-from dpsyn_sql.source.relation import WEIGHT
+from dpsyn_sql.source.relation import WEIGHT, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def charged(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Abstra
 
 def measured(job: Job, entry: SqliteEntry) -> dict[str, FittedTable]:
     """Everything that is asked of the door, and the model of each table; the root first."""
-    door = LocalCurator(None, None, 1, entry, ExactNoise())
+    door = LocalCurator(entry, ExactNoise())
     measuring = _Measuring(job, entry, door, seed_of(entry.release_id))
     learnt = {table.name: measuring.discovered(table) for table in job.tables}
     with closing(_kept_rows(job, learnt)) as rows:
@@ -102,7 +104,7 @@ class _Measuring:
     tables: dict[str, FittedTable] = field(default_factory=dict)
     _rows: dict[str, TableRows] = field(default_factory=dict)
     _events: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    _stages: dict[str, SiblingStage] = field(default_factory=dict)
+    _siblings: dict[str, tuple[Budget, int]] = field(default_factory=dict)
 
     @contextmanager
     def _of(self, table: TablePlan) -> Iterator[None]:
@@ -130,16 +132,10 @@ class _Measuring:
         if families is None or not table.asks_siblings:
             return budget
         share, rest = table.divided(budget)
-        queries = tuple(MarginalQuery((name,)) for name in families.domain.names)
-        steps: list[MeasureStep | ReservedStep] = [MeasureStep("pairs of rows of a unit", queries, share)]
-        if families.table:
-            further = replace(share, amount=0)
-            steps.append(ReservedStep("two attributes of a row", (), further, pairs_of_rows()))
-        plan = Plan(table.source, families.domain, table.method.name, tuple(steps), share)
-        with self._of(table), self._counter(plan, table, rows, siblings=True):
+        with self._of(table), self._opened(table, families.domain, rows):
             before = self.door.questions
             groups, unspent = found_groups(self.door, families, share)
-            self._stages[table.name] = SiblingStage(share, self.door.questions - before)
+            self._siblings[table.name] = share, self.door.questions - before
         rows.attach(table.name, groups)
         return replace(rest, amount=rest.amount + unspent.amount)
 
@@ -150,26 +146,30 @@ class _Measuring:
         above = None if table.table.parent is None else self._rows[table.table.parent]
         seed = table_seed(self.seed, table.name)
         given = None if above is None or families is None else above.given(families, seed)
-        terms = replace(table.terms, families=families, given=given)
+        in_discovery, seen = (
+            tuple(one_way.weighted(weight) for one_way in tables) for tables in (learnt.tables, learnt.seen)
+        )  # discovery counts each unit once
+        evidence = Evidence(in_discovery, seen, learnt.counted, given)
+        terms = replace(table.terms, families=families, unit=table.source.unit, evidence=Answered(evidence))
         if table.families is not None:
             # No clock: rows that are drawn from this fit decide questions about the tables below.
             terms = replace(terms, deadline=NO_DEADLINE)
         names = frozenset(name for one_way in learnt.tables for name in one_way.attrs)
         terms = replace(terms, alone=learnt.alone, known=names)
-        plan = table.method.plan(table.source, domain, budget, terms)
-        in_discovery, seen = (
-            tuple(one_way.weighted(weight) for one_way in tables) for tables in (learnt.tables, learnt.seen)
-        )  # discovery counts each unit once
-        plan = replace(
-            plan,
-            siblings=self._stages.get(table.name),
-            counted=learnt.counted,
-            known_tables=in_discovery,
-            seen=seen,
-        )
         before = len(self.door.measurements) if table.families is not None else 0
-        with self._of(table), self._counter(plan, table, rows), phase("build"):
-            model = table.method.run(plan, self.door, terms)
+        with self._of(table), self._opened(table, domain, rows), phase("build"):
+            model = table.method.run(self.door, domain, budget, terms)
+            steps = self.door.steps
+        siblings, asked_of_siblings = self._siblings.get(table.name, (None, 0))
+        plan = replace(
+            table.plan,
+            domain=domain,
+            steps=steps,
+            discovery=learnt.asked,
+            details=table.method.details(terms),
+            siblings=siblings,
+            sibling_questions=asked_of_siblings,
+        )
         answers = self.door.measurements[before:]
         if given is not None and families is not None and table.table.parent is not None:
             in_discovery += _evidence(families, given, self.tables[table.table.parent].fitted)
@@ -177,7 +177,7 @@ class _Measuring:
         shown = (*(counted or in_discovery), *shown_tables(domain, answers, in_discovery))
         fitted = FittedRelease(
             shape=learnt.shape,
-            plan=replace(plan, budget=table.plan.budget, discovery=learnt.asked),
+            plan=plan,
             model=model,
             measurements=tuple(marginal.in_units(weight) for marginal in shown),
             contributions=learnt.contributions,
@@ -194,40 +194,38 @@ class _Measuring:
             self._rows[table.name] = drawn_rows(model, families, above, units, seed)
 
     @contextmanager
-    def _counter(
-        self, plan: Plan, table: TablePlan, rows: KeptRows, *, siblings: bool = False
-    ) -> Iterator[None]:
-        """PRIVATE: what counts the marginals of a plan is behind the door inside."""
-        with opened_counter(self.job, plan, rows, table.name, siblings=siblings) as counter:
-            self.door.open(counter, plan.domain, plan.source.unit.sensitivity)
+    def _opened(self, table: TablePlan, domain: Domain, rows: KeptRows) -> Iterator[None]:
+        """PRIVATE: what counts the marginals of a table is behind the door inside."""
+        with opened_counter(self.job, table.source, domain, rows, table.name) as opening:
+            self.door.open(opening, domain, table.source.unit.sensitivity)
             yield
 
 
+@contextmanager
 def opened_counter(
-    job: Job,
-    plan: Plan,
-    rows: KeptRows | None = None,
-    table: str = "",
-    *,
-    siblings: bool = False,
-) -> closing[SqlCounter]:
-    """PRIVATE: what counts the marginals of a plan, for the door alone, in the kept ``rows`` of a table;
-    ``siblings``: and pairs of rows."""
-    relation = plan.source.relation
-    return closing(
-        SqlCounter(
-            job.session.engine,
-            relation.sql,
-            plan.domain,
-            plan.queries,
-            decimal=relation.text_decimal,
-            unit=plan.source.unit,
-            further=plan.further,
-            siblings=siblings,
-            rows=rows,
-            table=table,
-        )
-    )
+    job: Job, source: Source, domain: Domain, rows: KeptRows | None = None, table: str = ""
+) -> Iterator[Opening]:
+    """PRIVATE: for the door alone, what makes the counter of a table, in its kept ``rows``; it is closed at
+    the end."""
+    with ExitStack() as stack:
+
+        def opening(steps: tuple[Step, ...]) -> SqlCounter:
+            reserves = [step for step in steps if isinstance(step, Reserve)]
+            counter = SqlCounter(
+                job.session.engine,
+                source.relation.sql,
+                domain,
+                queries_of(steps),
+                decimal=source.relation.text_decimal,
+                unit=source.unit,
+                further=any(reserve.further for reserve in reserves),
+                siblings=any(reserve.pairs_of_rows for reserve in reserves),
+                rows=rows,
+                table=table,
+            )
+            return stack.enter_context(closing(counter))
+
+        yield opening
 
 
 def _evidence(families: Families, given: Given, above: FittedRelease) -> tuple[NoisyMarginal, ...]:

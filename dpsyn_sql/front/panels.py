@@ -10,8 +10,8 @@ What a period asks, and what it may spend, is in ``planning/panel.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,13 +35,14 @@ from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.front.publish import facts_of, kept_of, released, told_of, with_values
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
+from dpsyn_sql.planning.asking import Answered, Reserve, Step
 from dpsyn_sql.planning.families import Families
+from dpsyn_sql.planning.limits import Evidence
 from dpsyn_sql.planning.panel import Panel, presence_domain, presence_step
-from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals
+from dpsyn_sql.planning.plan import queries_of
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
+from dpsyn_sql.private.measure.curator import LocalCurator, Opening
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.rows.kept import Bound, rows_of_units
 from dpsyn_sql.private.rows.relations import UNIT, joined_rows
@@ -205,26 +206,25 @@ def _measured(job: Job, shape: Shape, entry: SqliteEntry, seed: int) -> tuple[Fi
     if families is None:
         raise InternalError("a later period has no period before")
     persons = _persons(job, shape)
-    door = LocalCurator(None, None, 1, entry, ExactNoise())
-    step = presence_step(families, own)
-    with _joined(job, shape.domain, step.queries, None, everybody=True) as counter:
-        door.open(counter, presence_domain(families))
-        tables = door.ask(Marginals(step.queries), step.budget)
+    door, step = LocalCurator(entry, ExactNoise()), presence_step(families, own)
+    with _joined(job, shape.domain, everybody=True) as opening:
+        door.open(opening, presence_domain(families))
+        tables = door.ask(*step).read()
     presence = presence_of(tables, persons.codes)
     stays = drawn(presence.stays, generator_of(seed, _STAYING))
     following = _given(families, persons, stays, _whole(presence))
-    terms = replace(terms, given=following.given)
-    plan = job.only.method.plan(job.only.source, domain, job.only.divided(entry.budget)[1], terms)
-    with _joined(job, shape.domain, plan.queries, plan, everybody=False) as counter:
-        door.open(counter, domain)
+    evidence = Answered(Evidence(given=following.given))
+    terms = replace(terms, unit=job.only.source.unit, evidence=evidence)
+    with _joined(job, shape.domain, everybody=False) as opening:
+        door.open(opening, domain)
         with phase("build"):
-            model = job.only.method.run(plan, door, terms)
+            model = job.only.method.run(door, domain, job.only.divided(entry.budget)[1], terms)
     total = rows_measured(tables[0])
     shown = shown_tables(domain, door.measurements[len(tables) :], (total,))
     whole = job.only.planned(job.only.panel.budget if job.only.panel else entry.budget)
     fitted = FittedRelease(
         shape=shape,
-        plan=replace(whole, domain=domain, steps=(step, *plan.steps)),
+        plan=replace(whole, domain=domain, steps=(step, *door.steps)),
         model=model,
         measurements=(total, *shown),
         contributions=None,
@@ -253,7 +253,8 @@ def _discovered(job: Job, ledger: SqliteLedger) -> Shape:
         ) as unknown,
         ledger.open_release(first.key, first.budget) as entry,
     ):
-        door = LocalCurator(None, None, 1, entry, ExactNoise(), unknown)
+        door = LocalCurator(entry, ExactNoise())
+        door.discover(unknown, 1)
         return discovered(table.shape, table.plan.discovery, door, table.chooser).shape
 
 
@@ -285,20 +286,25 @@ def _given(families: Families, persons: Persons, stays: IntArray, joins: int) ->
 
 
 @contextmanager
-def _joined(
-    job: Job, domain: Domain, queries: Sequence[MarginalQuery], plan: Plan | None, *, everybody: bool
-) -> Iterator[SqlCounter]:
-    """PRIVATE: what counts the joined rows of a period and the period before, for the door alone."""
+def _joined(job: Job, domain: Domain, *, everybody: bool) -> Iterator[Opening]:
+    """PRIVATE: for the door alone, what makes the counter of the joined rows of a period and the period
+    before."""
     own, engine = _panel(job), job.session.engine
     past = at_period(job, own.period - 1).only.source
     bound = Bound.of(job.only.source.unit, None)
     if bound is None:
         raise InternalError("a panel is of units")
     sql, coded = joined_rows(job.only.source, past, domain, bound.key, everybody=everybody)
-    further = None if plan is None else plan.further
-    counter = SqlCounter(engine, sql, coded, queries, unit=PrivacyUnit(UNIT), further=further)
-    with closing(counter):
-        yield counter
+    with ExitStack() as stack:
+
+        def opening(steps: tuple[Step, ...]) -> SqlCounter:
+            further = any(isinstance(step, Reserve) and step.further for step in steps)
+            counter = SqlCounter(
+                engine, sql, coded, queries_of(steps), unit=PrivacyUnit(UNIT), further=further
+            )
+            return stack.enter_context(closing(counter))
+
+        yield opening
 
 
 # -- after the last question ---------------------------------------------------------------------------

@@ -96,9 +96,9 @@ class Explanation:
 
     def _details(self, table: TablePlan) -> list[str]:
         """Every column and question of a table."""
-        further, counting = table.plan.further, list[str]()
+        counting = list[str]()
         if self.counting is not None:
-            counting = self.counting.describe(None if further is None else further.together)
+            counting = self.counting.describe(table.plan.together)
         noise, learnt = explained_noise(table.plan), found_in_words(table.plan, table.shape)
         return explain_details(table.plan, table.shape, counting=counting, noise=noise, discovery=learnt)
 

@@ -22,8 +22,8 @@ from dpsyn_sql.front.measure import FittedTable, charged, opened_counter
 from dpsyn_sql.front.prepare import at_period
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.ledger.sqlite import SqliteLedger
-from dpsyn_sql.methods import Static
-from dpsyn_sql.methods.recipe import answers_to
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Recalled, tables_of
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.running import Total
@@ -77,8 +77,8 @@ def _total(job: Job) -> Total:
     return job.only.total
 
 
-def _method(job: Job) -> Static:
-    if not isinstance(job.only.method, Static):
+def _method(job: Job) -> Recipe:
+    if not isinstance(job.only.method, Recipe):
         raise InternalError("a running total was planned with a method whose questions depend on answers")
     return job.only.method
 
@@ -112,19 +112,19 @@ def _node(job: Job, ledger: SqliteLedger, progress: ReleaseProgress) -> Node:
 
 def _measure(job: Job, entry: SqliteEntry) -> Node:
     """Ask all questions of a node: the private side of the door."""
-    method, unit = _method(job), job.only.plan.source.unit
-    plan = method.plan(job.only.plan.source, job.only.plan.domain, entry.budget, job.only.terms)
-    with opened_counter(job, plan) as counter:
-        door = LocalCurator(counter, plan.domain, unit.max_rows, entry, ExactNoise())
-        tables = answers_to(door, plan.known)
+    source, domain, door = job.only.plan.source, job.only.plan.domain, LocalCurator(entry, ExactNoise())
+    plan = _method(job).plan(source, domain, entry.budget, job.only.terms)
+    with opened_counter(job, source, domain) as opening:
+        door.open(opening, domain, source.unit.max_rows)
+        tables = tables_of([door.ask(*asked) for asked in plan.asked])
     return Node(_total(job).period, entry.release_id, tables, entry.events)
 
 
 def _made(job: Job, nodes: Sequence[Node]) -> FittedRelease:
     """The model of the summed answers, with the plan as the certificate tells it."""
-    tables = _summed([node.tables for node in nodes])
+    tables, plan = _summed([node.tables for node in nodes]), job.only.plan
     with phase("build"):
-        model = _method(job).fitted(job.only.plan.domain, tables)
+        model = _method(job).run(Recalled(tables), plan.domain, plan.budget, job.only.terms)
     return FittedRelease(
         shape=job.only.shape,
         plan=_told(job, nodes),

@@ -20,14 +20,14 @@ from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.independent import Hierarchical, Independent
 from dpsyn_sql.methods.mixture import Mixture
 from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.recipe import METHODS, Recipe, Static
+from dpsyn_sql.methods.recipe import METHODS, Recipe
 from dpsyn_sql.methods.traces import Traces
+from dpsyn_sql.planning.asking import Door
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.planning.queries import Curator
 from dpsyn_sql.source.relation import Source
 
-__all__ = ["METHODS", "Recipe", "Static"]
+__all__ = ["METHODS", "Recipe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Auto(Recipe):
         """The plan of the chosen method."""
         return self.chosen(domain, terms).plan(source, domain, budget, terms)
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
-        """Run the method that made the plan."""
-        return self.chosen(plan.domain, terms).run(plan, curator, terms)
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Model:
+        """Run the chosen method."""
+        return self.chosen(domain, terms).run(door, domain, budget, terms)
 
 
 for _method in (  # the most accurate first
@@ -135,12 +135,12 @@ def described() -> list[str]:
     return [f"{method.name}: {summary}; {method.settings_in_words()}" for method, summary in summaries]
 
 
-def static_default() -> Static:
+def static_default() -> Recipe:
     """The most accurate method whose questions are all known beforehand."""
-    return next(method for method in METHODS.values() if isinstance(method, Static))
+    return next(method for method in METHODS.values() if method.static)
 
 
-def static_of(chosen: object) -> Static:
+def static_of(chosen: object) -> Recipe:
     """A method whose questions are all known beforehand: the tables of its releases can be added up.
 
     Raises:
@@ -149,9 +149,9 @@ def static_of(chosen: object) -> Static:
     method = method_of(chosen)
     if isinstance(method, Auto):
         return static_default()
-    if isinstance(method, Static):
+    if method.static:
         return method
-    able = " or ".join(repr(name) for name, recipe in METHODS.items() if isinstance(recipe, Static))
+    able = " or ".join(repr(name) for name, recipe in METHODS.items() if recipe.static)
     raise InputError(
         f"method={method.name!r} cannot make a running total: what it asks for depends on its answers, so "
         f"tables of different windows do not add up. Use method={able}."
@@ -162,7 +162,7 @@ def method_of_fewest_cells(source: Source, domain: Domain, budget: Budget) -> Re
     """Of the methods whose questions are all known beforehand the one that asks for the fewest cells."""
     cells: dict[str, int] = {}
     for name, method in METHODS.items():
-        if isinstance(method, Static):
+        if method.static:
             with suppress(PlanTooLarge):
                 plan = method.plan(source, domain, budget)
                 cells[name] = sum(domain.cells(query.attrs) for query in plan.queries)

@@ -19,11 +19,10 @@ from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
 from dpsyn_sql.fit.views import Margins, Measurements, fit_margins
 from dpsyn_sql.methods.independent import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
 from dpsyn_sql.methods.models.margins import CopulaModel
-from dpsyn_sql.methods.recipe import Recipe, Static, answers_to
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Door, Reserve, tables_of
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
-from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
-from dpsyn_sql.source.relation import Source
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
 
 # -- all pairs ---------------------------------------------------------------------------------------
 
@@ -49,7 +48,7 @@ CORRELATIONS = ("fitted", "none", "identity", "ones")
 
 
 @dataclass(frozen=True, slots=True)
-class Copula(Static):
+class Copula(Recipe):
     """All one-way and two-way marginals, joined by a Gaussian copula over the values of the columns.
 
     ``correlation``: fitted, none, identity or ones; the last three ask for one-way marginals alone.
@@ -57,21 +56,24 @@ class Copula(Static):
 
     name = "copula"
     model = CopulaModel
+    static = True
     correlation: str = "fitted"
 
     choices: ClassVar = {"correlation": CORRELATIONS}
 
-    def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
-        """One-way marginals, then all pairs; only one-way marginals of a single attribute, or if the
-        correlation is not fitted.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> CopulaModel:
+        """One-way marginals, then all pairs: a correlation of latent normals for each. Only one-way marginals
+        of a single attribute, or if the correlation is not fitted.
 
         Raises:
             InputError: there is no such correlation.
             PlanTooLarge: more than ``MAX_CODES`` codes.
         """
-        one_way = tuple(MarginalQuery((name,)) for name in domain.names)
+        one_way = Marginals(tuple(MarginalQuery((name,)) for name in domain.names))
         if self.checked().correlation != "fitted":
-            return [MeasureStep("one-way", one_way, budget)]
+            tables = door.ask(one_way, budget, "one-way").read()
+            margins = fit_margins(domain, Measurements(tables))
+            return CopulaModel(domain, FixedCopula(margins, all_ones=self.correlation == "ones"))
         codes = sum(domain.shape())
         if codes > MAX_CODES:
             raise PlanTooLarge(
@@ -79,18 +81,12 @@ class Copula(Static):
                 f"above the limit of {MAX_CODES:,}. Declare fewer bins or categories, leave out a column "
                 "with exclude=, or use method='adaptive'."
             )
-        two_way = tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2))
-        if not two_way:
-            return [MeasureStep("one-way", one_way, budget)]
-        first, second = budget.split(SHARES)
-        return [MeasureStep("one-way", one_way, first), MeasureStep("two-way", two_way, second)]
-
-    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> CopulaModel:
-        """A correlation of latent normals for each pair, and the one-way marginals."""
-        if self.correlation != "fitted":
-            margins = fit_margins(domain, Measurements(answers))
-            return CopulaModel(domain, FixedCopula(margins, all_ones=self.correlation == "ones"))
-        return CopulaModel(domain, fit_copula(domain, answers))
+        two_way = Marginals(tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2)))
+        first, second = budget.split(SHARES) if two_way.queries else (budget, budget)
+        handles = [door.ask(one_way, first, "one-way")]
+        if two_way.queries:
+            handles.append(door.ask(two_way, second, "two-way"))
+        return CopulaModel(domain, fit_copula(domain, tables_of(handles)))
 
 
 # -- DPCopula ----------------------------------------------------------------------------------------
@@ -142,14 +138,40 @@ class DPCopula(Recipe):
     hybrid: bool = False
     ratio: float = 1.0
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way tables; the rest is reserved for tables over bins.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> CopulaModel:
+        """Measure one-way tables, then the tables over bins that they lead to; fit.
 
         Raises:
             InputError: the ratio is not above 0 and at most 1000.
             PlanTooLarge: all pairs could have more than ``MOST_CELLS`` cells over bins, or more than fit
                 the limit on memory.
         """
+        reserve = self._reserve(domain, budget, terms)
+        first = budget if reserve is None else budget.split((self.ratio, 1))[0]
+        handles = [door.ask(*step) for step in one_way_steps(domain, first)]
+        if reserve is not None:
+            door.reserve(reserve)
+        answers = tables_of(handles)
+        margins = fit_margins(domain, Measurements(answers))
+        ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
+        informative = [attribute for attribute, share in enumerate(ordered.shares) if share.size > 1]
+        if reserve is None or reserve.budget.amount < LEAST_UNITS:
+            return CopulaModel(domain, _independent(domain, margins, ordered))
+        if margins.total <= 0 or len(informative) < 2:
+            # No two columns have bins that stand out: one-way tables get everything.
+            answers += tables_of([door.ask(*step) for step in one_way_steps(domain, reserve.budget)])
+            margins = fit_margins(domain, Measurements(answers))
+            ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
+            return CopulaModel(domain, _independent(domain, margins, ordered))
+        rows = terms.unit.sensitivity
+        split = self._split(domain, reserve.budget, rows, margins.total, ordered) if self.hybrid else ()
+        ordered = latent.whole(
+            ordered, split, [margins.probabilities[domain.names[attribute]] for attribute in split]
+        )
+        return CopulaModel(domain, _fitted(door, domain, reserve.budget, margins, ordered, split))
+
+    def _reserve(self, domain: Domain, budget: Budget, terms: Terms) -> Reserve | None:
+        """The tables over bins; None if there are no two columns of several codes."""
         if not 0 < self.ratio <= 1000:
             raise InputError(
                 f"method={self.name!r} has the setting ratio={self.ratio!r}; it can be a number above 0 and "
@@ -157,7 +179,7 @@ class DPCopula(Recipe):
             )
         sizes = [min(size, 2 * BINS + 1) for size in domain.shape() if size > 1]
         if len(sizes) < 2:
-            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
+            return None
         cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
         if cells > MOST_CELLS:
             raise PlanTooLarge(
@@ -165,62 +187,33 @@ class DPCopula(Recipe):
                 f"bins, above the limit of {MOST_CELLS:,}. Leave out columns with exclude=, or use "
                 "method='adaptive'."
             )
-        further = self._further(domain, cells)
-        terms.limits.check_measured(further.together)
-        first, for_bins = budget.split((self.ratio, 1))
-        pairs = math.comb(len(sizes), 2)
-        steps: list[MeasureStep | ReservedStep] = [
-            *one_way_steps(domain, first),
-            ReservedStep(self._named(), (), for_bins, further, pairs),
-        ]
-        return self.planned(source, domain, budget, terms, steps)
+        name, most_attributes, most_cells = "pairs over bins", 2, (2 * BINS + 1) ** 2
+        if self.hybrid:
+            name, most_attributes, most_cells = f"{name}, in parts", 2 + len(_small(domain)), MOST_PART_CELLS
+            cells = max(cells, MOST_PART_CELLS)
+        terms.limits.check_measured(cells)
+        for_bins = budget.split((self.ratio, 1))[1]
+        tables = math.comb(len(sizes), 2)
+        return Reserve(name, for_bins, (), most_attributes, most_cells, cells, tables)
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> CopulaModel:
-        """Measure one-way tables, then the tables over bins that they lead to; fit."""
-        domain = plan.domain
-        answers = answers_to(curator, plan.known)
-        margins = fit_margins(domain, Measurements(answers))
-        ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
-        informative = [attribute for attribute, share in enumerate(ordered.shares) if share.size > 1]
-        left = plan.reserved[0].budget.amount if plan.reserved else 0
-        if left < LEAST_UNITS or margins.total <= 0 or len(informative) < 2:
-            if left >= LEAST_UNITS:
-                # No two columns have bins that stand out: one-way tables get everything.
-                answers += answers_to(curator, one_way_steps(domain, plan.reserved[0].budget))
-                margins = fit_margins(domain, Measurements(answers))
-                ordered = latent.in_order(domain, margins, _least(domain, answers), BINS)
-            return CopulaModel(domain, _independent(domain, margins, ordered))
-        split = self._split(plan, margins.total, ordered) if self.hybrid else ()
-        ordered = latent.whole(
-            ordered, split, [margins.probabilities[domain.names[attribute]] for attribute in split]
-        )
-        return CopulaModel(domain, _fitted(plan, curator, margins, ordered, split))
-
-    def _named(self) -> str:
-        return "pairs over bins" + (", in parts" if self.hybrid else "")
-
-    def _further(self, domain: Domain, cells: int) -> LaterMarginals:
-        if not self.hybrid:
-            return LaterMarginals(2, (2 * BINS + 1) ** 2, cells)
-        most = max(cells, MOST_PART_CELLS)
-        return LaterMarginals(2 + len(_small(domain)), MOST_PART_CELLS, most)
-
-    def _split(self, plan: Plan, total: float, ordered: Ordered) -> tuple[int, ...]:
+    def _split(
+        self, domain: Domain, for_bins: Budget, rows: int, total: float, ordered: Ordered
+    ) -> tuple[int, ...]:
         """The attributes that split the table: those of the fewest values, as long as the noisy total gives
         every part enough rows, and the tables have few enough cells."""
         chosen: tuple[int, ...] = ()
-        for attribute in _small(plan.domain):
+        for attribute in _small(domain):
             if ordered.shares[attribute].size == 1:
                 continue  # all but one value are noise
             trial = (*chosen, attribute)
-            part_count = math.prod(plan.domain.attributes[splitting].size for splitting in trial)
+            part_count = math.prod(domain.attributes[splitting].size for splitting in trial)
             sizes = [s.size for i, s in enumerate(ordered.shares) if i not in trial and s.size > 1]
             cells = part_count * (sum(sizes) ** 2 - sum(s**2 for s in sizes)) // 2 + part_count * (
                 sum(sizes) + 1
             )
             tables = max(1, math.comb(len(sizes), 2))
-            for_pairs = _pair_budget(plan.reserved[0].budget, True)[1]
-            sigma = cell_deviation(for_pairs, tables, plan.source.unit.sensitivity)
+            for_pairs = _pair_budget(for_bins, True)[1]
+            sigma = cell_deviation(for_pairs, tables, rows)
             # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
             occupied = math.prod(ordered.shares[splitting].size for splitting in trial)
             if total / occupied < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:
@@ -250,23 +243,28 @@ def _pair_budget(budget: Budget, with_parts: bool) -> tuple[Budget | None, Budge
 
 
 def _fitted(
-    plan: Plan, curator: Curator, margins: Margins, ordered: Ordered, split: tuple[int, ...]
+    door: Door,
+    domain: Domain,
+    for_bins: Budget,
+    margins: Margins,
+    ordered: Ordered,
+    split: tuple[int, ...],
 ) -> FittedLatent:
     """Ask for the tables over bins, and fit margins and correlations of every part."""
-    domain, total = plan.domain, margins.total
+    total = margins.total
     latent_attributes = tuple(attribute for attribute in range(len(domain.names)) if attribute not in split)
     informative = [i for i, attribute in enumerate(latent_attributes) if ordered.shares[attribute].size > 1]
     pairs = list(combinations(informative, 2))
-    for_parts, for_pairs = _pair_budget(plan.reserved[0].budget, bool(split) and bool(pairs))
+    for_parts, for_pairs = _pair_budget(for_bins, bool(split) and bool(pairs))
     if split and for_parts is None:
-        for_parts = plan.reserved[0].budget
+        for_parts = for_bins
     sizes, part_tables = None, dict[int, PartTable]()
     if for_parts is not None:
         queries = [
             _query(domain, ordered, split, scope)
             for scope in ((), *((latent_attributes[i],) for i in informative))
         ]
-        counts, *tables = curator.ask(Marginals(queries), for_parts)
+        counts, *tables = door.ask(Marginals(queries), for_parts).read()
         sizes = _part_table(counts, 0)
         part_tables = {i: _part_table(table, 1) for i, table in zip(informative, tables, strict=True)}
     pair_tables = dict[tuple[int, int], PartTable]()
@@ -274,7 +272,7 @@ def _fitted(
         queries = [
             _query(domain, ordered, split, (latent_attributes[i], latent_attributes[j])) for i, j in pairs
         ]
-        tables = curator.ask(Marginals(queries), for_pairs)
+        tables = door.ask(Marginals(queries), for_pairs).read()
         pair_tables = {pair: _part_table(table, 2) for pair, table in zip(pairs, tables, strict=True)}
     part_shares = latent.fit_parts(
         [ordered.shares[attribute] for attribute in split], sizes, list(part_tables.values()), total

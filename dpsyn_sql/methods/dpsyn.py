@@ -35,12 +35,12 @@ from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
 from dpsyn_sql.methods.independent import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
 from dpsyn_sql.methods.models.margins import ViewsModel
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import LaterMarginals, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
+from dpsyn_sql.planning.plan import equivalent_rho
+from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
 from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
 from dpsyn_sql.rows.sample.views import SYNTHESES
-from dpsyn_sql.source.relation import Source
 
 ONE_WAY_SHARE, ONE_WAY_SLOPE, ONE_WAY_MOST, ONE_WAY_RHO = 25, 17, 60, 0.0149
 """Percent of the budget for the one-way tables at epsilon 1, whose rho is the last; more for each power of
@@ -105,13 +105,38 @@ class DPSyn(Recipe):
         "reconstruction": RECONSTRUCTIONS,
     }
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way marginals by bands of size; the rest is reserved for the views.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> ViewsModel:
+        """Measure the one-way tables, choose and measure the views, and make them agree.
 
         Raises:
             InputError: a setting has no such value.
             PlanTooLarge: the views would have too many cells, whatever the bins.
         """
+        share = _one_way_share(equivalent_rho(terms.unit, domain, budget))
+        first, for_views = budget.split((share, 100 - share))
+        reserve = self._reserve(domain, for_views, terms)
+        steps = one_way_steps(domain, budget if reserve is None else first, terms.workload)
+        handles = [door.ask(*step) for step in steps]
+        if reserve is not None:
+            door.reserve(reserve)
+        observed = one_way_tables(domain, handles)
+        total, measured = total_of(observed), dict[Scope, Observation]()
+        working = binned(domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        if reserve is not None and total > 0 and reserve.budget.amount >= LEAST_UNITS:
+            noise = noise_of(reserve.budget, terms.unit.sensitivity)
+            designed, design = self._designed(domain, noise, observed, total, terms)
+            measured = _measured(door, reserve.budget, designed, design)
+            if measured:
+                working = designed
+            else:  # no two attributes have bins that stand out: one-way tables get everything
+                steps = one_way_steps(domain, reserve.budget, terms.workload)
+                observed = asked_again(observed, domain, door, steps)
+                working = binned(domain, observed, [0.0] * len(observed), MOST_BINS[0])
+        with terms.deadline.running(), phase("fit"):
+            return self._fitted(working, measured, observed, terms)
+
+    def _reserve(self, domain: Domain, budget: Budget, terms: Terms) -> Reserve | None:
+        """The views, paid by ``budget``; None if there are no two columns of several codes."""
         if not 0 <= self.checked().theta < math.inf:
             raise InputError(
                 f"method={self.name!r} has the setting theta={said(self.theta)}; it can be 0 or "
@@ -119,35 +144,11 @@ class DPSyn(Recipe):
             )
         used = [attribute.name for attribute in domain.attributes if attribute.size > 1]
         if len(used) < 2:
-            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget, terms.workload))
+            return None
         room = self.caps(terms.limits)["cells of views"]
         self._check_size(len(used), room)
-        share = _one_way_share(equivalent_rho(source, domain, budget))
-        first, for_views = budget.split((share, 100 - share))
         cells = min(MOST_VIEW_CELLS, math.prod(domain.shape(used)))
-        step = ReservedStep(
-            "views over bins", (), for_views, LaterMarginals(min(MOST_TOGETHER, len(used)), cells, room)
-        )
-        return self.planned(
-            source, domain, budget, terms, [*one_way_steps(domain, first, terms.workload), step]
-        )
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ViewsModel:
-        """Measure the one-way tables, choose and measure the views, and make them agree."""
-        observed = one_way_tables(plan.domain, curator, plan.known)
-        total, measured = total_of(observed), dict[Scope, Observation]()
-        working = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
-        if plan.reserved and total > 0 and plan.reserved[0].budget.amount >= LEAST_UNITS:
-            designed, design = self._designed(plan, observed, total, terms)
-            measured = _measured(plan, designed, design, curator)
-            if measured:
-                working = designed
-            else:  # no two attributes have bins that stand out: one-way tables get everything
-                steps = one_way_steps(plan.domain, plan.reserved[0].budget, terms.workload)
-                observed = asked_again(observed, plan.domain, curator, steps)
-                working = binned(plan.domain, observed, [0.0] * len(observed), MOST_BINS[0])
-        with terms.deadline.running(), phase("fit"):
-            return self._fitted(working, measured, observed, terms)
+        return Reserve("views over bins", budget, (), min(MOST_TOGETHER, len(used)), cells, room)
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of the one-way tables, and of all pairs within a view."""
@@ -183,25 +184,25 @@ class DPSyn(Recipe):
             )
 
     def _designed(
-        self, plan: Plan, observed: Sequence[Observation], total: float, terms: Terms
+        self, domain: Domain, noise: Noise, observed: Sequence[Observation], total: float, terms: Terms
     ) -> tuple[Binned, Design]:
         """Working bins and views, from noisy one-way tables and public facts.
 
-        It ends: with enough rows needed, no attribute has more than two bins, and ``plan`` makes sure that
-        views of these fit.
+        It ends: with enough rows needed, no attribute has more than two bins, and ``_reserve`` makes sure
+        that views of these fit.
         """
-        noise, room = noise_of(plan), self.caps(terms.limits)["cells of views"]
-        weights = _pair_weights(plan.domain, terms)
-        seed = ",".join(plan.domain.names) if self.views == "random" else None
-        used = sum(attribute.size > 1 for attribute in plan.domain.attributes)
+        room = self.caps(terms.limits)["cells of views"]
+        weights = _pair_weights(domain, terms)
+        seed = ",".join(domain.names) if self.views == "random" else None
+        used = sum(attribute.size > 1 for attribute in domain.attributes)
         least = LEAST_SIGMAS * noise.unit * math.comb(used, 2) ** noise.power
         coarser = ((MOST_BINS[-1], COARSER**power) for power in count(1))
         steps = chain(((most, 1.0) for most in MOST_BINS), coarser)
         while True:
             most, times = next(steps)
-            pairs = zip(plan.domain.attributes, observed, strict=True)
+            pairs = zip(domain.attributes, observed, strict=True)
             needed = [_least(a, table, times * least, most) for a, table in pairs]
-            working = binned(plan.domain, observed, needed, most)
+            working = binned(domain, observed, needed, most)
             design = best_views(working.sizes, total, noise, self.cover, room, seed, weights)
             if design is not None and not design.apart:
                 return working, design
@@ -255,9 +256,8 @@ def _pair_weights(domain: Domain, terms: Terms) -> dict[tuple[int, int], float]:
     }
 
 
-def noise_of(plan: Plan) -> Noise:
-    """Of a view that gets all of the budget for views."""
-    budget, rows = plan.reserved[0].budget, plan.source.unit.sensitivity
+def noise_of(budget: Budget, rows: int) -> Noise:
+    """Of a view that gets all of the budget for views; a unit has at most ``rows`` rows."""
     if budget.kind == "pure":
         return Noise(math.sqrt(2) * rows / float(budget.fraction), 1.0)
     return Noise(rows / math.sqrt(2 * float(budget.rho)), 0.5)
@@ -276,7 +276,7 @@ def _least(attribute: Attribute, table: Observation, least: float, most: int) ->
     return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
 
 
-def _measured(plan: Plan, working: Binned, design: Design, curator: Curator) -> dict[Scope, Observation]:
+def _measured(door: Door, budget: Budget, working: Binned, design: Design) -> dict[Scope, Observation]:
     """The views' noisy tables. Those of about the same share are asked for together, at the same noise."""
     shares = {
         view: max(1, round(SHARE_UNITS * share))
@@ -289,13 +289,13 @@ def _measured(plan: Plan, working: Binned, design: Design, curator: Curator) -> 
     measured = dict[Scope, Observation]()
     if not bands:
         return measured
-    budgets = plan.reserved[0].budget.split([sum(shares[view] for view in band) for band in bands])
-    for band, budget in zip(bands, budgets, strict=True):
+    budgets = budget.split([sum(shares[view] for view in band) for band in bands])
+    for band, share in zip(bands, budgets, strict=True):
         queries = [
             over_bins(working.domain, ((attribute, working.bins[attribute]) for attribute in view))
             for view in band
         ]
-        tables = curator.ask(Marginals(queries), budget)
+        tables = door.ask(Marginals(queries), share).read()
         for view, table in zip(band, tables, strict=True):
             measured[view] = Observation(table.values.astype(np.float64), np.asarray(table.sigma))
     return measured

@@ -19,11 +19,10 @@ from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods.models.margins import ProductModel
-from dpsyn_sql.methods.recipe import Recipe, Static
+from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Asked, Door, Handle, tables_of
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, NO_TERMS, Terms
-from dpsyn_sql.planning.plan import MeasureStep, Plan
 from dpsyn_sql.planning.queries import (
-    Curator,
     Discount,
     Map,
     MarginalQuery,
@@ -32,7 +31,6 @@ from dpsyn_sql.planning.queries import (
     Splitter,
 )
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
-from dpsyn_sql.source.relation import Source
 
 # -- marginals ---------------------------------------------------------------------------------------
 
@@ -50,7 +48,7 @@ _BAND = 8
 
 def one_way_steps(
     domain: Domain, budget: Budget, workload: Workload = UNWEIGHTED, among: Sequence[str] = ()
-) -> list[MeasureStep]:
+) -> list[Asked]:
     """Half of the budget evenly, half by codes^(2/3); attributes of one band share their noise.
 
     The error of a one-way table enters every pair with its attribute, so it counts by their mean weight
@@ -63,7 +61,7 @@ def one_way_steps(
     bands = groups_of_equal_size(of, means)
     shares = budget.split([sum(weights[query.attrs[0]] for query in band) for band in bands.values()])
     return [
-        MeasureStep(f"one-way, up to {codes} codes{in_words(mean)}", queries, share)
+        Asked(Marginals(queries), share, f"one-way, up to {codes} codes{in_words(mean)}")
         for ((codes, mean), queries), share in zip(bands.items(), shares, strict=True)
     ]
 
@@ -95,13 +93,11 @@ def in_words(mean: Fraction) -> str:
     return "" if mean == 1 else f", mean weight {float(mean):.3g}"
 
 
-def one_way_tables(domain: Domain, curator: Curator, steps: Iterable[MeasureStep]) -> list[Observation]:
-    """The one-way tables that the steps ask for, in domain order."""
-    answers = curator.ask_all([(Marginals(step.queries), step.budget) for step in steps])
+def one_way_tables(domain: Domain, handles: Iterable[Handle[list[NoisyMarginal]]]) -> list[Observation]:
+    """The one-way tables among the answers, in domain order."""
     measured = {
         table.attrs: Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
-        for answer in answers
-        for table in answer
+        for table in tables_of(handles)
     }
     return [measured[name,] for name in domain.names]
 
@@ -130,10 +126,10 @@ def candidate_queries(
 
 
 def asked_again(
-    observed: Sequence[Observation], domain: Domain, curator: Curator, steps: Iterable[MeasureStep]
+    observed: Sequence[Observation], domain: Domain, door: Door, steps: Iterable[Asked]
 ) -> list[Observation]:
     """One-way tables, pooled with those that the steps ask for: they get a budget that nothing else needs."""
-    again = one_way_tables(domain, curator, steps)
+    again = one_way_tables(domain, [door.ask(*step) for step in steps])
     return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
 
 
@@ -165,43 +161,30 @@ def cell_deviation(budget: Budget, tables: int, rows: int) -> float:
 
 # Independent attributes: one-way marginals only. Copy this file to start a method.
 #
-# A method has two steps. ``steps`` decides from public facts alone the questions and their shares of the
-# budget; it must never depend on rows, counts or file sizes. ``fitted`` makes a model from the noisy answers;
-# everything it does is post-processing. A method whose questions depend on answers has ``run`` in place of
-# ``fitted``.
+# A recipe asks, and fits. Until it reads an answer, its questions and their shares of the budget follow from
+# public facts alone, never from rows, counts or file sizes; a method whose later questions depend on answers
+# reserves them before (``door.reserve``). Everything after the answers is post-processing.
 
 
 @dataclass(frozen=True, slots=True)
-class Independent(Static):
+class Independent(Recipe):
     """One-way marginals, denoised; the columns are drawn independently of each other."""
 
     name = "independent"
     model = ProductModel
-
-    def steps(self, domain: Domain, budget: Budget) -> list[MeasureStep]:
-        """The whole budget for all one-way marginals."""
-        return [MeasureStep("one-way", tuple(MarginalQuery((name,)) for name in domain.names), budget)]
+    static = True
 
     def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
         """All of it: there is nothing else to measure."""
         return Fraction(1)
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way tables of what discovery does not know."""
-        unknown = Domain(
-            tuple(attribute for attribute in domain.attributes if attribute.name not in terms.known)
-        )
-        steps = self.steps(unknown, budget) if unknown.attributes else []
-        return self.planned(source, domain, budget, terms, steps)
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ProductModel:
-        """Measure as planned and fit, with what discovery knows."""
-        answers = [*plan.known_tables, *self.answers(plan, curator)]
-        return ProductModel(plan.domain, fit_margins(plan.domain, Measurements(answers), terms.known))
-
-    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> ProductModel:
-        """Reconcile the totals, and make each marginal a distribution."""
-        return ProductModel(domain, fit_margins(domain, Measurements(answers)))
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> ProductModel:
+        """The whole budget for the one-way tables of what discovery does not know; reconcile the totals, and
+        make each marginal a distribution."""
+        queries = tuple(MarginalQuery((name,)) for name in domain.names if name not in terms.known)
+        handles = [door.ask(Marginals(queries), budget, "one-way")] if queries else []
+        answers = [*terms.evidence.read().tables, *tables_of(handles)]
+        return ProductModel(domain, fit_margins(domain, Measurements(answers), terms.known))
 
 
 # -- one key -----------------------------------------------------------------------------------------
@@ -268,18 +251,13 @@ class Hierarchical(Recipe):
             next(discount for discount in DISCOUNTS if discount == self.discount),
         )
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """No question: discovery asks them all."""
-        return self.planned(source, domain, budget, terms, ())
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> ProductModel:
-        """The rows of each leaf as discovery has counted them.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> ProductModel:
+        """No question: discovery asks them all. The rows of each leaf as it has counted them.
 
         Raises:
             InternalError: discovery has counted none.
         """
-        if plan.counted is None:
+        counted = terms.evidence.read().counted
+        if counted is None:
             raise InternalError("a key was released whose leaves nobody has counted")
-        return ProductModel.of_rows(
-            plan.domain, plan.counted.total, plan.counted.rows, plan.counted.committed
-        )
+        return ProductModel.of_rows(domain, counted.total, counted.rows, counted.committed)

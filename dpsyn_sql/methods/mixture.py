@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import ClassVar
@@ -42,11 +42,10 @@ from dpsyn_sql.methods.independent import (
 )
 from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
-from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
 from dpsyn_sql.planning.row_labels import MOST_CLASSES, NearestLabel, free_names
-from dpsyn_sql.source.relation import Source
 
 # -- questions and labels ----------------------------------------------------------------------------
 
@@ -96,7 +95,7 @@ class Task:
     if there is no target). ``rows``: of a unit at most.
     """
 
-    curator: Curator
+    door: Door
     working: Binned
     total: float
     rows: int
@@ -120,7 +119,7 @@ class Task:
             over_bins(self.working.domain, (*first, *((attribute, bins[attribute]) for attribute in scope)))
             for scope in scopes
         ]
-        tables = self.curator.ask(Marginals(queries), budget)
+        tables = self.door.ask(Marginals(queries), budget).read()
         return dict(zip(scopes, (_parts(table, self.classes is None) for table in tables), strict=True))
 
     def by_label(self, label: NearestLabel, budget: Budget) -> dict[int, PartTable]:
@@ -131,7 +130,7 @@ class Task:
             queries.append(
                 MarginalQuery((label.name, *query.attrs), (None, *query.maps) if query.maps else ())
             )
-        tables = self.curator.ask(Marginals(queries, labels=(label,)), budget)
+        tables = self.door.ask(Marginals(queries, labels=(label,)), budget).read()
         return dict(zip(self.informative, (_parts(table, False) for table in tables), strict=True))
 
     def counted(
@@ -340,8 +339,8 @@ class Mixture(Recipe):
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
         self.checked()
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way tables; the rest is reserved for pairs and for tables of labels.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> NetworkModel:
+        """Measure the one-way tables; find components, and count them anew in rounds.
 
         Raises:
             InputError: ``by='target'`` without a target, or another ``by`` with one.
@@ -349,29 +348,23 @@ class Mixture(Recipe):
                 limit on memory.
         """
         self._check_target(terms.workload.target)
-        sizes = [_most_bins(attribute) for attribute in domain.attributes if attribute.size > 1]
-        if len(sizes) < 2:
-            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
-        further = self._further(sizes, bool(terms.workload.target))
-        terms.limits.check_measured(further.together)
-        first, for_rounds = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
-        steps: list[MeasureStep | ReservedStep] = [
-            *one_way_steps(domain, first),
-            ReservedStep("pairs and labels", (), for_rounds, further),
-        ]
-        return self.planned(source, domain, budget, terms, steps)
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> NetworkModel:
-        """Measure the one-way tables; find components, and count them anew in rounds."""
-        observed = one_way_tables(plan.domain, curator, plan.known)
-        for step in plan.reserved:
-            if total_of(observed) <= 0 or step.budget.amount < LEAST_UNITS:
-                continue
-            task = self._task(plan, curator, step.budget, observed, terms.workload.target)
+        sizes, target = [_most_bins(one) for one in domain.attributes if one.size > 1], terms.workload.target
+        first, for_rounds = budget, replace(budget, amount=0)
+        if len(sizes) > 1:
+            first, for_rounds = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
+        reserve = self._reserve(sizes, for_rounds, bool(target)) if len(sizes) > 1 else None
+        if reserve is not None:
+            terms.limits.check_measured(reserve.together)
+        handles = [door.ask(*step) for step in one_way_steps(domain, first)]
+        if reserve is not None:
+            door.reserve(reserve)
+        observed = one_way_tables(domain, handles)
+        if reserve is not None and total_of(observed) > 0 and for_rounds.amount >= LEAST_UNITS:
+            task = self._task(door, domain, for_rounds, observed, terms)
             if task is not None:
                 return _model(task.working, task.total, fitted(task))
-            observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
-        working = binned(plan.domain, observed, [-math.inf] * len(observed), MOST_BINS)
+            observed = asked_again(observed, domain, door, one_way_steps(domain, for_rounds))
+        working = binned(domain, observed, [-math.inf] * len(observed), MOST_BINS)
         return _model(working, total_of(observed), product(working.shares))
 
     def _check_target(self, target: str) -> None:
@@ -386,11 +379,11 @@ class Mixture(Recipe):
                 "them out"
             )
 
-    def _further(self, sizes: Sequence[int], target: bool) -> LaterMarginals:
+    def _reserve(self, sizes: Sequence[int], budget: Budget, target: bool) -> Reserve:
         """What may be asked for beyond the one-way tables, by the most bins of every attribute.
 
         Raises:
-            PlanTooLarge: as ``plan``.
+            PlanTooLarge: as ``run``.
         """
         *_, second, first = sorted(sizes)
         labelled, rounds = self.components or MOST_CHOSEN, self.rounds or ROUNDS_ALONE
@@ -403,13 +396,13 @@ class Mixture(Recipe):
             )
         pairs = min(MOST_CELLS, (first if target else 1) * _pair_cells(sizes))
         most = max((first if target else 1) * first * second, labelled * first)
-        return LaterMarginals(3 if target else 2, most, rounds * cells + pairs)
+        return Reserve("pairs and labels", budget, (), 3 if target else 2, most, rounds * cells + pairs)
 
     def _task(
-        self, plan: Plan, curator: Curator, budget: Budget, observed: Sequence[Observation], target: str
+        self, door: Door, domain: Domain, budget: Budget, observed: Sequence[Observation], terms: Terms
     ) -> Task | None:
         """Working bins and numbers of components; None if there is nothing to divide the rows by."""
-        domain, rows = plan.domain, plan.source.unit.sensitivity
+        rows, target = terms.unit.sensitivity, terms.workload.target
         total = float(snapped(np.asarray(total_of(observed)), _GRID))  # it decides on questions
         rounds = self.rounds or (ROUNDS_ALONE if self.by == KMEANS else ROUNDS)
         for_rounds = budget if self.by == KMEANS else budget.split(PAIRS_AND_ROUNDS)[1]
@@ -426,7 +419,7 @@ class Mixture(Recipe):
         components = _numbers(shares, self.components, total / (ROWS_PER_SIGMA * bins * noise))
         if sum(components) == 1:
             return None
-        return Task(curator, working, total, rows, budget, self.by, classes, informative, components, rounds)
+        return Task(door, working, total, rows, budget, self.by, classes, informative, components, rounds)
 
 
 def _model(working: Binned, total: float, mixture: Components) -> NetworkModel:

@@ -16,9 +16,10 @@ from dpsyn_sql.discovery.designs import Growth
 from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.model import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components
+from dpsyn_sql.planning.asking import UNREAD, Door, planned_steps
 from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import MeasureStep, Plan, PlanDetails, ReservedStep
-from dpsyn_sql.planning.queries import Curator, Marginals, NoisyMarginal
+from dpsyn_sql.planning.plan import Plan, PlanDetails
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.source.relation import Source
 
 Setting = int | float | bool | str
@@ -40,7 +41,8 @@ class Recipe(ABC):
     whether it favours one column; ``takes_families``, whether it fits rows that stay together, and
     ``takes_classes``, whether classes of units are of use to it then; ``keeps_columns``, whether its rows
     have the one-way tables that it asks for, up to noise, and ``keeps_pairs``, whether they have the larger
-    ones; ``choices``, the values of the settings that have few.
+    ones; ``choices``, the values of the settings that have few; ``static``, whether
+    all questions are asked before the first look.
     """
 
     name: ClassVar[str]
@@ -52,6 +54,7 @@ class Recipe(ABC):
     takes_classes: ClassVar[bool] = True
     keeps_columns: ClassVar[bool] = True
     keeps_pairs: ClassVar[bool] = False
+    static: ClassVar[bool] = False
     choices: ClassVar[Mapping[str, Sequence[Setting]]] = {}
 
     @classmethod
@@ -140,16 +143,29 @@ class Recipe(ABC):
         return self
 
     @abstractmethod
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """The marginals and their shares of the budget, from public facts; ``planned`` makes the plan.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Model:
+        """Ask, and fit a model to the noisy answers.
+
+        Until the first answer (or ``terms.evidence``) is read, what is asked must follow from public facts;
+        before that the recipe reserves what it may ask then. So far a plan runs it, too (``plan``).
 
         Raises:
-            InputError: a workload is given, but the method does not use it.
+            InputError, PlanTooLarge: before the first look; the method cannot do what is asked for.
         """
 
-    @abstractmethod
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
-        """Measure as planned and fit a model to the noisy answers."""
+    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
+        """What ``run`` asks before its first look, and what it reserves, from public facts.
+
+        Raises:
+            InputError: weights or a target are given, but the method does not use it; as ``run``.
+        """
+        if terms.workload.sets:
+            self._check_uses("weights", self.takes_workload, [m.takes_workload for m in METHODS.values()])
+        if terms.workload.target:
+            self._check_uses("a target", self.takes_target, [m.takes_target for m in METHODS.values()])
+        unanswered = replace(terms, unit=source.unit, evidence=UNREAD)
+        steps = planned_steps(lambda door: self.run(door, domain, budget, unanswered))
+        return Plan(source, domain, self.name, steps, budget, details=self.details(terms))
 
     def variances(self, model: Model, answers: Sequence[NoisyMarginal]) -> Variances:
         """Of the estimates of a model that ``run`` fitted, as far as they are known; post-processing.
@@ -168,26 +184,6 @@ class Recipe(ABC):
         """Of columns that noisy answers show to go together how many rows this moves, whether the model has
         it or not; post-processing."""
         return {}
-
-    def planned(
-        self,
-        source: Source,
-        domain: Domain,
-        budget: Budget,
-        terms: Terms,
-        steps: Iterable[MeasureStep | ReservedStep],
-    ) -> Plan:
-        """A plan of these steps, with the details of the method.
-
-        Raises:
-            InputError: weights or a target are given, but the method does not use it.
-        """
-        if terms.workload.sets:
-            self._check_uses("weights", self.takes_workload, [m.takes_workload for m in METHODS.values()])
-        if terms.workload.target:
-            self._check_uses("a target", self.takes_target, [m.takes_target for m in METHODS.values()])
-        details = self.details(terms)
-        return Plan(source, domain, self.name, tuple(steps), budget, details=details)
 
     def _check_uses(self, what: str, able: bool, usable: Sequence[bool]) -> None:
         if not able:
@@ -222,37 +218,6 @@ class Recipe(ABC):
             if field.default is MISSING or getattr(self, field.name) != field.default
         }
         return PlanDetails(changed, identity, public, lines)
-
-
-def answers_to(curator: Curator, steps: Iterable[MeasureStep]) -> list[NoisyMarginal]:
-    """All tables of the steps, in order."""
-    return [table for step in steps for table in curator.ask(Marginals(step.queries), step.budget)]
-
-
-class Static(Recipe):
-    """A method whose questions are all known beforehand: ``steps``, then ``fitted``."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def steps(self, domain: Domain, budget: Budget) -> Sequence[MeasureStep]:
-        """The questions and their shares of the budget, from public facts alone."""
-
-    @abstractmethod
-    def fitted(self, domain: Domain, answers: Sequence[NoisyMarginal]) -> Model:
-        """A model of the noisy answers to all steps, in order."""
-
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """All of ``steps``."""
-        return self.planned(source, domain, budget, terms, self.steps(domain, budget))
-
-    def answers(self, plan: Plan, curator: Curator) -> list[NoisyMarginal]:
-        """All tables of ``steps``, in order."""
-        return answers_to(curator, plan.known)
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> Model:
-        """Measure as planned and fit."""
-        return self.fitted(plan.domain, self.answers(plan, curator))
 
 
 def _as_text(value: Setting) -> str:

@@ -9,7 +9,8 @@ from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
-from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.asking import Reserve, Step
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.tree import Reference, Table, Tree
 from dpsyn_sql.source.names import cut_short, listed
 
@@ -77,7 +78,7 @@ def errors_in_words(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     noun = noise[0].noun if noise else ""
     for step, step_noise in zip(plan.steps, noise, strict=True):
         assumed = ""
-        if isinstance(step, ReservedStep):
+        if isinstance(step, Reserve):
             number = step.pairs_assumed(plan.domain)
             assumed = f", if {_counted(number, 'such table')} {'is' if number == 1 else 'are'} measured"
         for query in step.queries:
@@ -174,14 +175,14 @@ def _codes_in_words(attribute: Attribute) -> str:
 def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
     yield "Questions"
     if plan.siblings is not None:
-        share = plan.siblings.budget.amount / plan.budget.amount
+        share = plan.siblings.amount / plan.budget.amount
         yield (
             f"  pairs of rows of a unit: {share:.1%} of the budget, a third of it for whether they agree "
             "more than strangers; what is left of it goes to the questions below"
         )
     for step, step_noise in zip(plan.steps, noise, strict=True):
         share = step.budget.amount / plan.budget.amount
-        if isinstance(step, ReservedStep):
+        if isinstance(step, Reserve):
             yield from _reserved(plan, step, step_noise, f"  {step.name}: {share:.1%} of the budget")
             continue
         cells = sum(plan.domain.cells(query.attrs) for query in step.queries)
@@ -192,23 +193,22 @@ def _steps(plan: Plan, noise: Sequence[Noise]) -> Iterator[str]:
         yield from _expected(plan, step, step_noise)
 
 
-def _reserved(plan: Plan, step: ReservedStep, noise: Noise, begins: str) -> Iterator[str]:
+def _reserved(plan: Plan, step: Reserve, noise: Noise, begins: str) -> Iterator[str]:
     """A step whose questions depend on noisy answers: what it may ask, and an example of its noise."""
-    further = step.further
     if step.tables is not None:
         yield f"{begins}, about {step.tables:,} marginals over bins that earlier noisy answers decide"
-        if further is not None:
-            yield f"    each of at most {further.cells:,} cells"
+        if step.further:
+            yield f"    each of at most {step.most_cells:,} cells"
         yield f"    {_deviation(noise)}"
         return
     number = len(step.queries)
     candidates = f" about {_counted(number, 'candidate marginal')}" if number else ""
     yield f"{begins}, for questions{candidates} that depend on earlier noisy answers"
-    if further is not None:
+    if step.further:
         also = "and about other " if number else ""
         yield (
-            f"    {also}marginals of at most {further.attributes} attributes and {further.cells:,} cells "
-            f"each, {further.together:,} cells in all"
+            f"    {also}marginals of at most {step.most_attributes} attributes and {step.most_cells:,} cells "
+            f"each, {step.together:,} cells in all"
         )
     assumed = step.pairs_assumed(plan.domain)
     if assumed == number:
@@ -229,7 +229,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _expected(plan: Plan, step: MeasureStep | ReservedStep, noise: Noise) -> Iterator[str]:
+def _expected(plan: Plan, step: Step, noise: Noise) -> Iterator[str]:
     """How far off a typical measured table is, by its number of columns: the noise alone."""
     sizes: dict[int, list[int]] = {}
     for query in step.queries:

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
+from dpsyn_sql.planning.asking import Answered, Handle
 from dpsyn_sql.planning.families import Families
+from dpsyn_sql.planning.plan import CountedKey
+from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload
 from dpsyn_sql.source.names import keyed
+from dpsyn_sql.source.relation import PrivacyUnit
 
 if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     from dpsyn_sql.fit.given import Given
@@ -177,14 +181,30 @@ NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a table beside the answers that its method asks for.
+
+    ``tables``: one-way tables that discovery has, with the noise taken out; nobody asks for them again.
+    ``seen``: noisy counts of the labels that discovery found, without those of ``__other__`` and NULL.
+    ``counted``: of a table that is one key, once discovery is over. ``given``: of a table of a tree below the
+    root the rows of its parent, once they are drawn.
+    """
+
+    tables: tuple[NoisyMarginal, ...] = ()
+    seen: tuple[NoisyMarginal, ...] = ()
+    counted: CountedKey | None = None
+    given: Given | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """``limits`` and ``workload`` may change questions; ``deadline`` changes only later steps.
 
     Of a table whose columns were asked about once (``discovery/designs.few_units``), ``known`` are the
     attributes whose one-way tables discovery has, and ``alone`` says that one-way tables are all that is
     worth measuring, by a noisy number of rows and the whole budget. ``families``: of a table whose rows stay
-    together; its domain is then theirs. ``given``: of a table of a tree below the root the rows of its
-    parent, once they are drawn.
+    together; its domain is then theirs. ``unit``: what is protected. ``evidence``: what is known beside the
+    answers; who reads it looks at noisy answers.
     """
 
     limits: Limits = NO_LIMITS
@@ -193,7 +213,8 @@ class Terms:
     alone: bool = False
     known: frozenset[str] = frozenset()
     families: Families | None = None
-    given: Given | None = field(default=None, compare=False)
+    unit: PrivacyUnit = field(default=PrivacyUnit(), compare=False)
+    evidence: Handle[Evidence] = field(default=Answered(Evidence()), compare=False)
 
     @property
     def of_tree(self) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError, said
+from dpsyn_sql.planning.asking import Asked
 from dpsyn_sql.planning.families import Above, Families, before, numbers_of_rows
-from dpsyn_sql.planning.plan import MeasureStep
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.source.slices import Slice, Window
 
 STAYS, LEAVES, JOINS = range(3)
@@ -171,11 +171,11 @@ def presence_domain(families: Families) -> Domain:
     return Domain((*earlier, Attribute(name, "VARCHAR", "categorical", labels=labels)))
 
 
-def presence_step(families: Families, budget: Budget) -> MeasureStep:
+def presence_step(families: Families, budget: Budget) -> Asked:
     """Who stays, leaves and joins: in all, and by each attribute of the period before."""
     *earlier, presence = presence_domain(families).names
     queries = (MarginalQuery((presence,)), *(MarginalQuery((name, presence)) for name in earlier))
-    return MeasureStep("who stays, leaves and joins", queries, budget)
+    return Asked(Marginals(queries), budget, "who stays, leaves and joins")
 
 
 def divided(budget: Budget) -> tuple[Budget, Budget]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Granularity
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import SqlType, supported_type
@@ -387,19 +386,3 @@ class NoisyLeaves:
 
     values: NDArray[np.int64]
     sigma: float
-
-
-class Curator(Protocol):
-    """The door: the only way from private data to a method."""
-
-    def ask(self, question: Question[Answer], budget: Budget) -> Answer:
-        """The noisy answer to a question of ``plan.queries``, costing at most ``budget``.
-
-        Raises:
-            BudgetError: the budget cannot pay for such a question; nothing was charged.
-            PrivacyBudgetExceeded: the ledger does not hold the cost; nothing was counted.
-        """
-
-    def ask_all(self, questions: Sequence[tuple[Question[Answer], Budget]]) -> list[Answer]:
-        """The noisy answers to questions that do not depend on each other's, in order: as ``ask``, but all
-        are charged before the first is counted, which waits for the disk once."""

@@ -27,8 +27,9 @@ from dpsyn_sql.attributes.leaves import leaves_facts
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.planning.asking import Asked
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.tree import Tree
 from dpsyn_sql.report.labels import counted
 from dpsyn_sql.source.relation import Relation
@@ -83,7 +84,7 @@ def claim(plan: Plan, reserved: Sequence[PrivacyEvent], delta: Number) -> Claim:
     """
     by_kind = claim_of(plan.budget, delta, sum(map(delta_units, reserved)))
     fixed = plan.source.unit.max_rows == 1 and plan.static and not plan.discovery
-    fixed = fixed and not any(step.residuals for step in plan.known)
+    fixed = fixed and not any(asked.residuals for asked in plan.asked)
     if by_kind.pure is not None or not fixed:
         return by_kind
     second = epsilon_from_events(reserved, delta_shares(exact_number("delta", delta))[0])
@@ -208,8 +209,8 @@ def _unit_in_words(plan: Plan) -> str:
 def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, Any]]:
     """The step that each event belongs to.
 
-    Discovery and the known steps ask one question each, in order. The events of a reserved step
-    are those that no known step before or after it takes; several reserved steps share theirs.
+    Discovery asks one question a step, in order, as does the method before its first look. All later events
+    are of what is reserved.
     """
     steps: list[dict[str, Any]] = [
         {
@@ -219,14 +220,10 @@ def _mechanisms(plan: Plan, events: Sequence[PrivacyEvent]) -> list[dict[str, An
         }
         for step in plan.discovery
     ]
-    if plan.siblings is not None:
-        steps += [{"step": "pairs of rows of a unit"}] * plan.siblings.questions
-    reserved = [number for number, step in enumerate(plan.steps) if isinstance(step, ReservedStep)]
-    first, after = (reserved[0], reserved[-1] + 1) if reserved else (len(plan.steps), len(plan.steps))
-    between = {"step": "; ".join(step.name for step in plan.steps[first:after])}
-    before, later = _known(plan.steps[:first]), _known(plan.steps[after:])
-    number = max(0, len(events) - len(steps) - len(before) - len(later))
-    steps += [*before, *([between] * number), *later]
+    steps += [{"step": "pairs of rows of a unit"}] * plan.sibling_questions
+    steps += [_of_question(asked) for asked in plan.asked]
+    reserved = {"step": "; ".join(reserve.name for reserve in plan.reserves)}
+    steps += [reserved] * max(0, len(events) - len(steps)) if plan.reserves else []
     return [{**step, **event_to_dict(event)} for step, event in zip(steps, events, strict=False)]
 
 
@@ -238,15 +235,8 @@ def event_of(mechanism: Mapping[str, Any]) -> PrivacyEvent:
     return event_from_dict({key: value for key, value in mechanism.items() if key not in _OF_STEP})
 
 
-def _known(steps: Sequence[MeasureStep | ReservedStep]) -> list[dict[str, Any]]:
-    return [
-        {"step": step.name, "residuals" if _of_residuals(step) else "marginals": len(step.queries)}
-        for step in steps
-    ]
-
-
-def _of_residuals(step: MeasureStep | ReservedStep) -> bool:
-    return isinstance(step, MeasureStep) and step.residuals
+def _of_question(asked: Asked) -> dict[str, Any]:
+    return {"step": asked.name, "residuals" if asked.residuals else "marginals": len(asked.queries)}
 
 
 def measured_facts(item: Attribute | Undiscovered) -> dict[str, Any]:

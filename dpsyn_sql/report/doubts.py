@@ -168,7 +168,7 @@ def _of_several(attribute: Attribute) -> bool:
 def _in_no_pair(plan: Plan) -> list[str]:
     """Columns of several codes that no table can join to another such column."""
     names = [attribute.name for attribute in plan.domain.attributes if _of_several(attribute)]
-    if len(names) < 2 or any(step.further is not None and not step.queries for step in plan.reserved):
+    if len(names) < 2 or any(reserve.further and not reserve.queries for reserve in plan.reserves):
         return []  # tables over bins: any columns fit
     joined = {name for query in plan.queries if len(query.attrs) > 1 for name in query.attrs}
     return [name for name in names if name not in joined]

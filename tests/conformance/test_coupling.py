@@ -31,9 +31,9 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, SelectionEv
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.views import Measurements, fit_margins
-from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, PrivBayes, Recipe, Static
+from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, PrivBayes, Recipe
 from dpsyn_sql.methods.models.margins import ProductModel
-from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, ReservedStep
+from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled
 from dpsyn_sql.private.measure.noise import ExactNoise
@@ -67,23 +67,18 @@ class Chooser(Recipe):
 
     model = ProductModel
 
-    def plan(self, source, domain, budget, terms=NO_TERMS):
-        shares = budget.split((1, 1, 1))
-        one_way = tuple(MarginalQuery((name,)) for name in domain.names)
+    def run(self, door, domain, budget, terms=NO_TERMS):
+        first, rest = budget.split((1, 2))
         pairs = tuple(MarginalQuery(pair) for pair in combinations(domain.names, 2))
-        steps = zip(("one-way", "choice", "chosen"), (one_way, pairs, pairs), shares, strict=True)
-        return self.planned(source, domain, budget, terms, (MeasureStep(*step) for step in steps))
-
-    def run(self, plan, curator, terms=NO_TERMS):
-        first, choice, chosen = plan.steps
-        margins = curator.ask(Marginals(first.queries), first.budget)
-        model = ProductModel(plan.domain, fit_margins(plan.domain, Measurements(margins)))
-        references = [np.rint(model.project(query.attrs)).astype(np.int64) for query in choice.queries]
-        number = min(2, len(references))
-        chosen_best = curator.ask(Choice(choice.queries, references, number), choice.budget)
-        best = [choice.queries[i] for i in chosen_best]
-        answers = [*margins, *curator.ask(Marginals(best), chosen.budget)]
-        return ProductModel(plan.domain, fit_margins(plan.domain, Measurements(answers)))
+        one_way = door.ask(Marginals([MarginalQuery((name,)) for name in domain.names]), first, "one-way")
+        door.reserve(Reserve("the pairs that are chosen", rest, pairs))
+        margins = one_way.read()
+        model = ProductModel(domain, fit_margins(domain, Measurements(margins)))
+        references = [np.rint(model.project(query.attrs)).astype(np.int64) for query in pairs]
+        choosing, measuring = rest.split((1, 1))
+        chosen = door.ask(Choice(pairs, references, min(2, len(pairs))), choosing).read()
+        answers = [*margins, *door.ask(Marginals([pairs[i] for i in chosen]), measuring).read()]
+        return ProductModel(domain, fit_margins(domain, Measurements(answers)))
 
 
 class Preselecting(Adaptive):
@@ -137,27 +132,20 @@ class Labelling(Recipe):
     name = "labelling"
     model = ProductModel
 
-    def plan(self, source, domain, budget, terms=NO_TERMS):
+    def run(self, door, domain, budget, terms=NO_TERMS):
         first, rest = budget.split((1, 1))
-        one_way = tuple(MarginalQuery((name,)) for name in domain.names)
-        later = LaterMarginals(2, 1_000, 10_000)
-        steps = MeasureStep("one-way", one_way, first), ReservedStep("labels", (), rest, later)
-        return self.planned(source, domain, budget, terms, steps)
-
-    def run(self, plan, curator, terms=NO_TERMS):
-        first, later = plan.steps
-        margins = curator.ask(Marginals(first.queries), first.budget)
-        near, leaf = self.labels(plan.domain, margins)
-        queries = [
-            MarginalQuery((name, label)) for name in plan.domain.names for label in (near.name, leaf.name)
-        ]
-        wider = labelled(plan.domain, (near, leaf))
+        one_way = door.ask(Marginals([MarginalQuery((name,)) for name in domain.names]), first, "one-way")
+        door.reserve(Reserve("labels", rest, (), 2, 1_000, 10_000))
+        margins = one_way.read()
+        near, leaf = self.labels(domain, margins)
+        queries = [MarginalQuery((name, label)) for name in domain.names for label in (near.name, leaf.name)]
+        wider = labelled(domain, (near, leaf))
         references = [np.zeros(query.shape(wider), dtype=np.int64) for query in queries]
-        budgets = later.budget.split((1, 1, 1))
-        curator.ask(Distances(queries, references, (near, leaf)), budgets[0])
-        best = curator.ask(Choice(queries, references, 2, labels=(near, leaf)), budgets[1])
-        curator.ask(Marginals([queries[place] for place in best], (near, leaf)), budgets[2])
-        return ProductModel(plan.domain, fit_margins(plan.domain, Measurements(margins)))
+        budgets = rest.split((1, 1, 1))
+        door.ask(Distances(queries, references, (near, leaf)), budgets[0]).read()
+        best = door.ask(Choice(queries, references, 2, labels=(near, leaf)), budgets[1]).read()
+        door.ask(Marginals([queries[place] for place in best], (near, leaf)), budgets[2]).read()
+        return ProductModel(domain, fit_margins(domain, Measurements(margins)))
 
     def labels(self, domain, margins):
         """Scores are the noisy counts; the tree goes right where they are above zero."""
@@ -211,7 +199,7 @@ ADDED_HERE = {
     )
 }
 EVERY = {**METHODS, **ADDED_HERE}
-STATIC = sorted(name for name, method in METHODS.items() if isinstance(method, Static))
+STATIC = sorted(name for name, method in METHODS.items() if method.static)
 
 
 class Extreme:

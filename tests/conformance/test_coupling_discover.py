@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.doors import NotedEntry
+from support.doors import NotedEntry, ReadAtOnce
 
 from dpsyn_sql.accounting.account import event_price
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Budget
@@ -41,7 +41,6 @@ from dpsyn_sql.planning.queries import (
     TypesQuery,
 )
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.questions.columns import keys_event, least_units, shown_from
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -185,7 +184,7 @@ class Run:
         ledger = MemoryLedger()
         with ledger.open_release(ReleaseKey(None, "r", None, {}), BUDGETS[kind]) as entry:
             self.entry = NotedEntry(entry)
-            door = LocalCurator(None, None, unit.max_rows, self.entry, source, self.watched)
+            door = ReadAtOnce(None, None, unit.max_rows, self.entry, source, self.watched)
             asked = questions(unit, kind, labels)
             for query, share in zip(asked, BUDGETS[kind].split([1] * len(asked)), strict=True):
                 self.answers.append(told(door.ask(query, share)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.doors import NoNoise, NotedEntry
+from support.doors import NoNoise, NotedEntry, ReadAtOnce
 from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.account import event_price
@@ -24,7 +24,6 @@ from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -81,7 +80,7 @@ class Run:
         ledger = MemoryLedger()
         with ledger.open_release(ReleaseKey(None, "r", None, {}), BUDGETS[kind]) as entry:
             self.entry = NotedEntry(entry)
-            door = LocalCurator(None, None, unit.max_rows, self.entry, noise, self.watched)
+            door = ReadAtOnce(None, None, unit.max_rows, self.entry, noise, self.watched)
             shares = iter(BUDGETS[kind].without_thresholds().split([1] * 2 * len(TREES)))
             for trees in TREES.values():
                 tree = door.ask(TreeQuery(trees, splitter, 4), next(shares))

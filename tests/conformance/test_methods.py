@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.doors import FakeCurator
+from support.doors import FakeCurator, ran
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -130,14 +130,16 @@ def test_a_plan_spends_the_budget_and_asks_within_the_domain(method, shape, budg
 def test_any_answer_gives_a_usable_model(method, shape, answer):
     plan = method.plan(SOURCE, shape, BUDGETS[0])
     curator = Answering(shape, answer)
-    model = method.run(plan, curator)
+    model = ran(method, plan, curator)
     if plan.static:
         assert curator.queries == list(plan.queries)
     unplanned = curator.unplanned(plan)
-    assert all(plan.further is not None and plan.further.holds(query, curator.wider) for query in unplanned)
+    assert all(
+        plan.together is not None and plan.reserves[-1].holds(query, curator.wider) for query in unplanned
+    )
     cells = sum(int(np.prod(query.shape(curator.wider))) for query in unplanned)
-    assert not unplanned or cells <= plan.further.together
-    assert set(plan.queries) >= {query for step in plan.known for query in step.queries}
+    assert not unplanned or cells <= plan.together
+    assert set(plan.queries) >= {query for step in plan.asked for query in step.queries}
     assert sum(budget.amount for budget in curator.budgets) <= plan.budget.amount
     assert type(model) is method.model
     assert model.domain is shape and np.isfinite(model.total)
@@ -166,7 +168,7 @@ def _check_sample(model, shape):
 
 def test_a_seed_fixes_the_rows_and_another_changes_them(method):
     shape = DOMAINS["mixed"]
-    model = method.run(method.plan(SOURCE, shape, BUDGETS[0]), Answering(shape, ANSWERS["plenty"]))
+    model = ran(method, method.plan(SOURCE, shape, BUDGETS[0]), Answering(shape, ANSWERS["plenty"]))
     rows = 70_000  # several batches
     first, again, largest = (
         np.concatenate(list(m.sampler().batches(rows, seed)))
@@ -236,7 +238,7 @@ def test_auto_plans_and_runs_as_the_method_chosen():
     shape, auto = attributes_of(3), method_of("auto")
     plan, chosen = auto.plan(SOURCE, shape, BUDGETS[0]), next(iter(METHODS.values()))
     assert plan == chosen.plan(SOURCE, shape, BUDGETS[0]) and plan.method == chosen.name
-    ran = [m.run(plan, Answering(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
+    ran = [ran(m, plan, Answering(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
     assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
 
 
@@ -249,6 +251,6 @@ def test_no_part_of_a_tiny_budget_is_nothing(method, epsilon, delta, shape):
     """A question that costs nothing is refused, after the debit: answers that show plenty must not lead to one."""
     shape, budget = DOMAINS[shape], Budget.from_epsilon(epsilon, delta)
     curator = Answering(shape, ANSWERS["plenty"])
-    method.run(method.plan(SOURCE, shape, budget), curator)
+    ran(method, method.plan(SOURCE, shape, budget), curator)
     assert all(part.amount > 0 for part in curator.budgets)
     assert sum(part.amount for part in curator.budgets) <= budget.amount

@@ -30,7 +30,7 @@ class Rowless(Independent):
 
     model = Answering
 
-    def run(self, plan, curator, terms=NO_TERMS):
+    def run(self, door, domain, budget, terms=NO_TERMS):
         raise AssertionError("the method ran")
 
 
@@ -71,13 +71,13 @@ class Chain(Independent):
     model = NetworkModel
     keeps_columns = False  # it has its own, whatever was counted
 
-    def run(self, plan, curator, terms=NO_TERMS):
-        total, sizes = super().run(plan, curator).total, plan.domain.shape()
-        nodes = [node_of(plan.domain.names[0], (), (0,), np.arange(1.0, sizes[0] + 1))]
+    def run(self, door, domain, budget, terms=NO_TERMS):
+        total, sizes = super().run(door, domain, budget, terms).total, domain.shape()
+        nodes = [node_of(domain.names[0], (), (0,), np.arange(1.0, sizes[0] + 1))]
         for place in range(1, len(sizes)):
             table = 0.9 * np.eye(sizes[place - 1], sizes[place]) + 0.1 / sizes[place]
-            nodes.append(node_of(plan.domain.names[place], (place - 1,), (place,), table))
-        return NetworkModel(plan.domain, total, Network(sizes, tuple(nodes), tuple(range(len(sizes)))))
+            nodes.append(node_of(domain.names[place], (place - 1,), (place,), table))
+        return NetworkModel(domain, total, Network(sizes, tuple(nodes), tuple(range(len(sizes)))))
 
 
 @pytest.mark.parametrize(

@@ -162,9 +162,9 @@ def test_discovery_counts_one_row_of_a_unit_and_its_noise_hides_one(con, tmp_pat
             super().__init__(*arguments, unit=unit, **options)
 
     class Door(measure.LocalCurator):
-        def __init__(self, counter, domain, rows, *others):
-            seen["sensitivity"] = rows
-            super().__init__(counter, domain, rows, *others)
+        def discover(self, counter, rows_per_unit):
+            seen["sensitivity"] = rows_per_unit
+            super().discover(counter, rows_per_unit)
 
     monkeypatch.setattr(measure, "SqlDiscoveryCounter", Counter)
     monkeypatch.setattr(measure, "LocalCurator", Door)

@@ -234,8 +234,8 @@ FAULTS = (
         "tests/unit/methods/test_methods_adaptive.py::test_a_pure_budget_asks_for_rows_first_and_for_pairs_only_if_they_are_enough",
         (
             "dpsyn_sql/methods/adaptive/method.py",
-            "left = sum(step.budget.amount for step in plan.steps)",
-            "left = plan.budget.amount",
+            "left = None, first.amount + for_pairs.amount",
+            "left = None, budget.amount",
         ),
     ),
     fault(

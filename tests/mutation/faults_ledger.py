@@ -242,10 +242,10 @@ FAULTS = (
         f"{CURATOR}::test_an_overdrawn_question_is_not_counted",
         (
             DOOR,
-            "            self._entry.charge([(questions[place], parts[place].events) for place in fresh])\n"
-            "            noisy = [(questions[place], parts[place].noisy()) for place in fresh]\n",
-            "            noisy = [(questions[place], parts[place].noisy()) for place in fresh]\n"
-            "            self._entry.charge([(questions[place], parts[place].events) for place in fresh])\n",
+            "            self._entry.charge([(question, handle.parts.events) for question, handle in fresh])\n"
+            "            self._count(fresh)\n",
+            "            self._count(fresh)\n"
+            "            self._entry.charge([(question, handle.parts.events) for question, handle in fresh])\n",
         ),
     ),
     fault(
@@ -334,15 +334,15 @@ FAULTS = (
     fault(
         "a replay measures again",
         f"{CURATOR}::test_a_stored_answer_is_replayed_without_counting",
-        (DOOR, "enumerate(stored) if answer is None]", "enumerate(stored)]"),
+        (DOOR, "            if handle.stored is None:\n", "            if True:\n"),
     ),
     fault(
         "of questions asked together the first is charged",
         f"{CURATOR}::test_questions_asked_together_are_all_charged_before_one_is_counted",
         (
             DOOR,
-            "self._entry.charge([(questions[place], parts[place].events) for place in fresh])",
-            "self._entry.charge([(questions[place], parts[place].events) for place in fresh[:1]])",
+            "self._entry.charge([(question, handle.parts.events) for question, handle in fresh])",
+            "self._entry.charge([(question, handle.parts.events) for question, handle in fresh[:1]])",
         ),
     ),
     fault(
@@ -487,7 +487,7 @@ FAULTS = (
     fault(
         "the noise of long nodes is for the rows of one window",
         SUMS,
-        (TOTALS, "plan.domain, unit.max_rows, entry", "plan.domain, _total(job).running.rows, entry"),
+        (TOTALS, "domain, source.unit.max_rows)", "domain, _total(job).running.rows)"),
     ),
     fault(
         "a running total states the epsilon of one node",

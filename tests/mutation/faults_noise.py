@@ -11,6 +11,8 @@ RESIDUALS = (
 )
 FRESH_NOISE = "tests/statistical/test_residuals.py::test_two_releases_of_one_table_share_no_noise"
 PRODUCTS = "tests/unit/count/test_count_products.py"
+STAGE = "tests/unit/measure/test_measure_stage.py"
+LAW = "dpsyn_sql/private/measure/stage.py"
 CURATOR = "tests/unit/measure/test_measure_curator.py"
 CALIBRATE = "tests/unit/measure/test_measure_calibrate.py"
 SECOND_ACCESS = (
@@ -184,9 +186,39 @@ FAULTS = (
         "tests/unit/methods/test_methods_adaptive.py::test_tables_that_residuals_cannot_hold_are_asked_for_whole",
         (
             "dpsyn_sql/methods/adaptive/measure.py",
-            "as_residuals = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)",
+            "as_residuals = budget.gaussian and holds_residuals(shape, task.unit.sensitivity)",
             "as_residuals = budget.gaussian",
         ),
+    ),
+    fault(
+        "what is asked after the first look may be anything",
+        f"{STAGE}::test_a_marginal_beyond_what_was_reserved_is_neither_charged_nor_counted[narrow]",
+        (LAW, "within = all(any(", "within = True or all(any("),
+    ),
+    fault(
+        "further marginals have more cells in all than were reserved",
+        f"{STAGE}::test_all_that_is_asked_for_stays_within_what_was_reserved",
+        (LAW, "        self._cells += fresh\n", ""),
+    ),
+    fault(
+        "a marginal with labels is counted once for all labels of its name",
+        f"{STAGE}::test_marginals_with_labels_count_each_time",
+        (LAW, "repeated=not labels)", "repeated=True)"),
+    ),
+    fault(
+        "later questions cost more than was reserved",
+        f"{STAGE}::test_no_more_is_spent_than_was_reserved",
+        (LAW, "        self._left -= asked.budget.amount\n", ""),
+    ),
+    fault(
+        "pairs of rows are asked about that nobody reserved",
+        f"{STAGE}::test_pairs_of_rows_are_asked_about_where_they_were_reserved",
+        (LAW, "if not any(reserve.pairs_of_rows for reserve in reserves):", "if False:"),
+    ),
+    fault(
+        "a look does not end what may be asked freely",
+        f"{STAGE}::test_nothing_is_reserved_after_the_first_look",
+        ("dpsyn_sql/private/measure/curator.py", "            self._stage.look()\n", "            pass\n"),
     ),
     fault(
         "several distances charged as one",

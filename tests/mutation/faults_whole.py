@@ -16,8 +16,8 @@ FAULTS = (
         EVENTS,
         (
             MEASURE,
-            "with self._of(table), self._counter(plan, table, rows, siblings=True):",
-            "with self._counter(plan, table, rows, siblings=True):",
+            "with self._of(table), self._opened(table, families.domain, rows):",
+            "with self._opened(table, families.domain, rows):",
         ),
     ),
     fault(
@@ -39,8 +39,8 @@ FAULTS = (
         EVENTS,
         (
             MEASURE,
-            "self.door.open(counter, plan.domain, plan.source.unit.sensitivity)",
-            "self.door.open(counter, plan.domain, 1)",
+            "self.door.open(opening, domain, table.source.unit.sensitivity)",
+            "self.door.open(opening, domain, 1)",
         ),
     ),
     fault(

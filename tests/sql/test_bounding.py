@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.rows.kept import Bound, KeptRows
@@ -153,7 +152,7 @@ def test_names_of_attributes_that_our_statement_uses_too(con, name):
     domain = Domain((Attribute(name, "BIGINT", "numeric", edges=(0, 1, 2, 3, 4, 5)),))
     query = MarginalQuery((name,))
     counter = SqlCounter(DuckDBEngine(con), Fragment("named"), domain, [query], unit=PrivacyUnit("id", 2))
-    assert counter.count([query])[0].tolist() == [2, 2, 2, 2, 2]
+    assert next(counter.count([query])).tolist() == [2, 2, 2, 2, 2]
 
 
 def test_csv_units_are_text_as_it_stands(con, tmp_path):
@@ -169,7 +168,7 @@ def test_csv_units_are_text_as_it_stands(con, tmp_path):
     counter = SqlCounter(
         DuckDBEngine(con), relation, DOMAIN, [ALL], decimal=".", unit=PrivacyUnit("id", 2), key=3
     )
-    counts = counter.count([ALL])[0]
+    counts = next(counter.count([ALL]))
     # '1' and '"1"' are one text with four rows, two of them kept; '01' and ' 1' are others; '' is no unit.
     assert counts.sum() == 6
     assert counts[2].sum() == 0
@@ -197,14 +196,9 @@ def test_all_marginals_count_the_same_rows(con, k, rows, key, max_rows):
 def test_further_marginals_count_the_same_rows(con, rows, key, max_rows):
     """Counted later, of the rows that were drawn once."""
     single = [MarginalQuery(("a",)), MarginalQuery(("b",))]
-    further, unit = (
-        LaterMarginals(2, DOMAIN.cells(ALL.attrs), DOMAIN.cells(ALL.attrs)),
-        PrivacyUnit("id", max_rows),
-    )
-    counter = SqlCounter(
-        DuckDBEngine(con), put(con, rows), DOMAIN, single, unit=unit, key=key, further=further
-    )
-    first, second = counter.count(single)
+    unit = PrivacyUnit("id", max_rows)
+    counter = SqlCounter(DuckDBEngine(con), put(con, rows), DOMAIN, single, unit=unit, key=key, further=True)
+    first, second = [*counter.count(single)]
     (both,) = counter.count([ALL])
     assert both.sum(axis=1).tolist() == first.tolist() and both.sum(axis=0).tolist() == second.tolist()
     expected = summed(Tally(drawn(con, rows, key, max_rows)), ALL)
@@ -225,10 +219,12 @@ def test_each_counter_has_a_key_of_its_own_and_keeps_it(con):
     relation = put(con, rows)
     engine, unit = DuckDBEngine(con), PrivacyUnit("id", 2)
     counters = [SqlCounter(engine, relation, DOMAIN, [ALL], unit=unit) for _ in range(3)]
-    answers = [[counter.count([ALL])[0].tobytes() for _ in range(2)] for counter in counters]
+    answers = [[next(counter.count([ALL])).tobytes() for _ in range(2)] for counter in counters]
     assert all(first == second for first, second in answers)
     assert len({first for first, _ in answers}) == 3
-    again = [SqlCounter(engine, relation, DOMAIN, [ALL], unit=unit, key=7).count([ALL])[0] for _ in range(2)]
+    again = [
+        next(SqlCounter(engine, relation, DOMAIN, [ALL], unit=unit, key=7).count([ALL])) for _ in range(2)
+    ]
     np.testing.assert_array_equal(*again)
 
 

@@ -16,7 +16,6 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.growth import Growth
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,
@@ -148,7 +147,6 @@ def test_marginals_asked_one_after_another_read_codes_that_were_kept_once(store,
 @QUICK
 def test_further_marginals_and_bins_are_counted_on_the_codes_that_were_kept(store, unit, table, parts):
     fill(store, *table)
-    further = LaterMarginals(3, 10**6, 10**7)
     planned = [MarginalQuery(("n", "s")), MarginalQuery(("x", "d")), MarginalQuery(("i",))]
     asked = [
         MarginalQuery(("d", "n", "s")),
@@ -156,7 +154,7 @@ def test_further_marginals_and_bins_are_counted_on_the_codes_that_were_kept(stor
     ]
     parted, whole = engines(store, parts, unit)
     counters = [
-        SqlCounter(engine, SOURCE, DOMAIN, planned, unit=unit, key=KEY, further=further)
+        SqlCounter(engine, SOURCE, DOMAIN, planned, unit=unit, key=KEY, further=True)
         for engine in (parted, whole)
     ]
     for queries in (planned, asked, planned, asked[:1]):

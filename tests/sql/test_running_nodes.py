@@ -41,7 +41,7 @@ def counts(con, rows, running):
         unit = PrivacyUnit("id", running.level(period).rows)
         source = sliced_source(RELATION, unit, window, Shape(()))
         counter = SqlCounter(engine, source.relation.sql, DOMAIN, QUERY, unit=unit, key=5)
-        found[period] = counter.count(QUERY)[0]
+        found[period] = next(counter.count(QUERY))
         counter.close()
     return found
 

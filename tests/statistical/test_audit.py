@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.tradeoff import fewest_misses, lower_bound, power, run
 from dpsyn_sql.auditing import ERROR, _planned, audit
 from dpsyn_sql.auditing.testing import simulated
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.methods import METHODS, Static
+from dpsyn_sql.methods import METHODS
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.source.relation import PrivacyUnit
 
@@ -87,7 +87,7 @@ def test_forgotten_sensitivities_are_caught(delta, fault, monkeypatch):
     assert found.violated
 
 
-@pytest.mark.parametrize("method", sorted(n for n, m in METHODS.items() if isinstance(m, Static)))
+@pytest.mark.parametrize("method", sorted(n for n, m in METHODS.items() if m.static))
 def test_every_static_method_can_be_audited_and_errs_as_often_as_the_theory_says(method):
     found = audit(epsilon=4, method=method, runs=300)
     assert found.claim == pytest.approx(math.sqrt(2 * Budget.from_epsilon(4, 1e-9).rho), rel=1e-9)

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare, norm
-from support.doors import FakeCounter
+from support.doors import FakeCounter, ReadAtOnce
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -21,7 +21,6 @@ from dpsyn_sql.auditing.testing import RecordingLedger
 from dpsyn_sql.methods import METHODS
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals, Residuals
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 
 pytestmark = [pytest.mark.slow, pytest.mark.required]
@@ -229,7 +228,7 @@ def test_noise_has_the_exact_probabilities_of_the_ledgered_event(budget, rows):
     """Chi-square over all values: a scale off by five per cent fails, whatever the shape."""
     ledger = RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        door = LocalCurator(no_rows(WIDE), WIDE, rows, entry, ExactNoise())
+        door = ReadAtOnce(no_rows(WIDE), WIDE, rows, entry, ExactNoise())
         (table,) = door.ask(Marginals([MarginalQuery(("a",))]), budget)
     (event,) = ledger.events
     assert getattr(event, "lattice", 1) == (16 if budget.kind == "gdp" else 1)
@@ -257,7 +256,7 @@ def test_residuals_of_marginals_have_the_exact_probabilities_of_the_ledgered_eve
     budget = Budget("gdp", 10**15 * one_row * rows**2 // (2 * scale**2))
     queries, ledger = [MarginalQuery(tuple("abc")), MarginalQuery(tuple("ab"))], RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), budget) as entry:
-        door = LocalCurator(no_rows(domain), domain, rows, entry, ExactNoise())
+        door = ReadAtOnce(no_rows(domain), domain, rows, entry, ExactNoise())
         tables = door.ask(Residuals(queries), budget)
     (event,) = ledger.events
     assert event.l2_squared == one_row * rows**2 and event.sigma == pytest.approx(scale, rel=1e-3)
@@ -298,7 +297,7 @@ def test_choices_have_the_probabilities_of_the_ledgered_event(kind, rows):
     references = [np.array([score, 0]) for score in scores]
     ledger = RecordingLedger()
     with ledger.open_release(ReleaseKey(None, "r", None, {}), Budget(kind, draws * share.amount)) as entry:
-        door = LocalCurator(no_rows(LETTERS), LETTERS, rows, entry, ExactNoise())
+        door = ReadAtOnce(no_rows(LETTERS), LETTERS, rows, entry, ExactNoise())
         picked = ["abc"[door.ask(Choice(candidates, references), share)[0]] for _ in range(draws)]
     (event,) = set(ledger.events)
     assert isinstance(event, SelectionEvent) and event.sensitivity == rows

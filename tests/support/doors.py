@@ -1,8 +1,13 @@
 """Stand-ins for the door and what is behind it, for tests of one side of it."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.ledger.sqlite import MemoryLedger
+from dpsyn_sql.planning.asking import Answered, Reserve
+from dpsyn_sql.planning.limits import NO_TERMS
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
     Choice,
@@ -14,17 +19,55 @@ from dpsyn_sql.planning.queries import (
     Residuals,
 )
 from dpsyn_sql.planning.row_labels import check_labels
+from dpsyn_sql.private.count.counter import aggregated
+from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.scores import scored
 
-
-class OneByOne:
-    """Answers questions that are asked together as if they were not."""
-
-    def ask_all(self, asked):
-        return [self.ask(question, budget) for question, budget in asked]
+EVERYTHING = Reserve("everything", Budget("gdp", 10**18), (), 99, 2**60, 2**61, pairs_of_rows=True)
+"""Whatever is asked lies within it."""
 
 
-class FakeCurator(OneByOne):
+class ReadAtOnce(LocalCurator):
+    """The door, whose answers are read as soon as they are asked for; everything may be asked for."""
+
+    def __init__(self, counter, domain, rows_per_unit, entry, noise, discovery=None):
+        super().__init__(entry, noise)
+        if counter is None:
+            self.discover(discovery, rows_per_unit)
+        else:
+            self.open(counter, domain, rows_per_unit)
+
+    def open(self, counter, domain, rows_per_unit=None):
+        super().open(lambda steps: counter, domain, rows_per_unit)
+        self.reserve(EVERYTHING)
+
+    def ask(self, question, budget, name=""):
+        return super().ask(question, budget, name).read()
+
+
+def opened(counter, domain, rows_per_unit, entry, noise):
+    """The door in front of the counts of one table."""
+    door = LocalCurator(entry, noise)
+    door.open(lambda steps: counter, domain, rows_per_unit)
+    return door
+
+
+def ran(method, plan, door, terms=NO_TERMS):
+    """A method, run as it was planned."""
+    return method.run(door, plan.domain, plan.budget, replace(terms, unit=plan.source.unit))
+
+
+class FakeDoor:
+    """What ``answer`` says is known as soon as it is asked for."""
+
+    def reserve(self, reserve):
+        pass
+
+    def ask(self, question, budget, name=""):
+        return Answered(self.answer(question, budget))
+
+
+class FakeCurator(FakeDoor):
     """A curator without ledger and noise: ``table`` says what a marginal holds, and all answers follow.
 
     ``asked``: of each question its kind as ledgers have it, its marginals and its budget. What no method may
@@ -34,7 +77,7 @@ class FakeCurator(OneByOne):
     def __init__(self, domain, table, sigma=5.0):
         self.domain, self.table, self.sigma, self.asked = domain, table, sigma, []
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         if isinstance(question, Marginals):
             self.asked.append(("measure", question.queries, budget))
             if question.labels:
@@ -121,13 +164,10 @@ class FakeCounter:
     def __init__(self, table, log=None):
         self.table, self.log, self.asked = table, [] if log is None else log, []
 
-    def counted_as(self, query):
-        return query.original
-
     def count(self, queries, labels=()):
         self.asked.append(list(queries))
         self.log.append("count")
-        return [self.table(query) for query in queries]
+        return [aggregated(self.table(query.original), query.maps) for query in queries]
 
 
 class NoNoise:

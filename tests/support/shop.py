@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 from support.domains import attribute
-from support.doors import OneByOne
+from support.doors import FakeDoor, ran
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.adaptive import Adaptive
+from dpsyn_sql.planning.asking import Answered
 from dpsyn_sql.planning.families import families_of_table
-from dpsyn_sql.planning.limits import Terms
+from dpsyn_sql.planning.limits import Evidence, Terms
 from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal, NoisyResidual, Residuals
 from dpsyn_sql.rows.sample.tree import TableRows, table_seed
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation, Source
@@ -90,7 +91,7 @@ def shop(customers, seed=0):
     return {"customers": top, "orders": middle, "items": leaf}
 
 
-class Door(OneByOne):
+class Door(FakeDoor):
     """A curator of the rows of one table, in weights, with the Gaussian noise that budgets buy (none if
     ``exact``). ``asked``: the attributes of all tables that were asked about."""
 
@@ -113,7 +114,7 @@ class Door(OneByOne):
     def noisy(self, values, sigma):
         return values if self.exact else values + self.rng.normal(0, sigma, np.shape(values))
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         queries = question.candidates if isinstance(question, Choice) else question.queries
         self.asked += [query.attrs for query in queries]
         tables, sigma = [self.table(query) for query in queries], self.deviation(budget, len(queries))
@@ -142,10 +143,13 @@ class Door(OneByOne):
 
 def fitted(rows, budget, given=None, seed=0, *, exact=False):
     """The model of one table, and the door that it asked."""
-    door, terms = Door(rows, seed, exact=exact), Terms(families=rows.families, given=given)
+    door, terms = (
+        Door(rows, seed, exact=exact),
+        Terms(families=rows.families, evidence=Answered(Evidence(given=given))),
+    )
     method = Adaptive()
     plan = method.plan(SOURCE, rows.families.domain, budget, terms)
-    return method.run(plan, door, terms), door
+    return ran(method, plan, door, terms), door
 
 
 def drawn(model, units, above=None, given=None, seed=0):

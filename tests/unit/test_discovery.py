@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks, fill_ticks
@@ -55,13 +56,13 @@ def learnt_of(shape, budget, door, unit=ROW):
     return discovered(shape, design(shape, unit, budget), door, Chooser(budget, unit, lambda _: Fraction(1)))
 
 
-class Door:
+class Door(FakeDoor):
     """Answers every question with something simple, and remembers it."""
 
     def __init__(self, holds=TEXT):
         self.asked, self.holds = [], holds
 
-    def ask(self, query, budget):
+    def answer(self, query, budget):
         self.asked.append((query, budget))
         if isinstance(query, KeyQuery):
             keys = ("Bonn", "Köln") if query.type.family == "text" else (17, 40)
@@ -161,7 +162,7 @@ def test_the_share_of_a_column_is_divided_by_what_has_to_be_learnt():
     ]
 
 
-class Counting:
+class Counting(FakeDoor):
     """A door that counts given values, with noise of a generator; values are ticks, or doubles."""
 
     def __init__(self, values, sigma=5.0, seed=0, most=10**9):
@@ -171,7 +172,7 @@ class Counting:
     def noisy(self, counts):
         return np.round(counts + self.random.normal(0, self.sigma, len(counts))).astype(np.int64)
 
-    def ask(self, query, budget):
+    def answer(self, query, budget):
         if isinstance(query, KeyQuery):
             keys, counts = np.unique(self.values, return_counts=True)
             noisy = self.noisy(counts)

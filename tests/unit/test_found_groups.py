@@ -5,7 +5,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from support.doors import OneRelease
+from support.doors import FakeDoor, OneRelease, opened
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -14,7 +14,6 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal, Siblings
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -35,7 +34,7 @@ def domain():
 FAMILIES = families_of(domain(), UNIT, ("region",))
 
 
-class Door:
+class Door(FakeDoor):
     """A curator of rows in memory, of ``budget`` noise; ``asked``: kinds, queries and budgets."""
 
     def __init__(self, columns, who, random):
@@ -47,7 +46,7 @@ class Door:
     def codes(self, name, bins):
         return self.columns[name] if bins is None else np.array(bins)[self.columns[name]]
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         queries = list(question.queries)
         self.asked.append((type(question), queries, budget))
         sigma = float(np.sqrt(len(queries) / (2 * float(budget.rho))))
@@ -190,7 +189,7 @@ def test_the_real_door_gives_the_class_and_the_codes():
         counter = SqlCounter(
             engine, Fragment("visits"), FAMILIES.domain, one_ways, unit=UNIT, families=FAMILIES, siblings=True
         )
-        door = LocalCurator(counter, FAMILIES.domain, WEIGHT, OneRelease(budget).open(), ExactNoise())
+        door = opened(counter, FAMILIES.domain, WEIGHT, OneRelease(budget).open(), ExactNoise())
         groups, _ = found_groups(door, FAMILIES, budget)
         (found,) = (one for one in groups if "kind" in one.costs.attributes)
         counter.close()
@@ -201,7 +200,7 @@ def test_the_real_door_gives_the_class_and_the_codes():
         counter = SqlCounter(
             engine, Fragment("visits"), grouped.domain, queries, unit=UNIT, key=3, families=grouped
         )
-        classes, with_kind, sizes = counter.count(queries)
+        classes, with_kind, sizes = [*counter.count(queries)]
     assert classes.sum() == sizes.sum() == sum(WEIGHT // n * n for n in memory.n.tolist())
     joint = with_kind / with_kind.sum()
     implied = (joint**2 / joint.sum(axis=1, keepdims=True)).sum() - (joint.sum(axis=0) ** 2).sum()

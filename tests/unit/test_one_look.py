@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.domains import SOURCE
+from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks, fill_ticks
@@ -598,13 +599,13 @@ def test_a_column_without_a_found_value_is_in_no_pair():
     assert [query.attrs for query in candidate_queries(domain, 10**6)] == [("sex", "s")]
 
 
-class Door:
+class Door(FakeDoor):
     """A door with a noisy number of rows, which keeps what it was asked."""
 
     def __init__(self, rows):
         self.rows, self.asked = rows, []
 
-    def ask(self, query, budget):
+    def answer(self, query, budget):
         self.asked.append((query, budget))
         if isinstance(query, KeyQuery):
             return NoisyKeys(query.attr, ("Bonn",), np.array([self.rows // 2]), 5.0, 20)
@@ -684,6 +685,6 @@ def test_what_is_left_for_pairs_is_spent_on_pairs_where_the_whole_budget_shows_s
     left = left_of(budget, found.asked)
     domain = Domain(tuple(replace(SEX, name=name) for name in names))
     plan = Adaptive().plan(SOURCE, domain, left, Terms(known=frozenset(names)))
-    assert [step.budget.amount for step in plan.reserved] == [left.amount] and not plan.known
+    assert [step.budget.amount for step in plan.reserves] == [left.amount] and not plan.asked
     none = Adaptive().plan(SOURCE, domain, left, Terms(known=frozenset(names), alone=True))
     assert not none.steps

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
@@ -87,13 +88,13 @@ def test_no_bias_of_values_that_are_clearly_shown():
     assert abs(np.mean(means) - true) < 5 * 40 / np.sqrt(2_000)  # five errors: below 1e-6
 
 
-class Looks:
+class Looks(FakeDoor):
     """A door that shows the values above the threshold of each budget, without noise."""
 
     def __init__(self, columns):
         self.columns, self.spent, self.delta = columns, 0, 0
 
-    def ask(self, query, budget):
+    def answer(self, query, budget):
         self.spent += budget.amount
         if isinstance(query, GridQuery):
             return NoisyMarginal(("rows",), np.array([30_030, 5]), 30.0)

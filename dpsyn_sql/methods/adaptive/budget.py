@@ -9,14 +9,16 @@ from itertools import combinations
 
 import numpy as np
 
+from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import JunctionTree, Scope
 from dpsyn_sql.fit.reconstruct import cost_factor
+from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.plan import LaterMarginals, Plan
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 # -- evidence ----------------------------------------------------------------------------------------
@@ -26,23 +28,25 @@ from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 # Post-processing of synthetic rows only.
 
 
-def tables_above(plan: Plan, terms: Terms) -> dict[str, Observation]:
+def tables_above(domain: Domain, terms: Terms) -> dict[str, Observation]:
     """The one-way tables of the attributes above, without noise: the rows that carry them are drawn."""
-    if terms.given is None:
+    given = terms.evidence.read().given
+    if given is None:
         return {}
     observed = dict[str, Observation]()
     for name in sorted(terms.above):
-        table = terms.given.table([name], [np.arange(plan.domain[name].size)])
-        observed[name] = Observation(plan.source.unit.weight * table, np.zeros(()), settled=True)
+        table = given.table([name], [np.arange(domain[name].size)])
+        observed[name] = Observation(terms.unit.weight * table, np.zeros(()), settled=True)
     return observed
 
 
-def rows_given(plan: Plan, terms: Terms) -> Observation | None:
+def rows_given(terms: Terms) -> Observation | None:
     """What all rows of the table count, where the rows above it say so: to one step of the weights, since a
     table of one cell without any noise could not be weighed against another."""
-    if terms.given is None:
+    given = terms.evidence.read().given
+    if given is None:
         return None
-    return Observation(np.asarray(plan.source.unit.weight * terms.given.total), np.ones(()))
+    return Observation(np.asarray(terms.unit.weight * given.total), np.ones(()))
 
 
 def distributions(
@@ -373,20 +377,21 @@ def triples_asked(domain: Domain, rho: float, settings: Settings) -> bool:
     return there >= settings.fewest_triples
 
 
-def further_queries(domain: Domain, pairs: int) -> LaterMarginals | None:
-    """Tables of three attributes or more, if the public domain has so many.
+def reserve_of(budget: Budget, domain: Domain, pairs: tuple[MarginalQuery, ...], most: int) -> Reserve:
+    """The pairs, and tables of three attributes or more, if the public domain has so many.
 
-    ``pairs``: the most cells of candidate pairs.
+    ``most``: cells of candidate pairs.
     """
     used = sum(attribute.size > 1 for attribute in domain.attributes)
     if used < 3:
-        return None
-    return LaterMarginals(min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, 2 * (pairs // _FOR_PAIRS) + OTHER_CELLS)
+        return Reserve("pairs", budget, pairs)
+    together = 2 * (most // _FOR_PAIRS) + OTHER_CELLS
+    return Reserve("pairs", budget, pairs, min(used, MOST_COLUMNS), MAX_FURTHER_CELLS, together)
 
 
-def room_of_each(allowed: LaterMarginals) -> int:
+def room_of_each(reserve: Reserve) -> int:
     """The most cells of all triples, and of all tables of a target."""
-    return (allowed.together - OTHER_CELLS) // 2
+    return (reserve.together - OTHER_CELLS) // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,17 +45,16 @@ from dpsyn_sql.methods.independent import (
     groups_of_equal_size,
     in_words,
     one_way_steps,
-    one_way_tables,
     size_weights,
 )
+from dpsyn_sql.planning.asking import Asked, Handle
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.plan import MeasureStep, Plan
 from dpsyn_sql.planning.queries import (
     Choice,
-    Curator,
     Distances,
     MarginalQuery,
     Marginals,
+    NoisyMarginal,
     NoisyResidual,
     Residuals,
     holds_residuals,
@@ -77,7 +76,7 @@ def first_steps(
     *,
     settled: bool = False,
     weighted: bool = False,
-) -> list[MeasureStep]:
+) -> list[Asked]:
     """The total, then residuals; attributes of one size and one weight are asked for together. The total is
     not asked for where it is ``settled``. ``weighted``: rows of a unit stay together.
 
@@ -104,31 +103,36 @@ def first_steps(
         for band in bands.values()
     ]
     for_total, *budgets = budget.split([share, *shares])
-    steps = [] if settled else [MeasureStep("rows in all", (TOTAL,), for_total)]
+    steps = [] if settled else [Asked(Marginals((TOTAL,)), for_total, "rows in all")]
     for ((size, mean), queries), part in zip(bands.items(), budgets, strict=True):
         name = f"one-way beyond the rows in all, {size} codes{in_words(mean)}"
-        steps.append(MeasureStep(name, queries, part, residuals=True))
+        steps.append(Asked(Residuals(queries), part, name))
     return steps
 
 
-def one_ways(plan: Plan, curator: Curator, terms: Terms) -> list[Observation]:
+Answers = Sequence[Handle[list[NoisyMarginal]] | Handle[list[NoisyResidual]]]
+"""Of questions about one-way tables: whole, or as the total and residuals."""
+
+
+def one_ways(domain: Domain, answers: Answers, terms: Terms) -> list[Observation]:
     """All one-way tables in domain order: those that discovery knows, those of rows above the table, and
-    those that the steps of the plan tell, with what discovery saw of their labels."""
+    those that the answers tell, with what discovery saw of their labels."""
+    evidence = terms.evidence.read()
     tables = {
         table.attrs[0]: Observation(
             table.values.astype(np.float64), np.asarray(table.sigma, np.float64), settled=True
         )
-        for table in plan.known_tables
+        for table in evidence.tables
         if table.attrs
     }
-    tables |= tables_above(plan, terms)
-    unknown_attributes = unknown(plan.domain, tables)
-    measured = first_tables(unknown_attributes, curator, plan.known, rows_given(plan, terms))
+    tables |= tables_above(domain, terms)
+    unknown_attributes = unknown(domain, tables)
+    measured = first_tables(unknown_attributes, answers, rows_given(terms))
     tables |= dict(zip(unknown_attributes.names, measured, strict=True))
-    for table in plan.seen:
+    for table in evidence.seen:
         (name,) = table.attrs
         tables[name] = with_seen(tables[name], table.values.astype(np.float64), table.sigma)
-    return [tables[name] for name in plan.domain.names]
+    return [tables[name] for name in domain.names]
 
 
 def unknown(domain: Domain, settled: Container[str]) -> Domain:
@@ -136,20 +140,18 @@ def unknown(domain: Domain, settled: Container[str]) -> Domain:
     return Domain(tuple(attribute for attribute in domain.attributes if attribute.name not in settled))
 
 
-def first_tables(
-    domain: Domain, curator: Curator, steps: Sequence[MeasureStep], rows: Observation | None = None
-) -> list[Observation]:
-    """The one-way tables that the steps tell, in domain order; ``rows``: the total, if nobody asks for it."""
-    if not any(step.residuals for step in steps):
-        return one_way_tables(domain, curator, steps)
-    total = rows or Observation(np.zeros(()), np.zeros(()))
-    beyond = [step for step in steps if step.residuals]
-    for step in steps:
-        if not step.residuals:
-            (table,) = curator.ask(Marginals(step.queries), step.budget)
-            total = Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
-    answers = curator.ask_all([(Residuals(step.queries), step.budget) for step in beyond])
-    residuals = {residual.attrs[0]: residual for answer in answers for residual in answer}
+def first_tables(domain: Domain, answers: Answers, rows: Observation | None = None) -> list[Observation]:
+    """The one-way tables that answers tell, in domain order; ``rows``: the total, if nobody asks for it."""
+    tables = [table for handle in answers for table in handle.read()]
+    residuals = {table.attrs[0]: table for table in tables if isinstance(table, NoisyResidual)}
+    whole = {
+        table.attrs: Observation(table.values.astype(np.float64), np.asarray(table.sigma, np.float64))
+        for table in tables
+        if isinstance(table, NoisyMarginal)
+    }
+    if not residuals:
+        return [whole[name,] for name in domain.names]
+    total = whole.get((), rows or Observation(np.zeros(()), np.zeros(())))
     return [_table(total, attribute.size, residuals.get(attribute.name)) for attribute in domain.attributes]
 
 
@@ -175,7 +177,7 @@ def tables_measured(
     parted: tuple[list[_Share], list[_Share]] = [], []
     for scopes, share in zip(together, shares, strict=True):
         shape = [task.working.sizes[variable] for variable in scopes[0]]
-        as_residuals = budget.gaussian and holds_residuals(shape, task.plan.source.unit.sensitivity)
+        as_residuals = budget.gaussian and holds_residuals(shape, task.unit.sensitivity)
         parted[as_residuals].append((scopes, share))
     measured = {**_whole(task, state, parted[0]), **_residuals(task, state, parted[1])}
     tables = {**state.tables, **state.beside}
@@ -211,17 +213,17 @@ Shares = Sequence[_Share]
 
 
 def _whole(task: Task, state: State, shares: Shares) -> dict[Scope, Observation]:
-    questions = [(Marginals(task.working.queries(scopes)), share) for scopes, share in shares]
+    handles = [task.door.ask(Marginals(task.working.queries(scopes)), share) for scopes, share in shares]
     return {
         scope: Observation(task.working.turned(scope, table.values), np.asarray(table.sigma))
-        for (scopes, _), answer in zip(shares, task.curator.ask_all(questions), strict=True)
-        for scope, table in zip(scopes, answer, strict=True)
+        for (scopes, _), handle in zip(shares, handles, strict=True)
+        for scope, table in zip(scopes, handle.read(), strict=True)
     }
 
 
 def _residuals(task: Task, state: State, shares: Shares) -> dict[Scope, Observation]:
     """Measured residuals on the margins of the present model, which are made of the one-way tables."""
-    questions = [(Residuals(task.working.queries(scopes)), share) for scopes, share in shares]
+    handles = [task.door.ask(Residuals(task.working.queries(scopes)), share) for scopes, share in shares]
     with phase("model"):
         model = joints_of(state.beliefs, [scope for scopes, _ in shares for scope in scopes])
     return {
@@ -230,8 +232,8 @@ def _residuals(task: Task, state: State, shares: Shares) -> dict[Scope, Observat
             np.asarray(noise(table)),
             filled=True,
         )
-        for (scopes, _), answer in zip(shares, task.curator.ask_all(questions), strict=True)
-        for scope, table in zip(scopes, answer, strict=True)
+        for (scopes, _), handle in zip(shares, handles, strict=True)
+        for scope, table in zip(scopes, handle.read(), strict=True)
     }
 
 
@@ -247,7 +249,7 @@ def noisy_scores(
         for_choice, budget = budget.split((share, 1 - share))
         candidates = _preselected(task, state, candidates, twins, number, for_choice)
     queries, references, sampling = _compared(task, state, candidates)
-    noisy = task.curator.ask(Distances(queries, references), budget)
+    noisy = task.door.ask(Distances(queries, references), budget).read()
     rows = snapped(np.array(noisy) - np.array(_sampling_errors(task, state, candidates)), 1.0)
     values = dict(zip(candidates, rows.tolist(), strict=True))
     own_noise = [task.working.sum_of_sigma(variable) for variable in range(len(task.working.sizes))]
@@ -260,7 +262,7 @@ def noisy_scores(
     }
     return Scores(
         values,
-        cell_deviation(budget, len(candidates), task.plan.source.unit.sensitivity),
+        cell_deviation(budget, len(candidates), task.unit.sensitivity),
         budget.kind,
         distances,
     )
@@ -280,7 +282,7 @@ def _preselected(
     coarse = [twins.get(pair, pair) for pair in pairs]
     allowances = [round(rows) for rows in _sampling_errors(task, state, coarse)]
     queries, references, _ = _compared(task, state, coarse)
-    chosen = task.curator.ask(Choice(queries, references, number, allowances), budget)
+    chosen = task.door.ask(Choice(queries, references, number, allowances), budget).read()
     selected = [pairs[index] for index in sorted(chosen)]
     return [*selected, *(twins[pair] for pair in selected if pair in twins)]
 
@@ -381,7 +383,7 @@ def components(task: Task, state: State) -> dict[Scope, Components]:
     pair has that of the last round. A table with a coarse twin sees sums of working bins: it adds no
     precision, and leaves the dispersion that it does not tell.
     """
-    domain, rounds = task.plan.domain, state.dispersions
+    domain, rounds = task.domain, state.dispersions
     if not rounds:
         return {}
     precisions, noises = dict[Scope, float](), dict[Scope, float]()
@@ -392,11 +394,7 @@ def components(task: Task, state: State) -> dict[Scope, Components]:
             precisions[attributes] = max(precision, precisions.get(attributes, 0.0))
             if scope != attributes:
                 noises[attributes] = _twin_noise(task, state, scope, sigma)
-    announced = {
-        tuple(domain.index(name) for name in query.attrs)
-        for step in task.plan.reserved
-        for query in step.queries
-    }
+    announced = {tuple(domain.index(name) for name in query.attrs) for query in task.pairs}
     of_pairs, sizes, last = dict[Scope, Components](), domain.shape(), rounds[-1]
     for pair in combinations(range(len(domain.names)), 2):
         if sizes[pair[0]] == 1 or sizes[pair[1]] == 1:  # a copy of the other's table
@@ -408,7 +406,7 @@ def components(task: Task, state: State) -> dict[Scope, Components]:
             dispersion = max(of_rounds)
             if pair in noises and precisions[pair] == 0:
                 dispersion = noises[pair] + max(round_.within.get(pair, dispersion) for round_ in rounds)
-            of_pairs[pair] = Components(dispersion, precisions[pair] * task.plan.source.unit.weight**2)
+            of_pairs[pair] = Components(dispersion, precisions[pair] * task.unit.weight**2)
     return of_pairs
 
 
@@ -427,6 +425,6 @@ def _twin_noise(task: Task, state: State, twin: Scope, sigma: float) -> float:
 
 
 def _attributes(task: Task, pair: Scope) -> Scope:
-    if pair[-1] < len(task.plan.domain.names):  # no coarse twin
+    if pair[-1] < len(task.domain.names):  # no coarse twin
         return pair
     return tuple(sorted(task.working.variables[variable].attribute for variable in pair))

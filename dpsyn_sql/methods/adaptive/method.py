@@ -39,8 +39,8 @@ from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (
     NoiseLaw,
     Settings,
-    further_queries,
     one_way_share,
+    reserve_of,
     rows_given,
     triple_share,
     triples_asked,
@@ -56,10 +56,10 @@ from dpsyn_sql.methods.independent import (
 )
 from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Asked, Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals, NoisyMarginal
-from dpsyn_sql.source.relation import Source
+from dpsyn_sql.planning.plan import Plan, equivalent_rho
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals, NoisyMarginal
 
 ONE_WAY_PART = Fraction(3, 5)
 """Part of the budget that one-way tables are worth where discovery measures them: they show the range too."""
@@ -100,42 +100,6 @@ class Adaptive(Recipe):
     takes_workload = takes_target = takes_families = keeps_pairs = True
     constants: ClassVar[Settings] = Settings()
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way marginals by bands of size; the rest is reserved for the rounds."""
-        most = self.caps(terms.limits)["candidate cells"]
-        pairs = candidate_queries(domain, most, terms.above)
-        rho = equivalent_rho(source, domain, budget, of_units=terms.of_tree)
-        unasked, attributes = measure.unknown(domain, terms.unasked), len(domain.attributes)
-        if terms.alone:
-            pairs = ()
-        share = Fraction(one_way_share(rho, self.constants), 100)
-        if terms.unasked:  # the shares of the others are spent, or cost nothing
-            share_of_unasked = share * Fraction(len(unasked.attributes), attributes)
-            share = share_of_unasked / (1 - share + share_of_unasked)
-        if not pairs:
-            share = Fraction(1)
-        counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
-        rows, first, for_pairs = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
-        steps: list[MeasureStep | ReservedStep] = []
-        if counted:
-            steps.append(MeasureStep("rows in all", (measure.TOTAL,), rows))
-        if unasked.attributes:
-            steps += self._first_steps(domain, first, terms)
-        if pairs:
-            further = further_queries(domain, most)
-            first_of = ", the target's pairs first" if terms.workload.target else ""
-            name = f"two-way, in two rounds{first_of}"
-            name += ", then three-way" if triples_asked(domain, rho, self.constants) else ""
-            if terms.workload.target and budget.gaussian and further is not None:
-                name += ", then the target with every two other columns where there are rows enough"
-            if counted:
-                few = _pairs_scored(attributes, pairs, terms)
-                needed = source.unit.sensitivity // source.unit.weight * rows_needed(attributes, budget, few)
-                units = "units" if source.unit.together else "rows"
-                name += f", if there are about {needed:,.0f} {units} or more"
-            steps.append(ReservedStep(name, pairs, for_pairs, further))
-        return self.planned(source, domain, budget, terms, steps)
-
     def one_way_part(self, rows: float, attributes: int, budget: Budget, terms: Terms = NO_TERMS) -> Fraction:
         """All of it if no pair (with the target, if there is one) can be told from noise; else as much as its
         one-way tables are worth."""
@@ -157,57 +121,114 @@ class Adaptive(Recipe):
         saved = 1 - math.pow(part, power)
         return self.constants.charge * saved * noise / (TYPICAL_DEPENDENCE * rows)
 
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> GraphicalModel | TargetModel:
+    def run(
+        self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS
+    ) -> GraphicalModel | TargetModel:
         """Measure the one-way tables, then as many rounds as there are candidates for; fit."""
-        if terms.above and terms.given is None:
-            raise InternalError("a table below others is modelled given the rows of its parent")
-        if plan.reserved and not plan.budget.gaussian and not terms.known:
-            plan = self._after_rows(plan, curator, terms)
-        observed = measure.one_ways(plan, curator, terms)
-        if terms.workload.target and plan.reserved:
-            plan = _narrowed(plan, total_of(observed), terms.workload.target)
+        one_ways, reserve = self._first_answers(door, domain, budget, terms)
+        observed = measure.one_ways(domain, one_ways, terms)
+        if terms.workload.target and reserve is not None:
+            reserve = _narrowed(reserve, domain, budget, total_of(observed), terms)
         cap = self.caps(terms.limits)["model cells"]
-        task = Task.of(plan, curator, terms, self.constants, cap, observed)
+        task = Task.of(door, domain, budget, reserve, terms, self.constants, cap, observed)
         state, about_target = model.independence(task), None
-        if plan.reserved and total_of(observed) > 0:
-            about_target, step = target.asked(task, plan.reserved[0])
+        if reserve is not None and total_of(observed) > 0:
+            about_target, step = target.asked(task, reserve)
             state, left = all_rounds(task, state, step)
-            unknown = measure.unknown(plan.domain, terms.unasked)
+            unknown = measure.unknown(domain, terms.unasked)
             if left is not None and left.amount >= LEAST_UNITS and unknown.attributes:
                 # No pair stands out: one-way tables get everything.
-                steps = self._first_steps(plan.domain, left, terms)
-                rows = rows_given(plan, terms)
-                tables = measure.first_tables(unknown, curator, steps, rows)
+                handles = [door.ask(*asked) for asked in self._first_steps(domain, left, terms)]
+                tables = measure.first_tables(unknown, handles, rows_given(terms))
                 again = dict(zip(unknown.names, tables, strict=True))
                 observed = [
                     pooled(first, again[name]) if name in again else first
-                    for name, first in zip(plan.domain.names, observed, strict=True)
+                    for name, first in zip(domain.names, observed, strict=True)
                 ]
-                task = Task.of(plan, curator, terms, self.constants, cap, observed)
+                task = Task.of(door, domain, budget, reserve, terms, self.constants, cap, observed)
                 state = replace(model.independence(task), dispersions=state.dispersions)
         fitted = _model(task, state, state.total if state.tables else total_of(observed))
         return target.refined(task, fitted, about_target, grouped=state.grouped)
 
-    def _after_rows(self, plan: Plan, curator: Curator, terms: Terms) -> Plan:
-        """What is asked after the number of rows, noisy where no rows above tell it: the rest of the plan, or
-        one-way tables alone with all that is left."""
-        attributes, rows_above = len(plan.domain.attributes), rows_given(plan, terms)
-        if rows_above is None:
-            first, *_ = plan.known
-            (noisy,) = curator.ask(Marginals(first.queries), first.budget)
-            plan, rows = replace(plan, steps=plan.steps[1:]), float(noisy.values)
-        else:
-            rows = float(rows_above.values)
-        pairs = _pairs_scored(attributes, plan.reserved[0].queries, terms)
-        if rows >= plan.source.unit.sensitivity * rows_needed(attributes, plan.budget, pairs):
-            return plan
-        left = sum(step.budget.amount for step in plan.steps)
-        alone = self._first_steps(plan.domain, Budget(plan.budget.kind, left), terms)
-        return replace(plan, steps=tuple(alone)) if alone else plan
+    def _first_answers(
+        self, door: Door, domain: Domain, budget: Budget, terms: Terms
+    ) -> tuple[measure.Answers, Reserve | None]:
+        """One-way tables by bands of size; the rest is reserved for the rounds of pairs.
 
-    def _first_steps(self, domain: Domain, budget: Budget, terms: Terms) -> list[MeasureStep]:
+        Of a pure budget the number of rows decides whether pairs are asked about at all: that noisy answer,
+        or the rows above where they tell it, is the first look, and all other questions are reserved.
+
+        Raises:
+            InternalError: nobody knows the rows above a table that is below others.
+        """
+        most = self.caps(terms.limits)["candidate cells"]
+        pairs = () if terms.alone else candidate_queries(domain, most, terms.above)
+        for_rows, first, for_pairs = self._shares(domain, budget, terms, bool(pairs))
+        by_rows, total = bool(pairs) and not budget.gaussian and not terms.known, None
+        if pairs and _rows_first(budget, terms):
+            total = door.ask(Marginals((measure.TOTAL,)), for_rows, "rows in all")
+        asks = self._first_steps(domain, first, terms)
+        for asked in asks if by_rows else ():
+            door.reserve(Reserve(asked.name, asked.budget, asked.queries))
+        handles = [] if by_rows else [door.ask(*asked) for asked in asks]
+        reserve = self._reserve(domain, budget, for_pairs, pairs, terms) if pairs else None
+        if reserve is not None:
+            door.reserve(reserve)
+        if terms.above and terms.evidence.read().given is None:
+            raise InternalError("a table below others is modelled given the rows of its parent")
+        if not by_rows:
+            return handles, reserve
+        rows = float(total.read()[0].values) if total is not None else _rows_above(terms)
+        scored = _pairs_scored(len(domain.attributes), pairs, terms)
+        if rows < terms.unit.sensitivity * rows_needed(len(domain.attributes), budget, scored) and asks:
+            reserve, left = None, first.amount + for_pairs.amount
+            asks = self._first_steps(domain, Budget(budget.kind, left), terms)
+        return [door.ask(*asked) for asked in asks], reserve
+
+    def _shares(
+        self, domain: Domain, budget: Budget, terms: Terms, pairs: bool
+    ) -> tuple[Budget, Budget, Budget]:
+        """What pays for the number of rows, for one-way tables, and for the rounds of ``pairs``, if any."""
+        rho = equivalent_rho(terms.unit, domain, budget, of_units=terms.of_tree)
+        share = Fraction(one_way_share(rho, self.constants), 100)
+        if terms.unasked:  # the shares of the others are spent, or cost nothing
+            unasked = measure.unknown(domain, terms.unasked)
+            share_of_unasked = share * Fraction(len(unasked.attributes), len(domain.attributes))
+            share = share_of_unasked / (1 - share + share_of_unasked)
+        if not pairs:
+            share = Fraction(1)
+        counted = ROWS_SHARE if pairs and _rows_first(budget, terms) else Fraction(0)
+        rows, first, rest = budget.split((counted, (1 - counted) * share, (1 - counted) * (1 - share)))
+        return rows, first, rest
+
+    def _reserve(
+        self,
+        domain: Domain,
+        budget: Budget,
+        for_pairs: Budget,
+        pairs: tuple[MarginalQuery, ...],
+        terms: Terms,
+    ) -> Reserve:
+        """What the rounds may ask, with its name in the plan."""
+        most, unit = self.caps(terms.limits)["candidate cells"], terms.unit
+        rho = equivalent_rho(unit, domain, budget, of_units=terms.of_tree)
+        reserve = reserve_of(for_pairs, domain, pairs, most)
+        first_of = ", the target's pairs first" if terms.workload.target else ""
+        name = f"two-way, in two rounds{first_of}"
+        name += ", then three-way" if triples_asked(domain, rho, self.constants) else ""
+        if terms.workload.target and budget.gaussian and reserve.further:
+            name += ", then the target with every two other columns where there are rows enough"
+        if _rows_first(budget, terms):
+            few = _pairs_scored(len(domain.attributes), pairs, terms)
+            needed = unit.sensitivity // unit.weight * rows_needed(len(domain.attributes), budget, few)
+            name += f", if there are about {needed:,.0f} {'units' if unit.together else 'rows'} or more"
+        return replace(reserve, name=name)
+
+    def _first_steps(self, domain: Domain, budget: Budget, terms: Terms) -> list[Asked]:
         """The one-way tables that are to be asked for."""
         unasked, settled = measure.unknown(domain, terms.unasked), bool(terms.above)
+        if not unasked.attributes:
+            return []
         return measure.first_steps(
             unasked,
             budget,
@@ -229,7 +250,7 @@ class Adaptive(Recipe):
     def visible(self, plan: Plan) -> float | None:
         """Three deviations of the distances of all pairs, by the least that is spent on them; half a distance
         is what moves. Where a private choice or a target comes before them, not all are looked at."""
-        step = next((reserved for reserved in plan.reserved if reserved.queries), None)
+        step = next((reserve for reserve in plan.reserves if reserve.queries), None)
         if step is None or not plan.budget.gaussian or plan.details.public.get("target"):
             return None
         if len(plan.domain.attributes) >= self.constants.preselect_between[0]:
@@ -269,26 +290,33 @@ def _pairs_scored(attributes: int, pairs: Sequence[MarginalQuery], terms: Terms)
     return len(pairs) if terms.above else 0
 
 
-def _narrowed(plan: Plan, rows: float, target: str) -> Plan:
-    """The same plan; if so few rows (noisy) show no other pairs, with the pairs of the target alone."""
-    needed = plan.source.unit.sensitivity * rows_needed(len(plan.domain.attributes), plan.budget)
-    needed *= TARGET_ALONE
-    *steps, last = plan.steps
-    if rows >= needed or not isinstance(last, ReservedStep):
-        return plan
-    target_queries = tuple(query for query in last.queries if target in query.attrs)
-    return replace(plan, steps=(*steps, replace(last, queries=target_queries, further=None)))
+def _rows_above(terms: Terms) -> float:
+    """The number of rows, where those above tell it."""
+    rows = rows_given(terms)
+    if rows is None:
+        raise InternalError("nobody knows the number of rows")
+    return float(rows.values)
+
+
+def _narrowed(reserve: Reserve, domain: Domain, budget: Budget, rows: float, terms: Terms) -> Reserve:
+    """The same; if so few rows (noisy) show no other pairs, with the pairs of the target alone."""
+    needed = terms.unit.sensitivity * rows_needed(len(domain.attributes), budget) * TARGET_ALONE
+    if rows >= needed:
+        return reserve
+    target = terms.workload.target
+    of_target = tuple(query for query in reserve.queries if target in query.attrs)
+    return Reserve(reserve.name, reserve.budget, of_target)
 
 
 def _model(task: Task, state: State, total: float) -> GraphicalModel:
-    attributes = task.working.variables[: len(task.plan.domain.attributes)]
+    attributes = task.working.variables[: len(task.domain.attributes)]
     bins = tuple(variable.bins for variable in attributes)
     outside_tree = model.targets(task, state)
     components = measure.components(task, state)
     clear = state.dispersions[-1].clear if state.dispersions and not state.grouped else {}
-    weight = task.plan.source.unit.weight
+    weight = task.unit.weight
     return GraphicalModel(
-        task.plan.domain,
+        task.domain,
         total / weight,
         state.beliefs,
         bins,
@@ -336,7 +364,7 @@ class Choice:
     outside: frozenset[Scope] = frozenset()
 
 
-def all_rounds(task: Task, state: State, step: ReservedStep) -> tuple[State, Budget | None]:
+def all_rounds(task: Task, state: State, step: Reserve) -> tuple[State, Budget | None]:
     """All rounds; also what is left if no pair was worth measuring.
 
     With a target the first of two rounds measures its pairs, whatever they score: what classifiers learn is
@@ -388,7 +416,7 @@ def _with_full(task: Task, before: Progress, full: Scope, budget: Budget) -> Sta
 
 def _around_target(task: Task, state: State, pairs: Pairs, budget: Budget) -> Progress:
     """Measure the pairs with the target, or their coarse twins, as many as fit into the tree; fit."""
-    target, coarse = task.plan.domain.index(task.terms.workload.target), set(pairs.twins.values())
+    target, coarse = task.domain.index(task.terms.workload.target), set(pairs.twins.values())
     fine_pairs = [pair for pair in pairs.scopes if target in pair and pair not in coarse]
     scores = {pairs.twins.get(pair, pair): math.inf for pair in fine_pairs}
     weights = _selected(task, state, scores, {}, budget, last=False)
@@ -399,13 +427,13 @@ def _around_target(task: Task, state: State, pairs: Pairs, budget: Budget) -> Pr
     return Progress(model.fitted(task, state, tables, frozenset(), last=False), None, weights)
 
 
-def _divided(task: Task, step: ReservedStep) -> tuple[list[Budget], Budget]:
+def _divided(task: Task, step: Reserve) -> tuple[list[Budget], Budget]:
     """The budgets of the rounds of pairs, and that for tables of more attributes, out of the last round."""
     rounds = task.constants.many_rounds if task.many else task.constants.rounds
     shares = [round(100 * share) for share in rounds]
     share = triple_share(task.rho, task.constants)
     *pairs, more = step.budget.split([*shares[:-1], shares[-1] - share, share])
-    triples = step.further is not None and triples_asked(task.plan.domain, task.rho, task.constants)
+    triples = step.further and triples_asked(task.domain, task.rho, task.constants)
     if triples or full_table(task, more) is not None:
         return pairs, more
     return list(step.budget.split(shares)), replace(more, amount=0)
@@ -472,12 +500,12 @@ def _with_pairs(
     return Progress(after, choice.scores, weights)
 
 
-def _triples(task: Task, pairs: Sequence[Scope], step: ReservedStep) -> list[Scope]:
+def _triples(task: Task, pairs: Sequence[Scope], step: Reserve) -> list[Scope]:
     """Candidates inside the cliques that the model will have with these pairs; none without pairs."""
-    if step.further is None or not pairs or not triples_asked(task.plan.domain, task.rho, task.constants):
+    if not step.further or not pairs or not triples_asked(task.domain, task.rho, task.constants):
         return []
     tree = task.working.tree(pairs)
-    return select.candidate_triples(task.working, tree, step.further, task.constants)
+    return select.candidate_triples(task.working, tree, step, task.constants)
 
 
 def _with_triples(

@@ -40,11 +40,13 @@ from dpsyn_sql.methods.adaptive.budget import (
     tree_cap,
 )
 from dpsyn_sql.methods.independent import map_of
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.plan import Plan, equivalent_rho
-from dpsyn_sql.planning.queries import Curator, MarginalQuery
+from dpsyn_sql.planning.plan import equivalent_rho
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
+from dpsyn_sql.source.relation import PrivacyUnit
 
 _FORBIDDEN = -1e3
 """Log-factor of a structural zero: its exponential is 0 in float64, and it stays finite in sums."""
@@ -210,14 +212,17 @@ def _twins(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The plan, the curator, and the results of the one-way tables.
+    """The door, what is public of the table, and the results of the one-way tables.
 
-    ``working``: the variables of the model. ``total``: rows, at least 1. ``cap``: cells of the junction tree
-    in the last round.
+    ``reserve``: the candidate pairs, and what else may be asked for; None if there are no pairs. ``budget``:
+    of all that the method asks. ``working``: the variables of the model. ``total``: rows, at least 1.
+    ``cap``: cells of the junction tree in the last round.
     """
 
-    plan: Plan
-    curator: Curator
+    door: Door
+    domain: Domain
+    budget: Budget
+    reserve: Reserve | None
     terms: Terms
     constants: Settings
     working: Working
@@ -227,33 +232,54 @@ class Task:
     @classmethod
     def of(
         cls,
-        plan: Plan,
-        curator: Curator,
+        door: Door,
+        domain: Domain,
+        budget: Budget,
+        reserve: Reserve | None,
         terms: Terms,
         constants: Settings,
         most: int,
         one_ways: Sequence[Observation],
     ) -> Task:
         """Choose the variables by the noisy one-way tables; ``most`` cells of the junction tree."""
-        rho = equivalent_rho(plan.source, plan.domain, plan.budget, of_units=terms.of_tree)
-        weight = plan.source.unit.weight if terms.of_tree else 1
-        strength = max(total_of(one_ways), 1.0) / weight * math.sqrt(rho)
-        working = working_domain(plan.domain, one_ways, strength, constants, terms.families, terms.given)
+        rho = equivalent_rho(terms.unit, domain, budget, of_units=terms.of_tree)
+        weight = terms.unit.weight if terms.of_tree else 1
+        strength, given = max(total_of(one_ways), 1.0) / weight * math.sqrt(rho), terms.evidence.read().given
+        working = working_domain(domain, one_ways, strength, constants, terms.families, given)
         total = max(total_of(list(working.observed.values())), 1.0)
         cap = min(most, tree_cap(rho, total / weight, constants))
-        return cls(plan, curator, terms, constants, working, total, cap)
+        return cls(door, domain, budget, reserve, terms, constants, working, total, cap)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """What is protected."""
+        return self.terms.unit
+
+    @property
+    def rows_above(self) -> Given | None:
+        """The rows above the table, if there are any."""
+        return self.terms.evidence.read().given
+
+    @property
+    def pairs(self) -> tuple[MarginalQuery, ...]:
+        """The candidate pairs."""
+        return () if self.reserve is None else self.reserve.queries
+
+    @property
+    def further(self) -> bool:
+        """Whether other tables than pairs may be asked for."""
+        return self.reserve is not None and self.reserve.further
 
     def given(self, tree: JunctionTree) -> dict[int, FloatArray]:
         """Of each clique of given variables their distribution in the rows above."""
-        names = self.plan.domain.names
+        names = self.domain.names
         bins_of = [(names[variable.attribute], variable.bins) for variable in self.working.variables]
-        return distributions(self.terms.given, tree, bins_of)
+        return distributions(self.rows_above, tree, bins_of)
 
     @property
     def rho(self) -> float:
         """The rho of the release, for units of one row."""
-        of_units = self.terms.of_tree
-        return equivalent_rho(self.plan.source, self.plan.domain, self.plan.budget, of_units=of_units)
+        return equivalent_rho(self.unit, self.domain, self.budget, of_units=self.terms.of_tree)
 
     def grain(self, scope: Scope) -> float:
         """What one independent observation counts in a table: a row, or where rows stay together a unit. A
@@ -262,9 +288,9 @@ class Task:
         families = self.terms.families
         if families is None:
             return 1.0
-        weight = float(self.plan.source.unit.weight)
+        weight = float(self.unit.weight)
         if self.terms.of_tree:
-            return weight if self.terms.given is None else weight * self.terms.given.grain
+            return weight if self.rows_above is None else weight * self.rows_above.grain
         if all(self.working.levels[variable] == UNIT for variable in scope):
             return weight
         size_column = families.domain.index(families.size)
@@ -279,8 +305,8 @@ class Task:
         """The attributes of two working bins or more that candidate pairs hold. Of others no value was found:
         no table of several columns asks about them, and where discovery has their one-way tables they are not
         even counted."""
-        names, sizes = self.plan.domain.names, self.working.sizes
-        in_pairs = {name for query in self.plan.reserved[0].queries for name in query.attrs}
+        names, sizes = self.domain.names, self.working.sizes
+        in_pairs = {name for query in self.pairs for name in query.attrs}
         return [index for index, name in enumerate(names) if sizes[index] > 1 and name in in_pairs]
 
     @property
@@ -290,7 +316,7 @@ class Task:
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        return self.working.sizes[: len(self.plan.domain.attributes)]
+        return self.working.sizes[: len(self.domain.attributes)]
 
     @property
     def preselection(self) -> tuple[int, float]:
@@ -298,7 +324,7 @@ class Task:
         of the budget of the scores."""
         constants, attributes = self.constants, len(self._sizes)
         fewest, most = constants.preselect_between
-        if attributes <= most and not self.plan.budget.gaussian:
+        if attributes <= most and not self.budget.gaussian:
             return constants.pure_preselected * attributes, constants.pure_preselect_share
         if fewest <= attributes <= most:
             return constants.preselected * attributes, constants.preselect_share
@@ -315,7 +341,7 @@ class Task:
 
     def noise_law(self, budget: Budget) -> NoiseLaw:
         """Noise of a table measured with a part of a budget."""
-        rows = self.plan.source.unit.sensitivity
+        rows = self.unit.sensitivity
         if budget.kind == "pure":
             return NoiseLaw(rows / float(budget.fraction), 1.0)
         unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
@@ -416,7 +442,7 @@ def _centred(
     given_tables: Mapping[int, FloatArray],
 ) -> Likelihood:
     """The objective around what the pair tables make likely after a first fit (``fit/centres.py``)."""
-    attributes = task.plan.domain.attributes
+    attributes = task.domain.attributes
     ordered = [attributes[variable.attribute].ordered for variable in task.working.variables]
     around = centres(first.potentials, first.beliefs, observed, total, ordered)
     around |= {scope: first.potentials[scope] for scope in observed if len(scope) == 1}
@@ -448,7 +474,7 @@ def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
     scopes = sorted(state.beside, key=lambda scope: (cells_of([scope], sizes), scope))
     tables = all_pairs(state.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
     for scope in scopes:
-        ordered = [task.plan.domain.attributes[working.variables[v].attribute].ordered for v in scope]
+        ordered = [task.domain.attributes[working.variables[v].attribute].ordered for v in scope]
         expected = state.total * tables[scope]
         ratio = target(state.beside[scope], expected, ordered) / np.maximum(expected, _FAINTEST)
         chosen = [working.variables[v] for v in scope]

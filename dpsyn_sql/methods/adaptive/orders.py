@@ -117,8 +117,7 @@ def _numbers(shares: Sequence[FloatArray], pairs: Collection[Scope], settings: S
 def _shares(task: Task, state: State) -> list[FloatArray]:
     """One-way probabilities of all attributes over working bins."""
     return [
-        marginals(state.beliefs, [(attribute,)])[attribute,]
-        for attribute in range(len(task.plan.domain.names))
+        marginals(state.beliefs, [(attribute,)])[attribute,] for attribute in range(len(task.domain.names))
     ]
 
 
@@ -129,7 +128,7 @@ def _mean_variation(tables: Mapping[Scope, FloatArray], references: Mapping[Scop
 
 def _rounds(task: Task, state: State, number: int, paired: Sequence[int], budget: Budget) -> Rounds:
     """What asks for labelled tables over working bins."""
-    working, domain = task.working, task.plan.domain
+    working, domain = task.working, task.domain
     attributes = range(len(domain.names))
     binned_tables = Binned(
         domain,
@@ -138,16 +137,16 @@ def _rounds(task: Task, state: State, number: int, paired: Sequence[int], budget
         tuple(working.observed[attribute,] for attribute in attributes),
         tuple(_shares(task, state)),
     )
-    rows = task.plan.source.unit.sensitivity
+    rows = task.unit.sensitivity
     return Rounds(
-        task.curator, binned_tables, state.total, rows, budget, "em", None, tuple(paired), (number,), 1
+        task.door, binned_tables, state.total, rows, budget, "em", None, tuple(paired), (number,), 1
     )
 
 
 def _drawn(task: Task, state: State) -> list[IntArray]:
     """Rows of the tree in working bins, by attribute."""
     columns = drawn_bins(state.beliefs, task.constants.group_rows, np.random.default_rng(_SEED))
-    return [np.asarray(columns[attribute]) for attribute in range(len(task.plan.domain.names))]
+    return [np.asarray(columns[attribute]) for attribute in range(len(task.domain.names))]
 
 
 def _label_tables(
@@ -197,7 +196,7 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
     """All attributes that candidate pairs hold, if their table is cheap with this budget."""
     sizes = task.working.sizes
     used = tuple(task.paired)
-    if not 3 <= len(used) <= MOST_COLUMNS or task.plan.reserved[0].further is None or budget.amount == 0:
+    if not 3 <= len(used) <= MOST_COLUMNS or not task.further or budget.amount == 0:
         return None
     if task.working.given.issuperset(used):
         return None
@@ -262,13 +261,7 @@ def screened(
     """
     settings = task.constants
     alone = isolated(task, state, scores)
-    if (
-        task.working.levels
-        or task.many
-        or not alone
-        or task.plan.reserved[0].further is None
-        or budget.amount == 0
-    ):
+    if task.working.levels or task.many or not alone or not task.further or budget.amount == 0:
         return {}, budget
     dependent = [attribute for attribute in task.paired if attribute not in alone]
     most, sets, share = settings.most_sets, list[Scope](), Fraction(1)
@@ -295,9 +288,7 @@ def _share(task: Task, number: int, budget: Budget) -> Fraction:
     """The part of the budget with which ``Settings.visible`` stands out of so many distances, in thousandths;
     not less than ``screen_least``."""
     settings = task.constants
-    deviation = cell_deviation(
-        budget, number, task.plan.source.unit.sensitivity
-    )  # of distances with all of it
+    deviation = cell_deviation(budget, number, task.unit.sensitivity)  # of distances with all of it
     visible = settings.visible * task.total / _luck(number, budget, settings)
     share = (deviation / visible) ** (1 / task.noise_law(budget).power)
     return Fraction(min(1_000, math.ceil(1_000 * max(settings.screen_least, min(share, 1.0)))), 1_000)
@@ -315,20 +306,20 @@ def _distances(task: Task, state: State, sets: Sequence[tuple[Scope, Scope]], bu
 
     ``sets``: each with its pair that the model knows, or none.
     """
-    domain, halves = task.plan.domain, _halves(task)
+    domain, halves = task.domain, _halves(task)
     queries = [
         over_bins(domain, ((attribute, halves[attribute][0]) for attribute in scope)) for scope, _ in sets
     ]
     expected = products(state.beliefs, sets, {attribute: bins for attribute, (_, bins) in halves.items()})
     counts = [state.total * expected[scope] for scope, _ in sets]
     references = [np.rint(table).astype(np.int64) for table in counts]
-    noisy = task.curator.ask(Distances(queries, references), budget)
+    noisy = task.door.ask(Distances(queries, references), budget).read()
     sampling = [
         MEAN_ABSOLUTE * math.sqrt(task.grain(scope)) * float(np.sqrt(np.maximum(table, 0)).sum())
         for (scope, _), table in zip(sets, counts, strict=True)
     ]
     rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
-    deviation = cell_deviation(budget, len(sets), task.plan.source.unit.sensitivity)
+    deviation = cell_deviation(budget, len(sets), task.unit.sensitivity)
     return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)
 
 
@@ -339,7 +330,7 @@ def _halves(task: Task) -> dict[int, tuple[IntArray, IntArray]]:
     smaller half. The one-way tables decide, on the coarse grid that replays repeat.
     """
     bins_of_halves = dict[int, tuple[IntArray, IntArray]]()
-    for index, attribute in enumerate(task.plan.domain.attributes):
+    for index, attribute in enumerate(task.domain.attributes):
         variable = task.working.variables[index]
         if variable.size < 2:
             continue

@@ -23,7 +23,7 @@ from dpsyn_sql.fit.projections import posterior_means
 from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings, room_of_each
 from dpsyn_sql.methods.adaptive.model import Task, Working
-from dpsyn_sql.planning.plan import LaterMarginals
+from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import Workload
 
@@ -156,7 +156,7 @@ def candidate_pairs(
 
 
 def candidate_triples(
-    working: Working, tree: JunctionTree, allowed: LaterMarginals, settings: Settings
+    working: Working, tree: JunctionTree, allowed: Reserve, settings: Settings
 ) -> list[Scope]:
     """Three attributes within a clique: measuring them does not let the model grow. Small tables of original
     codes come first, up to the limit; none if there are too few."""
@@ -171,7 +171,7 @@ def candidate_triples(
     affordable, cells = list[Scope](), 0
     for triple in sorted(codes, key=codes.__getitem__):
         cells += codes[triple]
-        if codes[triple] <= allowed.cells and cells <= room_of_each(allowed):
+        if codes[triple] <= allowed.most_cells and cells <= room_of_each(allowed):
             affordable.append(triple)
     return sorted(affordable) if len(affordable) >= settings.fewest_triples else []
 
@@ -306,18 +306,18 @@ def pairs_worth_their_budget(
     The noise of a one-way table is in every pair of its attribute. As in the choice of pairs, the part
     ``charge`` of its L1 norm counts. A coarse twin gains nothing in addition to its fine pair.
     """
-    plan, working, workload = task.plan, task.working, task.terms.workload
+    domain, working, workload = task.domain, task.working, task.terms.workload
     weights = pair_weights(working, workload)
     chosen = worth_measuring.keys() - {twins[pair] for pair in worth_measuring if pair in twins}
     rows_of = scores.likely() if task.many else scores.expected(chosen)
     gain = math.fsum(weights.get(pair, 1.0) * rows_of[pair] for pair in chosen)
-    means, law = workload.means(plan.domain.names), task.noise_law(for_pairs)
-    partners = sum(size > 1 for size in plan.domain.shape()) - 1
+    means, law = workload.means(domain.names), task.noise_law(for_pairs)
+    partners = sum(size > 1 for size in domain.shape()) - 1
     noise = math.fsum(
         float(means[name]) * partners * law.mean_absolute * working.observed[index,].sum_of_sigma
-        for index, name in enumerate(plan.domain.names)
+        for index, name in enumerate(domain.names)
     )
-    measured = plan.budget.amount - plan.reserved[0].budget.amount
+    measured = task.budget.amount - (0 if task.reserve is None else task.reserve.budget.amount)
     saved = 1 - (measured / (measured + for_pairs.amount)) ** law.power
     return bool(gain > task.constants.charge * saved * noise)
 

@@ -26,7 +26,7 @@ from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
 from dpsyn_sql.methods.independent import cell_deviation, over_bins
 from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
-from dpsyn_sql.planning.plan import LaterMarginals, ReservedStep
+from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.rows.sample.graphical import columns_of
 
@@ -65,47 +65,43 @@ class Asked:
     budget: Budget
 
 
-def asked(task: Task, step: ReservedStep) -> tuple[Asked | None, ReservedStep]:
+def asked(task: Task, step: Reserve) -> tuple[Asked | None, Reserve]:
     """The question about the target, if one pays, and the step with what it leaves of its budget."""
-    if step.further is None or not _can_pay(task, step):
+    if not step.further or not _can_pay(task, step):
         return None, step
     for bins in BINS:
         tables = _tables(task, bins)
-        if not tables or not _announced(tables, step.further):
+        if not tables or not _announced(tables, step):
             continue
         cells = max(math.prod(table.shape) for table in tables)
         for share in range(LEAST_SHARE, MOST_SHARE + 1):
             own, left = step.budget.split((share, 100 - share))
-            deviation = (
-                cell_deviation(own, len(tables), task.plan.source.unit.sensitivity)
-                if own.amount
-                else math.inf
-            )
+            deviation = cell_deviation(own, len(tables), task.unit.sensitivity) if own.amount else math.inf
             if task.total >= CLEAR * deviation * cells:
                 return Asked(tuple(tables), own), replace(step, budget=left)
     return None, step
 
 
-def _can_pay(task: Task, step: ReservedStep) -> bool:
+def _can_pay(task: Task, step: Reserve) -> bool:
     """Whether there is a target of a few working bins, Gaussian noise, and no table over all columns."""
     target = task.terms.workload.target
-    if not target or not task.plan.budget.gaussian or task.many or full_table(task, step.budget):
+    if not target or not task.budget.gaussian or task.many or full_table(task, step.budget):
         return False
     if task.working.levels:  # rows of a family are not redrawn one by one
         return False
-    place = task.plan.domain.index(target)
+    place = task.domain.index(target)
     return place in task.paired and task.working.sizes[place] <= MOST_BINS
 
 
-def _announced(tables: Sequence[Cells], allowed: LaterMarginals) -> bool:
+def _announced(tables: Sequence[Cells], allowed: Reserve) -> bool:
     """Whether all are among the tables that the plan announces."""
     cells = [math.prod(table.shape) for table in tables]
-    return max(cells) <= allowed.cells and sum(cells) <= room_of_each(allowed)
+    return max(cells) <= allowed.most_cells and sum(cells) <= room_of_each(allowed)
 
 
 def _tables(task: Task, bins: int) -> list[Cells]:
     """The target with every two other columns of two working bins or more; none if they are too many."""
-    target = task.plan.domain.index(task.terms.workload.target)
+    target = task.domain.index(task.terms.workload.target)
     others = [place for place in task.paired if place != target]
     if not 0 < math.comb(len(others), 2) <= MOST_TABLES:
         return []
@@ -121,7 +117,7 @@ def _coarse(task: Task, place: int, most: int) -> IntArray:
     counts = np.maximum(snapped(task.working.observed[place,].values, 1.0), 0.0)
     if size <= most:
         return np.arange(size, dtype=np.int64)
-    if task.plan.domain.attributes[place].ordered:
+    if task.domain.attributes[place].ordered:
         bins = merged_neighbours(counts, 0.0, float(most))
     else:
         bins = merged_rare(counts, float(np.sort(counts)[-most + 1]))
@@ -135,7 +131,7 @@ def refined(
     if question is None or model.total <= 0 or grouped:
         return model
     tried = _answered(task, question)
-    target = task.plan.domain.index(task.terms.workload.target)
+    target = task.domain.index(task.terms.workload.target)
     start = Conditional(model.beliefs, _twins(task), target)
     number = min(ROWS, max(2**12, 2**19 // task.working.sizes[target]))
     codes = np.concatenate([*model.sampler().batches(number, SEED)])
@@ -153,16 +149,16 @@ def refined(
 
 
 def _answered(task: Task, question: Asked) -> list[Evidence]:
-    target = task.plan.domain.index(task.terms.workload.target)
+    target = task.domain.index(task.terms.workload.target)
     queries, turned = [], list[list[int]]()
     for table in question.tables:
         places = [*table.scope, target]
         maps = dict(zip(places, (*table.maps, table.target), strict=True))
         order = sorted(places)
         bins = ((place, maps[place][task.working.variables[place].bins]) for place in order)
-        queries.append(over_bins(task.plan.domain, bins))
+        queries.append(over_bins(task.domain, bins))
         turned.append([order.index(place) for place in places])
-    answers = task.curator.ask(Marginals(tuple(queries)), question.budget)
+    answers = task.door.ask(Marginals(tuple(queries)), question.budget).read()
     return [
         Evidence(
             table, np.asarray(answer.values.transpose(axes), np.float64).reshape(table.shape), answer.sigma
@@ -173,7 +169,7 @@ def _answered(task: Task, question: Asked) -> list[Evidence]:
 
 def _twins(task: Task) -> dict[int, Twin]:
     """The coarse variables of the model, by their number."""
-    working, attributes = task.working, len(task.plan.domain.names)
+    working, attributes = task.working, len(task.domain.names)
     found = dict[int, Twin]()
     for number, variable in enumerate(working.variables[attributes:], attributes):
         own = working.variables[variable.attribute].bins
@@ -193,7 +189,7 @@ def _pairs(task: Task, model: GraphicalModel, target: int) -> list[Evidence]:
     }
     usual = float(np.median([*noise.values()])) if noise else math.sqrt(model.total)
     goal = np.arange(sizes[target])
-    for other in range(len(task.plan.domain.names)):
+    for other in range(len(task.domain.names)):
         if other != target and sizes[other] > 1:
             counts: FloatArray = model.total * model.joint((other, target))
             cells = Cells((other,), (np.arange(sizes[other]),), goal)

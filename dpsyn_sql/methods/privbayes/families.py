@@ -24,7 +24,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork, Parent, cells_of
-from dpsyn_sql.planning.queries import Choice, Curator, Distances, FamilyChoice, Marginals, Score
+from dpsyn_sql.planning.asking import Door
+from dpsyn_sql.planning.queries import Choice, Distances, FamilyChoice, Marginals, Score
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 FEW_CANDIDATES = 256
@@ -181,7 +182,7 @@ class Task:
     and that is a parent of all others where tables allow it.
     """
 
-    curator: Curator
+    door: Door
     encoded: Encoded
     total: float
     active: Sequence[int]
@@ -202,13 +203,13 @@ class Task:
         queries = [self.encoded.query(family) for family in families]
         if self.score == L1:
             references, allowances = self._expected_all(grown, families)
-            (best,) = self.curator.ask(Choice(queries, references, 1, allowances), budget)
+            (best,) = self.door.ask(Choice(queries, references, 1, allowances), budget).read()
             return families[best]
         names = self.encoded.binned.domain.names
         children = [names[family.child] for family in families]
         bits = self._bits if self.score == "I" else 0
         return families[
-            self.curator.ask(FamilyChoice(queries, children, cast(Score, self.score), bits), budget)
+            self.door.ask(FamilyChoice(queries, children, cast(Score, self.score), bits), budget).read()
         ]
 
     def _expected_all(
@@ -235,7 +236,7 @@ class Task:
 
     def measured(self, families: Sequence[Family], budget: Budget) -> list[Observation]:
         """Noisy tables of families (parents' values ..., child's values)."""
-        answers = self.curator.ask(Marginals([self.encoded.query(family) for family in families]), budget)
+        answers = self.door.ask(Marginals([self.encoded.query(family) for family in families]), budget).read()
         return [
             Observation(self.encoded.to_family(family, table.values), np.asarray(table.sigma))
             for family, table in zip(families, answers, strict=True)
@@ -255,7 +256,7 @@ class Task:
         expected = [total * np.outer(shares[f.parents[0][0]], shares[f.child]) for f in families]
         references = [np.rint(table).astype(np.int64) for table in expected]
         queries = [self.encoded.query(family) for family in families]
-        noisy = self.curator.ask(Distances(queries, references), budget)
+        noisy = self.door.ask(Distances(queries, references), budget).read()
         beyond = [
             rows - MEAN_ABSOLUTE * float(np.sqrt(table).sum())
             for rows, table in zip(noisy, expected, strict=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -47,11 +47,9 @@ from dpsyn_sql.methods.privbayes.families import (
 )
 from dpsyn_sql.methods.privbayes.network import Encoded, Family, GrowingNetwork
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
-from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.queries import Curator
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
-from dpsyn_sql.source.relation import Source
 
 MOST_DEGREE = 4
 """Parents of an attribute, at most."""
@@ -110,8 +108,8 @@ class PrivBayes(Recipe):
             raise InputError(f"method={self.name!r} has the setting {', and '.join(faults)}")
         self.checked()
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way marginals by bands of size; the rest is reserved for the families.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> NetworkModel:
+        """Measure the one-way tables; choose and measure a family for each attribute but the first.
 
         Raises:
             InputError: ``score='F'``, and an attribute has more than two codes.
@@ -124,25 +122,25 @@ class PrivBayes(Recipe):
             )
         most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most)
-        if not pairs:
-            return self.planned(source, domain, budget, terms, one_way_steps(domain, budget))
-        first, for_families = budget.split(SHARES)
-        further = LaterMarginals(self._degree + 1, MOST_CELLS, most // _FOR_PAIRS)
-        reserved = ReservedStep("families of children and parents", pairs, for_families, further)
-        steps: list[MeasureStep | ReservedStep] = [*one_way_steps(domain, first), reserved]
-        return self.planned(source, domain, budget, terms, steps)
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> NetworkModel:
-        """Measure the one-way tables; choose and measure a family for each attribute but the first."""
-        observed = one_way_tables(plan.domain, curator, plan.known)
-        for step in plan.reserved:
-            if total_of(observed) <= 0 or step.budget.amount < LEAST_UNITS:
-                continue
-            task = self._task(plan, curator, step, observed, terms.workload.target)
+        first, for_families = budget.split(SHARES) if pairs else (budget, replace(budget, amount=0))
+        handles = [door.ask(*step) for step in one_way_steps(domain, first)]
+        reserve = Reserve(
+            "families of children and parents",
+            for_families,
+            pairs,
+            self._degree + 1,
+            MOST_CELLS,
+            most // _FOR_PAIRS,
+        )
+        if pairs:
+            door.reserve(reserve)
+        observed = one_way_tables(domain, handles)
+        if pairs and total_of(observed) > 0 and for_families.amount >= LEAST_UNITS:
+            task = self._task(door, domain, reserve, observed, terms)
             if task.steps > 0:
-                return NetworkModel(plan.domain, total_of(observed), grown_network(task).network())
-            observed = asked_again(observed, plan.domain, curator, one_way_steps(plan.domain, step.budget))
-        return NetworkModel(plan.domain, total_of(observed), _independent(plan.domain, observed))
+                return NetworkModel(domain, total_of(observed), grown_network(task).network())
+            observed = asked_again(observed, domain, door, one_way_steps(domain, for_families))
+        return NetworkModel(domain, total_of(observed), _independent(domain, observed))
 
     def caps(self, limits: Limits) -> dict[str, int]:
         """Most cells of all candidates."""
@@ -153,17 +151,12 @@ class PrivBayes(Recipe):
         return self.degree or MOST_DEGREE
 
     def _task(
-        self,
-        plan: Plan,
-        curator: Curator,
-        step: ReservedStep,
-        observed: Sequence[Observation],
-        target: str,
+        self, door: Door, domain: Domain, reserve: Reserve, observed: Sequence[Observation], terms: Terms
     ) -> Task:
         """Bins, levels, budgets and bounds, from the noisy one-way tables."""
-        domain, rows = plan.domain, plan.source.unit.sensitivity
-        planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in step.queries}
-        choosing, measuring = step.budget.split(CHOOSING_AND_MEASURING)
+        rows, target = terms.unit.sensitivity, terms.workload.target
+        planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in reserve.queries}
+        choosing, measuring = reserve.budget.split(CHOOSING_AND_MEASURING)
         total, active = max(total_of(observed), 1.0), sorted({v for pair in planned for v in pair})
         least = LEAST_SIGMAS * cell_deviation(measuring, len(active) - 1, rows)
         bins = binned(domain, observed, [least] * len(observed), MOST_BINS)
@@ -178,11 +171,11 @@ class PrivBayes(Recipe):
             FEW_CANDIDATES * families,
             MOST_CANDIDATES * families + math.comb(families + 1, 2),
         )
-        further = 0 if step.further is None else step.further.together // tables
+        further = reserve.together // tables
         bounds = Bounds(self._degree, useful, min(further, MOST_CELLS), frozenset(planned))
         first = domain.index(target) if target else None
         always = first if first in active else None
-        return Task(curator, encoded, total, active, noise, choosing, measuring, bounds, self.score, always)
+        return Task(door, encoded, total, active, noise, choosing, measuring, bounds, self.score, always)
 
 
 def _independent(domain: Domain, observed: Sequence[Observation]) -> Network:

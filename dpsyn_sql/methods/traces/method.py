@@ -17,12 +17,11 @@ from dpsyn_sql.methods.independent import one_way_steps, one_way_tables
 from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.methods.traces.tables import MOST_BINS, MOST_CELLS, STRATA, Fitted, Task
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.families import BEFORE, ROW, UNIT, Families
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
-from dpsyn_sql.planning.plan import LaterMarginals, MeasureStep, Plan, ReservedStep
-from dpsyn_sql.planning.queries import Curator, MarginalQuery
+from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.source.names import fold
-from dpsyn_sql.source.relation import Source
 
 # -- the network -------------------------------------------------------------------------------------
 
@@ -259,31 +258,23 @@ class Traces(Recipe):
                 f"it can be 1 to {MOST_CLASSES}"
             )
 
-    def plan(self, source: Source, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> Plan:
-        """One-way tables; the rest is reserved for tables of flows, steps, times and other columns.
+    def run(self, door: Door, domain: Domain, budget: Budget, terms: Terms = NO_TERMS) -> NetworkModel:
+        """Measure one-way tables, then flows, steps, times and other columns; fit walks.
 
         Raises:
             InputError: rows have no order, or there is no such column of places.
         """
         families = self._families(terms.families)
-        column = self._place(families)
+        column, alone = self._place(families), _asked_alone(families)
         first, for_walks = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
-        further = _further(families, column)
-        terms.limits.check_measured(further.together)
-        steps: list[MeasureStep | ReservedStep] = [
-            *one_way_steps(_asked_alone(families), first),
-            ReservedStep("flows, steps and times", _of_the_row_before(families, column), for_walks, further),
-        ]
-        return self.planned(source, domain, budget, terms, steps)
-
-    def run(self, plan: Plan, curator: Curator, terms: Terms = NO_TERMS) -> NetworkModel:
-        """Measure, and fit walks."""
-        families = self._families(terms.families)
-        alone = _asked_alone(families)
-        observed = dict(zip(alone.names, one_way_tables(alone, curator, plan.known), strict=True))
-        task = Task.of(families, self._place(families), observed, plan.source.unit, self.classes)
-        fitted = task.measured(curator, plan.reserved[0].budget)
-        return NetworkModel(plan.domain, task.total, network_of(task, fitted), families)
+        reserve = _reserve(families, column, for_walks)
+        terms.limits.check_measured(reserve.together)
+        handles = [door.ask(*step) for step in one_way_steps(alone, first)]
+        door.reserve(reserve)
+        observed = dict(zip(alone.names, one_way_tables(alone, handles), strict=True))
+        task = Task.of(families, column, observed, terms.unit, self.classes)
+        fitted = task.measured(door, for_walks)
+        return NetworkModel(domain, task.total, network_of(task, fitted), families)
 
     def _families(self, families: Families | None) -> Families:
         if families is None or not families.order:
@@ -321,7 +312,7 @@ def _of_the_row_before(families: Families, column: str) -> tuple[MarginalQuery, 
     return MarginalQuery((families.place,)), MarginalQuery((before,))
 
 
-def _further(families: Families, column: str) -> LaterMarginals:
+def _reserve(families: Families, column: str, budget: Budget) -> Reserve:
     """What may be asked for beyond the one-way tables, by the most cells and bins."""
     domain, levels = families.domain, families.levels
     cells = min(domain[column].size, MOST_CELLS)
@@ -336,4 +327,5 @@ def _further(families: Families, column: str) -> LaterMarginals:
         if attribute.name in families.domain.names[: families.written]
     ]
     cells_of_tables = [*walks, *times, *cells_of_columns]
-    return LaterMarginals(3, max(cells_of_tables), sum(cells_of_tables))
+    queries, most = _of_the_row_before(families, column), max(cells_of_tables)
+    return Reserve("flows, steps and times", budget, queries, 3, most, sum(cells_of_tables))

@@ -31,8 +31,9 @@ from dpsyn_sql.fit.walks import (
     summed,
 )
 from dpsyn_sql.methods.independent import over_bins
+from dpsyn_sql.planning.asking import Door
 from dpsyn_sql.planning.families import PLACES, Families
-from dpsyn_sql.planning.queries import Curator, MarginalQuery, Marginals
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.source.relation import PrivacyUnit
 
 STRATA = 2
@@ -164,31 +165,31 @@ class Task:
         """Units of each bin of an attribute, by its one-way table."""
         return summed(bins, simplex_projection(self.observed[name].values, self.most))
 
-    def measured(self, curator: Curator, budget: Budget) -> Fitted:
+    def measured(self, door: Door, budget: Budget) -> Fitted:
         """Ask for all tables, and fit."""
         names = [name for name in PARTS if name != "others" or self.others]
         shares = dict(zip(names, budget.split([PARTS[name] for name in names]), strict=True))
-        columns = self._others(curator, shares["others"]) if self.others else {}
+        columns = self._others(door, shares["others"]) if self.others else {}
         size = self.families.size
         sizes = self.within(size) * self.shares(size)[self.bins(size)]
-        walks = self._walks(curator, shares["flows"], shares["steps"], sizes, columns)
-        times, moments = self._times(curator, shares["times"], sizes)
+        walks = self._walks(door, shares["flows"], shares["steps"], sizes, columns)
+        times, moments = self._times(door, shares["times"], sizes)
         return Fitted(sizes, walks, times, moments, columns)
 
     def _asked(
-        self, curator: Curator, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
+        self, door: Door, budget: Budget, scopes: Sequence[Sequence[tuple[str, IntArray]]]
     ) -> list[Table]:
         """Tables over attributes, each over bins of its codes."""
         domain = self.families.domain
         queries: list[MarginalQuery] = [
             over_bins(domain, [(domain.index(name), bins) for name, bins in scope]) for scope in scopes
         ]
-        answers = curator.ask(Marginals(queries), budget)
+        answers = door.ask(Marginals(queries), budget).read()
         return [(table.values / self.weight, table.sigma / self.weight) for table in answers]
 
     def _walks(
         self,
-        curator: Curator,
+        door: Door,
         flows: Budget,
         steps: Budget,
         sizes: FloatArray,
@@ -197,8 +198,8 @@ class Task:
         families, number = self.families, int(self.cells.max()) + 1
         before, last = self.before
         size, place_cells = (families.size, self.strata), (self.place, self.cells)
-        (flow,) = self._asked(curator, flows, [(size, (families.place, np.arange(len(PLACES))), place_cells)])
-        (step,) = self._asked(curator, steps, [((before, last), place_cells)])
+        (flow,) = self._asked(door, flows, [(size, (families.place, np.arange(len(PLACES))), place_cells)])
+        (step,) = self._asked(door, steps, [((before, last), place_cells)])
         alone = self.observed[self.place]
         spread = np.sqrt(np.bincount(self.cells).mean())
         people, rows = self.people(sizes), self.rows
@@ -251,7 +252,7 @@ class Task:
         sums = np.stack([np.bincount(cell, mass * axis, number) for axis in middles.T], axis=1)
         return np.asarray(sums / np.maximum(cell_mass, 1.0)[:, None])  # other values lie in the middle of all
 
-    def _others(self, curator: Curator, budget: Budget) -> dict[str, FloatArray]:
+    def _others(self, door: Door, budget: Budget) -> dict[str, FloatArray]:
         """Shares of the bins of other columns by cell, or by stratum."""
         families = self.families
         parents = {
@@ -259,19 +260,19 @@ class Task:
             for name in self.others
         }
         scopes = [(parents[name], (name, self.bins(name))) for name in self.others]
-        answers = self._asked(curator, budget, scopes)
+        answers = self._asked(door, budget, scopes)
         shares = dict[str, FloatArray]()
         for name, (values, sigma) in zip(self.others, answers, strict=True):
             parent, groups = parents[name]
             shares[name] = conditional(values, sigma, self._counts(parent, groups), self.shares(name))
         return shares
 
-    def _times(self, curator: Curator, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _times(self, door: Door, budget: Budget, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         families = self.families
         since, order = families.domain[families.since], families.order
         number = (families.size, self.paces)
         (gaps, noise), (moments, sigma) = self._asked(
-            curator,
+            door,
             budget,
             [
                 (number, (families.since, np.arange(since.size))),

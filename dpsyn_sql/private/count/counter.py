@@ -8,8 +8,7 @@ releases nothing: the door adds fresh noise to every answer.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +19,7 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
-from dpsyn_sql.planning.plan import LaterMarginals
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import RowLabel, labelled
 from dpsyn_sql.private.count.passes import (
     BinnedMarginals,
@@ -65,7 +63,7 @@ class SqlCounter:
         unit: with a column, at most ``unit.max_rows`` rows of one unit are counted, and no rows without
             a unit; the source is then always encoded. ``check_unit`` accepts the column.
         key: of the draw among a unit's rows, 0 to 2**64 - 1; fresh unless a test needs to know it.
-        further: marginals of attributes of ``queries`` that may be asked for as well.
+        further: whether other marginals of attributes of ``queries`` may be asked for as well.
         most: the most cells to keep.
         families: rows of a unit stay together, and have weights; ``domain`` is that of the families.
         siblings: whether pairs of rows of one unit may be asked for.
@@ -87,7 +85,7 @@ class SqlCounter:
         decimal: str = "",
         unit: PrivacyUnit = PrivacyUnit(),  # noqa: B008 - frozen
         key: int | None = None,
-        further: LaterMarginals | None = None,
+        further: bool = False,
         most: int = MAX_KEPT_CELLS,
         families: Families | None = None,
         siblings: bool = False,
@@ -116,8 +114,6 @@ class SqlCounter:
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
         self._further = further
-        self._unplanned: set[MarginalQuery] = set()
-        self._asked_cells = 0
         self._encoding: Encoding | None = None
         self._encoded = False
 
@@ -137,14 +133,12 @@ class SqlCounter:
         """The way of counting; public."""
         return self._plan
 
-    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
-        """The marginal over original codes if it was planned; else the query itself, over its bins."""
-        return query.original if query.original in self._planned else query
-
     def count(
         self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
-    ) -> list[NDArray[np.int64]]:
-        """Exact counts. PRIVATE.
+    ) -> Iterator[NDArray[np.int64]]:
+        """Exact counts, made at once and handed out one by one. PRIVATE.
+
+        A table over bins is summed from its original codes if these are planned.
 
         ``labels``: further attributes of these queries, which were accepted (``check_labels``). Marginals
         with labels are further ones, and are not kept: labels of one name differ from question to question.
@@ -158,8 +152,23 @@ class SqlCounter:
             EngineFailure: a statement failed.
             PlanTooLarge: further marginals have more cells than the limit.
         """
-        if labels:
-            return self._count_labelled(queries, labels)
+        names = {label.name for label in labels}
+        with_labels = dict.fromkeys(query for query in queries if not names.isdisjoint(query.attrs))
+        others = [query for query in queries if query not in with_labels]
+        counts = self._counted_once([self._counted_as(query) for query in others]) if others else {}
+        if with_labels:
+            counts = counts | _read_only(self._group_further(list(with_labels), labels))
+        return (
+            counts[query] if query in counts else aggregated(counts[query.original], query.maps)
+            for query in queries
+        )
+
+    def _counted_as(self, query: MarginalQuery) -> MarginalQuery:
+        """The marginal over original codes if it was planned; else the query itself, over its bins."""
+        return query.original if query.original in self._planned else query
+
+    def _counted_once(self, queries: Sequence[MarginalQuery]) -> Tables:
+        """Tables without labels, which are kept; with all that were planned if one of these is missing."""
         wanted = dict.fromkeys(query for query in queries if query not in self._tables)
         if self._keeps and not self._planned.keys().isdisjoint(wanted):
             wanted = self._planned | wanted
@@ -167,31 +176,16 @@ class SqlCounter:
         # Bins are counted in the database only for marginals whose original codes nobody needs.
         if not self._planned.keys() >= wanted.keys():
             found = self._group_further(list(wanted))
-        elif wanted and self._plan.strategy == "scan" and self._further is None:
+        elif wanted and self._plan.strategy == "scan" and not self._further:
             found = self._scan(list(wanted))
         elif wanted:
             found = self._group_planned(list(wanted))
-        for table in found.values():
-            table.setflags(write=False)
-        known = self._tables | found
+        known = self._tables | _read_only(found)
         if self._keeps:
             self._tables = known
-            if self._further is None and not self._siblings:
+            if not self._further and not self._siblings:
                 self._drop_codes()
-        return [known[query] for query in queries]
-
-    def _count_labelled(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel]
-    ) -> list[NDArray[np.int64]]:
-        """Marginals of which some have labels."""
-        names = {label.name for label in labels}
-        own = dict.fromkeys(query for query in queries if not names.isdisjoint(query.attrs))
-        others = dict.fromkeys(query for query in queries if query not in own)
-        found = dict(zip(others, self.count(list(others)), strict=True)) if others else {}
-        found |= self._group_further(list(own), labels)
-        for query in own:
-            found[query].setflags(write=False)
-        return [found[query] for query in queries]
+        return known
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """Exact weights of ordered pairs of distinct rows of one family. PRIVATE.
@@ -255,7 +249,7 @@ class SqlCounter:
         encoding, plan = self._codes(), self._plan
         if plan.strategy != "products":
             plan = replace(plan, groups=groups_for(queries, plan.packs, self._domain))
-        once = self._further is None and not self._siblings and self._planned.keys() <= set(queries)
+        once = not self._further and not self._siblings and self._planned.keys() <= set(queries)
         keep = not self._encoded and not (once and encoding.part is not None and is_one_pass(plan.groups))
         if keep and encoding.part is None:
             self._keep(encoding)
@@ -277,7 +271,7 @@ class SqlCounter:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
         labels."""
         domain = labelled(self._domain, labels)
-        self._check_further(queries, domain, labels)
+        self._check_further(queries, labels)
         binned = BinnedMarginals.of(queries, domain)
         plan = self._planned_for(binned.queries, binned.domain, bounded=True)
         encoding = self._codes()
@@ -295,26 +289,17 @@ class SqlCounter:
         found = self._counted(repacked, plan, binned.queries)
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
-    def _check_further(
-        self, queries: Sequence[MarginalQuery], domain: Domain, labels: Sequence[RowLabel]
-    ) -> None:
-        """Unplanned marginals, together with all earlier ones, must keep to what was announced. Those with
-        labels count each time."""
+    def _check_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel]) -> None:
+        """Unplanned marginals are of attributes that are encoded; the door says how many there may be.
+
+        Raises:
+            InternalError: they are of others, or there may be none.
+        """
         held = {self._domain.names[attribute] for pack in self._plan.packs for attribute in pack}
         used = {name for query in queries for name in query.attrs}
         used = (used - {label.name for label in labels}).union(*(label.attributes for label in labels))
-        cells = {query: math.prod(query.shape(domain)) for query in queries if query not in self._planned}
-        fresh = sum(size for query, size in cells.items() if labels or query not in self._unplanned)
-        if (
-            self._further is None
-            or self._asked_cells + fresh > self._further.together
-            or not all(self._further.holds(query, domain) for query in cells)
-            or not held >= used
-        ):
+        if not self._further or not held >= used:
             raise InternalError("a marginal is counted that was not planned")
-        self._asked_cells += fresh
-        if not labels:
-            self._unplanned |= cells.keys()
 
     def _codes(self) -> Encoding:
         """The codes of the source, made or not: one column ``p<i>`` per pack; one row per kept source row.
@@ -335,3 +320,20 @@ class SqlCounter:
         with phase("encode"):
             self._engine.keep(encoding, step="encoding the source")
         self._encoded = True
+
+
+def _read_only(tables: Tables) -> Tables:
+    """Tables that are kept, and handed out more than once."""
+    for table in tables.values():
+        table.setflags(write=False)
+    return tables
+
+
+def aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray[np.int64]:
+    """Sum the codes of each bin, axis by axis; exact integers."""
+    for axis, bins in enumerate(maps):
+        if bins is not None:
+            order = np.argsort(bins, kind="stable")
+            starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
+            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
+    return table

@@ -18,10 +18,10 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, PlanTooLarge
-from dpsyn_sql.planning.queries import Answer, Map, MarginalQuery, NoisyMarginal, NoisyResidual
+from dpsyn_sql.planning.queries import Answer, MarginalQuery, NoisyMarginal, NoisyResidual
 from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.noise import NoiseSource, add_noise
+from dpsyn_sql.private.measure.noise import ExactNoise, NoiseSource, add_noise
 from dpsyn_sql.sqltext.fragments import Fragment
 
 Arrays = list[NDArray[np.int64]]
@@ -41,25 +41,32 @@ MOST_PAIRED_BINS = 64
 class Counter(Protocol):
     """PRIVATE: exact counts of marginals of the encoded source."""
 
-    def counted_as(self, query: MarginalQuery) -> MarginalQuery:
-        """The marginal to count for a query over bins: over its original codes if others need these too,
-        else the query itself."""
-
     def count(
         self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
-    ) -> list[NDArray[np.int64]]:
-        """One int64 array of the marginal's full shape per query; ``labels`` are further attributes."""
+    ) -> Iterator[NDArray[np.int64]]:
+        """One int64 array of the marginal's full shape per query, over bins if it has maps; ``labels`` are
+        further attributes."""
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """For each query of two attributes the weights of ordered pairs of distinct rows of one unit, at most
         ``WEIGHT`` of a unit: int64 arrays of full shape."""
 
 
+def nobody() -> Counter:
+    """Of what is only priced.
+
+    Raises:
+        InternalError: always.
+    """
+    raise InternalError("nothing is counted while a release is planned")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Counts:
-    """The encoded source as tables over its domain; ``labels`` are its last attributes."""
+    """The encoded source as tables over its domain; ``labels`` are its last attributes. ``counter`` is opened
+    at the first count."""
 
-    counter: Counter
+    counter: Callable[[], Counter]
     domain: Domain
     labels: tuple[RowLabel, ...] = ()
 
@@ -74,23 +81,14 @@ class Counts:
         return replace(self, domain=labelled(self.domain, own), labels=own)
 
     def exact(self, queries: Sequence[MarginalQuery]) -> Iterator[NDArray[np.int64]]:
-        """Exact tables, int64, one at a time; over bins if a query has maps.
-
-        A table over original codes is counted once for all its bins.
-        """
-        counted_as = self.counter.counted_as
-        wanted = list(dict.fromkeys(map(counted_as, queries)))
-        counts = dict(zip(wanted, self.counter.count(wanted, self.labels), strict=True))
-        for query, table in counts.items():
+        """Exact tables, int64, one at a time; over bins if a query has maps."""
+        for query, table in zip(queries, self.counter().count(queries, self.labels), strict=True):
             check_counts(table, query.shape(self.domain))
-        return (
-            counts[query] if query in counts else _aggregated(counts[counted_as(query)], query.maps)
-            for query in queries
-        )
+            yield table
 
     def siblings(self, queries: Sequence[MarginalQuery]) -> list[NDArray[np.int64]]:
         """Exact tables of pairs of rows of one unit, int64; ``check_pairs`` has accepted the queries."""
-        tables = self.counter.siblings(queries)
+        tables = self.counter().siblings(queries)
         for query, table in zip(queries, tables, strict=True):
             check_counts(table, query.shape(self.domain))
         return tables
@@ -192,6 +190,11 @@ class PrivateSide:
     counts: Counts | None
     unknown: SqlDiscoveryCounter | None
 
+    @classmethod
+    def public(cls, domain: Domain, rows_per_unit: int) -> PrivateSide:
+        """Nothing private: what questions about tables cost follows from public facts."""
+        return cls(rows_per_unit, ExactNoise(), Counts(nobody, domain), None)
+
     def noisy(
         self, exact: Iterable[NDArray[np.int64]], event: GaussianEvent | LaplaceEvent
     ) -> list[NDArray[np.int64]]:
@@ -257,16 +260,6 @@ def check_counts(counts: NDArray[np.int64], shape: tuple[int, ...]) -> None:
     """
     if counts.shape != shape or counts.dtype != np.int64:
         raise InternalError("counts must be int64, one for every cell of the public domain")
-
-
-def _aggregated(table: NDArray[np.int64], maps: Sequence[Map | None]) -> NDArray[np.int64]:
-    """Sum the codes of each bin, axis by axis; exact integers."""
-    for axis, bins in enumerate(maps):
-        if bins is not None:
-            order = np.argsort(bins, kind="stable")
-            starts = np.searchsorted(np.asarray(bins)[order], np.arange(max(bins) + 1))
-            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
-    return table
 
 
 # -- questions -----------------------------------------------------------------------------------------

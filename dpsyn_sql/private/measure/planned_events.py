@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import chain
+from typing import cast
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
+from dpsyn_sql.planning.asking import Asked, Reserve
 from dpsyn_sql.planning.explain import Noise
 from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
-from dpsyn_sql.planning.plan import MeasureStep, Plan, ReservedStep
+from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.measure.counting import PrivateSide
 from dpsyn_sql.private.measure.noise import ROUNDING, mean_error, standard_deviation
+from dpsyn_sql.private.measure.questions import parts_of_question
 from dpsyn_sql.private.measure.questions.columns import contributions_event, grid_event, keys_event
-from dpsyn_sql.private.measure.questions.tables import marginals_event, residuals_event
+from dpsyn_sql.private.measure.questions.tables import marginals_event
 from dpsyn_sql.private.measure.questions.trees import leaves_event, tree_events
 
 _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
@@ -35,7 +39,7 @@ _DISCOVERED: dict[Ask, Callable[[int, Budget], PrivacyEvent]] = {
 
 def planned_events(plan: Plan) -> list[PrivacyEvent]:
     """All events known before anything is read, in the order of their questions."""
-    return [*chain.from_iterable(discovery_events(plan)), *known_events(plan)]
+    return [*chain.from_iterable(discovery_events(plan)), *chain.from_iterable(asked_events(plan))]
 
 
 def discovery_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
@@ -54,16 +58,10 @@ def _of_discovery(step: Look, rows: int) -> tuple[PrivacyEvent, ...]:
     return (_DISCOVERED[step.ask](counted_per_unit(step.ask, rows), step.budget),)
 
 
-def known_events(plan: Plan) -> list[GaussianEvent | LaplaceEvent]:
-    """The events that a plan's known steps will reserve."""
-    return [_event_of(plan, step) for step in plan.known]
-
-
-def _event_of(plan: Plan, step: MeasureStep) -> GaussianEvent | LaplaceEvent:
-    rows = plan.source.unit.sensitivity
-    if step.residuals:
-        return residuals_event(tuple(query.shape(plan.domain) for query in step.queries), rows, step.budget)
-    return marginals_event(len(step.queries), rows, step.budget)
+def asked_events(plan: Plan) -> list[tuple[PrivacyEvent, ...]]:
+    """The events of each question that the method asks before its first look, as the door prices them."""
+    side = PrivateSide.public(plan.domain, plan.source.unit.sensitivity)
+    return [parts_of_question(asked.question, asked.budget, side).events for asked in plan.asked]
 
 
 def explained_noise(plan: Plan) -> list[Noise]:
@@ -71,18 +69,19 @@ def explained_noise(plan: Plan) -> list[Noise]:
     ``pairs_assumed`` whole tables and paid for nothing else; a residual stands for the one-way table that it
     makes with the rows in all, in whole rows."""
     unit, found, of_total = plan.source.unit, list[Noise](), 0.0
+    events = iter(asked_events(plan))
     for step in plan.steps:
-        if isinstance(step, ReservedStep):
+        if isinstance(step, Reserve):
             event = marginals_event(step.pairs_assumed(plan.domain), unit.sensitivity, step.budget)
         else:
-            event = _event_of(plan, step)
+            (event,) = cast("tuple[GaussianEvent | LaplaceEvent]", next(events))
         noise = Noise(standard_deviation(event), mean_error(event))
-        if isinstance(step, MeasureStep) and step.residuals:
+        if isinstance(step, Asked) and step.residuals:
             (size,) = step.queries[0].shape(plan.domain)
             deviation = math.hypot(noise.deviation * math.sqrt(1 - 1 / size), of_total) / size
             deviation = math.sqrt(deviation**2 + ROUNDING)
             noise = Noise(deviation, deviation * math.sqrt(2 / math.pi))
-        elif isinstance(step, MeasureStep) and step.queries == (MarginalQuery(()),):
+        elif isinstance(step, Asked) and step.queries == (MarginalQuery(()),):
             of_total = noise.deviation
         thing = "units" if unit.together else "rows"
         found.append(Noise(noise.deviation / unit.weight, noise.mean / unit.weight, thing))

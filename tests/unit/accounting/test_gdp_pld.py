@@ -67,6 +67,6 @@ def test_no_distribution_is_claimed_of_residuals(delta):
     domain = Domain((Attribute("a", "INTEGER", "categorical", labels=(0, 1, 2, 3, 4), other=False),))
     source = Source(Relation("people", "table", "people", ()))
     plan, whole = (method.plan(source, domain, budget) for method in (Adaptive(), Independent()))
-    assert plan.static and any(step.residuals for step in plan.known) == bool(budget.delta)
+    assert plan.static and any(step.residuals for step in plan.asked) == bool(budget.delta)
     assert claim(plan, planned_events(plan), delta).pld is None
     assert (claim(whole, planned_events(whole), delta).pld is None) == (budget.kind == "pure")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.planning.families import PLACES, families_of, numbers_of_rows
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
@@ -53,7 +52,7 @@ def counter(con, rows, *, order, most=3, key=5, queries=None, persons=frozenset(
     unit = PrivacyUnit("id", most, True, "number" if order else None)
     families = families_of(DOMAIN, unit, persons)
     asked = queries or [MarginalQuery((name,)) for name in families.domain.names]
-    further = LaterMarginals(4, 2**20, 2**24)
+    further = True
     made = SqlCounter(
         DuckDBEngine(con),
         Fragment("source"),

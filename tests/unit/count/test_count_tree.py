@@ -28,7 +28,6 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.engines.code_slices import FiledTables
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import KeyQuery, MarginalQuery
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
@@ -257,7 +256,7 @@ def test_further_marginals_and_bins_are_weighed(con):
         Fragment("nothing"),
         families.domain,
         [MarginalQuery((name,)) for name in families.domain.names],
-        further=LaterMarginals(3, 2**20, 2**24),
+        further=True,
         rows=codes,
         table="orders",
     )

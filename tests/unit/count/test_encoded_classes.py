@@ -38,7 +38,7 @@ def counted(engine, key=9):
     counter = SqlCounter(
         engine, Fragment("visits"), FAMILIES.domain, ASKED, unit=UNIT, key=key, families=FAMILIES
     )
-    found = counter.count(ASKED)
+    found = [*counter.count(ASKED)]
     counter.close()
     return found
 

@@ -19,7 +19,6 @@ from dpsyn_sql.engines import code_slices, counting_engine
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import EngineFailure, InputError, ReleaseUnfinished, SourceError
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -71,7 +70,7 @@ def expected(rows, query, kept=None):
 
 
 def check(session, rows, further, unit=NO_UNIT, kept=None):
-    later = LaterMarginals(3, 10**6, 10**7) if further else None
+    later = further
     counter = SqlCounter(
         session.engine,
         session.relation.sql,
@@ -87,7 +86,7 @@ def check(session, rows, further, unit=NO_UNIT, kept=None):
         np.testing.assert_array_equal(table, expected(rows, query, kept))
     if further:
         for _ in range(2):
-            np.testing.assert_array_equal(counter.count([TRIPLE])[0], expected(rows, TRIPLE, kept))
+            np.testing.assert_array_equal(next(counter.count([TRIPLE])), expected(rows, TRIPLE, kept))
     counter.close()
     session.engine.trace = None
     left = session.engine.fetch(
@@ -196,7 +195,7 @@ def test_a_callers_table_is_one_state_in_all_slices():
                 return found
 
             session.engine.fetch = writing
-            tables = counter.count(PAIRS)
+            tables = [*counter.count(PAIRS)]
             assert written
             for query, table in zip(PAIRS, tables, strict=True):
                 np.testing.assert_array_equal(table, expected(500, query))
@@ -246,7 +245,7 @@ def test_a_table_that_is_replaced_within_a_pass_is_read_as_it_was(source):
                 execute(sql, step=step)
 
             session.engine.execute = replacing
-            tables = counter.count(PAIRS)
+            tables = [*counter.count(PAIRS)]
             assert done
             for query, table in zip(PAIRS, tables, strict=True):
                 np.testing.assert_array_equal(table, expected(500, query))
@@ -258,7 +257,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, further):
     rows = parquet(tmp_path, (300,))
     path = tmp_path / "part-0.parquet"
     with open_source(None, path) as session:
-        later = LaterMarginals(3, 10**6, 10**7) if further else None
+        later = further
         counter = SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS, further=later)
         fetch = session.engine.fetch
 
@@ -424,7 +423,7 @@ def test_a_release_of_a_changed_file_can_go_on(tmp_path, monkeypatch):
 def filed(tmp_path, monkeypatch, memory="1GB"):
     monkeypatch.setattr(code_slices, "_KEPT_SHARE", 10**9)
     session = open_source(None, f"{tmp_path}/*.parquet", memory_limit=memory)
-    later = LaterMarginals(3, 10**6, 10**7)
+    later = True
     return session, SqlCounter(session.engine, session.relation.sql, DOMAIN, PAIRS, further=later)
 
 

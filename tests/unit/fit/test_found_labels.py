@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute
@@ -40,13 +41,13 @@ def label_of(attribute, text):
     return next((stem for stem in stems if stem in attribute.labels), None)
 
 
-class Exact:
+class Exact(FakeDoor):
     """A door without noise that shows keys of at least ``least`` rows."""
 
     def __init__(self, texts, least):
         self.texts, self.least, self.labels = texts, least, []
 
-    def ask(self, query, budget):
+    def answer(self, query, budget):
         if isinstance(query, GridQuery):
             return NoisyMarginal(("rows",), np.array([10**9, 0]), 1.0)
         one = query.beginning

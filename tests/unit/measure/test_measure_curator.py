@@ -4,14 +4,13 @@ import typing
 
 import numpy as np
 import pytest
-from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
+from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease, ReadAtOnce, opened
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, GridQuery, MarginalQuery, Marginals
-from dpsyn_sql.private.measure.curator import LocalCurator
 
 DOMAIN = Domain(
     tuple(
@@ -32,7 +31,11 @@ def tens(query):
 
 
 def curator_of(log, entry, rows=1, table=tens):
-    return LocalCurator(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=16))
+    return ReadAtOnce(FakeCounter(table, log), DOMAIN, rows, entry, NoNoise(log, more=16))
+
+
+def door_of(log, entry):
+    return opened(FakeCounter(tens, log), DOMAIN, 1, entry, NoNoise(log, more=16))
 
 
 def curator_with(log, budget, rows=1, table=tens):
@@ -77,8 +80,10 @@ def test_questions_asked_together_are_all_charged_before_one_is_counted(log):
     release, share = OneRelease(Budget("gdp", 10**13)), Budget("gdp", 4 * 10**12)
     asked = [(Marginals([A]), share), (Marginals([AB]), share)]
     entry = NotedEntry(release.open(), log)
-    together = curator_of(log, entry)
-    answers = together.ask_all(asked)
+    together = door_of(log, entry)
+    handles = [together.ask(*one) for one in asked]
+    assert log == [] and entry.events == ()
+    answers = [handle.read() for handle in handles[::-1]][::-1]
     assert [step if isinstance(step, str) else "noise" for step in log] == ["charge"] * 2 + [
         "count",
         "noise",
@@ -95,22 +100,37 @@ def test_questions_asked_together_are_all_charged_before_one_is_counted(log):
     assert [replayed.ask(*one)[0].values.tolist() for one in asked] == [
         answer[0].values.tolist() for answer in answers
     ]
-    assert len(again.ask_all(asked)) == 2 and log == []
+    assert [len(again.ask(*one)) for one in asked] == [1, 1] and log == []
 
 
 def test_a_run_that_ended_between_two_questions_goes_on_with_the_second(log):
     release, share = OneRelease(Budget("gdp", 10**13)), Budget("gdp", 4 * 10**12)
     first = curator_of([], release.open(), table=lambda query: 5 * tens(query)).ask(Marginals([A]), share)
-    answers = curator_of(log, release.open()).ask_all([(Marginals([A]), share), (Marginals([AB]), share)])
+    door = door_of(log, release.open())
+    handles = [door.ask(Marginals([query]), share) for query in (A, AB)]
+    answers = [handle.read() for handle in handles]
     assert (answers[0][0].values == first[0].values).all() and answers[1][0].values.max() < 20
     assert len(log) == 2 and len(release.open().events) == 2
 
 
 def test_of_questions_asked_together_that_cost_too_much_none_is_charged_or_counted(log):
-    curator, entry = curator_with(log, Budget("gdp", 10**13))
+    entry = OneRelease(Budget("gdp", 10**13)).open()
+    door = door_of(log, entry)
+    handles = [door.ask(Marginals([A]), Budget("gdp", 6 * 10**12)) for _ in range(2)]
     with pytest.raises(PrivacyBudgetExceeded):
-        curator.ask_all([(Marginals([A]), Budget("gdp", 6 * 10**12))] * 2)
+        handles[0].read()
     assert log == [] and entry.events == ()
+
+
+def test_an_answer_that_nobody_reads_is_neither_charged_nor_counted(log):
+    entry = OneRelease(Budget("gdp", 10**13)).open()
+    door = door_of(log, entry)
+    left = door.ask(Marginals([A]), Budget("gdp", 10**12))
+    door.open(lambda steps: FakeCounter(tens, log), DOMAIN)
+    door.ask(Marginals([AB]), Budget("gdp", 10**12)).read()
+    with pytest.raises(InternalError, match="after its table was left"):
+        left.read()
+    assert len(entry.events) == 1 and log[0] == "count" and len(log) == 2
 
 
 def test_a_repeated_marginal_counts_each_time(log):
@@ -274,7 +294,7 @@ def test_discovery_goes_from_table_to_table_until_the_domain_is_complete(log):
     """Each table has its own counter, and its own bound on what a unit counts for."""
     entry = OneRelease(Budget("pure", 10**15)).open()
     share = Budget("pure", 10**14)
-    curator = LocalCurator(None, None, 1, entry, NoNoise(more=16), Units(log, 5))
+    curator = ReadAtOnce(None, None, 1, entry, NoNoise(more=16), Units(log, 5))
     grid = GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 3, 4)))
     curator.ask(grid, share)
     curator.discover(Units(log, 7), 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease
+from support.doors import FakeCounter, NoNoise, NotedEntry, OneRelease, ReadAtOnce
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEvent, cost_units
@@ -25,7 +25,6 @@ from dpsyn_sql.planning.queries import (
     StepQuery,
     TypesQuery,
 )
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise, standard_deviation, steps_with_noise
 from dpsyn_sql.private.measure.questions.columns import (
     contributions_event,
@@ -89,7 +88,7 @@ class FakeColumns:
 
 def curator_of(log, budget=WHOLE, rows=1, keys=None):
     entry = NotedEntry(OneRelease(budget).open(), log)
-    return LocalCurator(None, None, rows, entry, NoNoise(log), FakeColumns(log, keys)), entry
+    return ReadAtOnce(None, None, rows, entry, NoNoise(log), FakeColumns(log, keys)), entry
 
 
 @pytest.fixture
@@ -274,7 +273,7 @@ def test_values_of_too_few_units_are_never_shown_whatever_the_noise(log, parts):
             return iter([(["few"], np.array([least - 1]))])
 
     columns = Asked(log)
-    door = LocalCurator(None, None, 1, NotedEntry(OneRelease(WHOLE).open(), log), NoNoise(log), columns)
+    door = ReadAtOnce(None, None, 1, NotedEntry(OneRelease(WHOLE).open(), log), NoNoise(log), columns)
     with pytest.raises(InternalError, match="too few units"):
         door.ask(KEYS, WHOLE.split([1] * parts)[0])
     assert columns.least == least and not any(isinstance(step, tuple) for step in log)
@@ -325,10 +324,10 @@ def test_beyond_amount_or_delta_nothing_is_counted(log, debit):
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
 def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
     release = OneRelease(WHOLE)
-    first = LocalCurator(None, None, 3, release.open(), ExactNoise(), FakeColumns(log)).ask(query, SHARE)
+    first = ReadAtOnce(None, None, 3, release.open(), ExactNoise(), FakeColumns(log)).ask(query, SHARE)
     log.clear()
     again = release.open()
-    second = LocalCurator(None, None, 3, again, NoNoise(log), FakeColumns(log)).ask(query, SHARE)
+    second = ReadAtOnce(None, None, 3, again, NoNoise(log), FakeColumns(log)).ask(query, SHARE)
     assert log == [] and len(again.events) == 1
     for name in type(first).__slots__:
         one, two = getattr(first, name), getattr(second, name)
@@ -354,7 +353,7 @@ def test_a_replay_gives_the_same_bytes_and_counts_nothing(log, query):
 def test_a_replay_that_asks_something_else_stops(log, query, other):
     release = OneRelease(WHOLE)
     first, again = (
-        LocalCurator(None, None, 3, release.open(), NoNoise(log), FakeColumns(log)) for _ in range(2)
+        ReadAtOnce(None, None, 3, release.open(), NoNoise(log), FakeColumns(log)) for _ in range(2)
     )
     first.ask(query, SHARE)
     with pytest.raises(ReleaseChanged, match="question 0 differs"):
@@ -365,7 +364,7 @@ def test_a_replay_that_asks_something_else_stops(log, query, other):
 def test_missing_codes_or_floats_never_reach_the_noise(log, wrong):
     entry, columns = NotedEntry(OneRelease(WHOLE).open(), log), FakeColumns(log)
     columns.cells = columns.types = columns.steps = lambda query: wrong
-    curator = LocalCurator(None, None, 1, entry, NoNoise(log), columns)
+    curator = ReadAtOnce(None, None, 1, entry, NoNoise(log), columns)
     for query in (GridQuery(GRID), TYPES, StepQuery("n", "INTEGER", (5, 10, 50))):
         with pytest.raises(InternalError):
             curator.ask(query, SHARE)

@@ -6,14 +6,13 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from support.doors import FakeCounter, NoNoise, OneRelease
+from support.doors import FakeCounter, NoNoise, OneRelease, ReadAtOnce
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import FamilyChoice, MarginalQuery
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.scores import MOST_BITS, STEPS, most_slope, scored
 
 WAYS = [("I", 1), ("I", 4), ("I", 17), ("I", MOST_BITS), ("F", 0), ("R", 0)]
@@ -198,7 +197,7 @@ SHARE = Budget("gdp", 10**13)
 def door(rows=1, kind="gdp"):
     entry = OneRelease(Budget(kind, 10**15)).open()
     counter = FakeCounter(lambda query: np.array(TABLES[query.attrs]))
-    return LocalCurator(counter, DOMAIN, rows, entry, NoNoise()), entry
+    return ReadAtOnce(counter, DOMAIN, rows, entry, NoNoise()), entry
 
 
 @pytest.mark.parametrize("kind", ["gdp", "pure"])
@@ -218,7 +217,7 @@ def test_a_replay_gives_the_stored_choice_and_another_score_stops_it():
 
     def ask(*settings):
         counter = FakeCounter(lambda query: np.array(TABLES[query.attrs]))
-        curator = LocalCurator(counter, DOMAIN, 1, release.open(), NoNoise())
+        curator = ReadAtOnce(counter, DOMAIN, 1, release.open(), NoNoise())
         return curator.ask(FamilyChoice(FAMILIES, *settings), SHARE), counter.asked
 
     assert ask(CHILDREN, "I", 11) == (1, [FAMILIES])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.doors import FakeCounter, NoNoise, OneRelease, table_of
+from support.doors import FakeCounter, NoNoise, OneRelease, ReadAtOnce, table_of
 from support.labels import nearest, tree
 
 from dpsyn_sql.accounting.budget import Budget
@@ -12,7 +12,6 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
 from dpsyn_sql.planning.row_labels import labelled
-from dpsyn_sql.private.measure.curator import LocalCurator
 
 DOMAIN = Domain(
     tuple(
@@ -45,7 +44,7 @@ class Labelled(FakeCounter):
 def door(release=None, rows=1):
     entry = (release or OneRelease(LARGE)).open()
     counter = Labelled()
-    return LocalCurator(counter, DOMAIN, rows, entry, NoNoise()), entry, counter
+    return ReadAtOnce(counter, DOMAIN, rows, entry, NoNoise()), entry, counter
 
 
 def truth(query):

@@ -9,7 +9,7 @@ from dpsyn_sql.fit.reconstruct import shown_tables
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
 from dpsyn_sql.private.measure.noise import standard_deviation
-from dpsyn_sql.private.measure.planned_events import explained_noise, known_events
+from dpsyn_sql.private.measure.planned_events import asked_events, explained_noise
 from dpsyn_sql.source.relation import Relation, Source
 
 
@@ -19,7 +19,7 @@ def test_a_plan_tells_the_noise_of_the_tables_that_residuals_make(epsilon):
     domain = Domain((Attribute("a", "INTEGER", "categorical", labels=tuple(range(40)), other=False),))
     source = Source(Relation("people", "table", "people", ()))
     plan = Adaptive().plan(source, domain, Budget.of_release(epsilon, "1e-9"))
-    total, residual = known_events(plan)
+    (total,), (residual,) = asked_events(plan)
     shown = shown_tables(
         domain,
         [

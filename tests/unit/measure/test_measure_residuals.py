@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.doors import FakeCounter, NoNoise, OneRelease, centred, table_of
+from support.doors import FakeCounter, NoNoise, OneRelease, ReadAtOnce, centred, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, DpsynError, InternalError
 from dpsyn_sql.planning.queries import MarginalQuery, Residuals, holds_residuals
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.questions.tables import residuals_event, whole_residuals
 from dpsyn_sql.source.relation import WEIGHT
 
@@ -34,7 +33,7 @@ def asked(queries, rows=1, budget=BUDGET, codes=None, domain=DOMAIN):
     release = OneRelease(budget)
     entry = release.open()
     counter = FakeCounter(lambda query: table_of(domain, codes, query))
-    door = LocalCurator(counter, domain, rows, entry, NoNoise())
+    door = ReadAtOnce(counter, domain, rows, entry, NoNoise())
     return door.ask(Residuals(queries), budget), entry.events, counter
 
 
@@ -103,7 +102,7 @@ def test_where_there_is_no_residual_nothing_is_asked(query):
     counter = FakeCounter(lambda query: pytest.fail("counted"))
     entry = OneRelease(BUDGET).open()
     with pytest.raises(InternalError, match="two codes"):
-        LocalCurator(counter, DOMAIN, 1, entry, NoNoise()).ask(Residuals([query]), BUDGET)
+        ReadAtOnce(counter, DOMAIN, 1, entry, NoNoise()).ask(Residuals([query]), BUDGET)
     assert not entry.events
 
 
@@ -119,7 +118,7 @@ def test_what_breaks_the_claim_is_refused_before_it_is_counted(queries, budget, 
     entry = OneRelease(budget).open()
     counter = FakeCounter(lambda query: pytest.fail("counted"))
     with pytest.raises(DpsynError, match=told):
-        LocalCurator(counter, DOMAIN, 1, entry, NoNoise()).ask(Residuals(queries), budget)
+        ReadAtOnce(counter, DOMAIN, 1, entry, NoNoise()).ask(Residuals(queries), budget)
     assert not entry.events
 
 

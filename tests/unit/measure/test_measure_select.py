@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from support.doors import FakeCounter, OneRelease
+from support.doors import FakeCounter, OneRelease, ReadAtOnce
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import SelectionEvent, cost_units
@@ -16,7 +16,6 @@ from dpsyn_sql.accounting.gdp import range_of_choice
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError, ReleaseChanged
 from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise, selection_mechanism
 from dpsyn_sql.private.measure.questions.choices import selection_event
 
@@ -146,7 +145,7 @@ def tables(query):
 
 
 def curator_of(entry):
-    return LocalCurator(FakeCounter(tables), DOMAIN, 1, entry, ExactNoise())
+    return ReadAtOnce(FakeCounter(tables), DOMAIN, 1, entry, ExactNoise())
 
 
 def curator():

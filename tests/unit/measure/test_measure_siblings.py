@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from support.doors import FakeCounter, NoNoise, OneRelease
+from support.doors import FakeCounter, NoNoise, OneRelease, ReadAtOnce
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import BudgetError, InternalError
 from dpsyn_sql.planning.queries import MarginalQuery, Siblings
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import WEIGHT
 
 DOMAIN = Domain(
@@ -32,7 +31,7 @@ class Paired(FakeCounter):
 
 def door(budget):
     counter, entry = Paired(), OneRelease(Budget(budget.kind, 10**15)).open()
-    return LocalCurator(counter, DOMAIN, 3, entry, NoNoise()), entry, counter
+    return ReadAtOnce(counter, DOMAIN, 3, entry, NoNoise()), entry, counter
 
 
 @pytest.mark.parametrize("queries", [[AA], [AA, AB], [AB, AB]])

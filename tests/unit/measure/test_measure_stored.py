@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support.doors import OneRelease
+from support.doors import OneRelease, ReadAtOnce
 from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.budget import Budget
@@ -28,7 +28,6 @@ from dpsyn_sql.planning.queries import (
     TypesQuery,
 )
 from dpsyn_sql.private.measure.counting import Counts, PrivateSide
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.questions import QUESTIONS, parts_of_question
 
 GRID = Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2, 4), nullable=True)
@@ -230,7 +229,7 @@ def test_a_stored_answer_is_found_by_its_question_and_read(case):
         asked.charge(event_from_dict(stored["choice"]))
     asked.store([np.array(array, dtype=np.int64) for array in arrays])
     entry.close_questions()
-    door = LocalCurator(None, None, ROWS, release.open(), Unread(), Unread())
+    door = ReadAtOnce(None, None, ROWS, release.open(), Unread(), Unread())
     if stored["ask"] != "discover":
         door.open(Unread(), DOMAIN)
     assert said(door.ask(question, share)) == expected

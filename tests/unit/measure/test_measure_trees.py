@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 import duckdb
 import numpy as np
 import pytest
-from support.doors import NoNoise, OneRelease
+from support.doors import NoNoise, OneRelease, ReadAtOnce
 from support.hierarchies import Halves, Letters
 
 from dpsyn_sql.accounting.account import event_price
@@ -17,7 +17,6 @@ from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import LeafQuery, TreeQuery
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.questions.trees import tree_events
 from dpsyn_sql.source.relation import PrivacyUnit
@@ -35,7 +34,7 @@ def door(con, kind="gdp", unit=PrivacyUnit(), noise=None):  # noqa: B008
     counter = SqlDiscoveryCounter(DuckDBEngine(con), Fragment("t"), unit=unit, key=KEY)
     key = ReleaseKey(None, "r", None, {})
     with closing(MemoryLedger()) as ledger, ledger.open_release(key, BUDGETS[kind]) as entry:
-        yield LocalCurator(None, None, unit.max_rows, entry, noise or NoNoise(), counter)
+        yield ReadAtOnce(None, None, unit.max_rows, entry, noise or NoNoise(), counter)
     counter.close()
 
 
@@ -95,9 +94,9 @@ def test_what_is_stored_is_read_as_the_same_tree_without_the_source(mixed, kind,
     question = TreeQuery((NUMBER, TEXT), splitter, 4)
     counter = SqlDiscoveryCounter(DuckDBEngine(mixed), Fragment("t"))
     entry = release.open()
-    tree = LocalCurator(None, None, 1, entry, noise, counter).ask(question, half(kind))
+    tree = ReadAtOnce(None, None, 1, entry, noise, counter).ask(question, half(kind))
     entry.close_questions()
-    again = LocalCurator(None, None, 1, release.open(), None, Unread()).ask(question, half(kind))
+    again = ReadAtOnce(None, None, 1, release.open(), None, Unread()).ask(question, half(kind))
     assert [part.tolist() for part in (*tree.levels, *tree.nodes)] == [
         part.tolist() for part in (*again.levels, *again.nodes)
     ]

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.discovery.designs import ROWS_SHARE
@@ -30,6 +30,11 @@ MEASURED = "measure", "residuals"
 WITHOUT_SETS = {"full_noise": 0.0, "screen_most": 0.0, "group_attributes": 99}
 """Neither the table over all attributes nor sets that no pair shows (``test_methods_orders.py``), and no hidden
 groups (``test_methods_groups.py``)."""
+
+
+def task_of(plan, door, terms, settings, most, one_ways):
+    terms = replace(terms, unit=plan.source.unit)
+    return Task.of(door, plan.domain, plan.budget, plan.reserves[-1], terms, settings, most, one_ways)
 
 
 def door_to(domain, codes):
@@ -60,7 +65,7 @@ def asked_of(
     door = door_to(domain, codes)
     terms = Terms(workload=workload)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, units), terms)
-    Adaptive().run(plan, door, terms)
+    ran(Adaptive(), plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return door.asked
 
@@ -210,7 +215,7 @@ def test_pairs_that_stand_out_are_told_whether_they_are_worth_their_budget_or_no
         terms, door = Terms(workload=workload), door_to(domain, codes)
         door.sigma = 100.0
         plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 10**11), terms)
-        model = Adaptive().run(plan, door, terms)
+        model = ran(Adaptive(), plan, door, terms)
         assert (2 in attributes_of(door.asked)) == measured
         told = Adaptive().clear(model)
         if not measured:
@@ -260,7 +265,7 @@ def test_a_target_has_the_pairs_of_a_small_table_to_itself(monkeypatch, kind, wh
 def test_a_workload_may_name_attributes_whose_tables_discovery_knows(kind, workload):
     terms = Terms(workload=workload, known=frozenset({"x0", "x1"}))
     plan = Adaptive().plan(SOURCE, domain_of((4,) * 8, False), Budget(kind, 10**14), terms)
-    asked = {query.attrs for step in plan.known for query in step.queries} - {()}
+    asked = {query.attrs for step in plan.asked for query in step.queries} - {()}
     assert asked == {(f"x{place}",) for place in range(2, 8)}
 
 
@@ -286,7 +291,7 @@ def test_measured_pairs_of_a_target_tell_how_far_they_were_from_independence():
     domain, codes = domain_of((4,) * 4, False), in_pairs((4,) * 4, np.random.default_rng(1))
     terms = Terms(workload=X0)
     plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13), terms)
-    told = Adaptive().run(plan, door_to(domain, codes), terms).components
+    told = ran(Adaptive(), plan, door_to(domain, codes), terms).components
     assert told[0, 1].dispersion > 100 > 10 > told[0, 2].dispersion
     assert told[0, 1].precision > 0 and told[0, 2].precision > 0
 
@@ -365,7 +370,7 @@ def test_what_the_pairs_would_gain_is_the_noise_that_pooling_takes_off(kind, uni
     plan = Adaptive().plan(SOURCE, domain_of((4,) * 6), Budget(kind, 10**15), terms)
     one_ways = [Observation(np.full(4, 1_000.0), np.asarray(1.0))] * 6
     tables = {pair: Observation(np.zeros((4, 4)), np.asarray(10.0)) for pair in [(0, 1), (2, 3), (3, 4)]}
-    task = Task.of(plan, None, terms, SETTINGS, 10**6, one_ways)
+    task = task_of(plan, None, terms, SETTINGS, 10**6, one_ways)
     price = SETTINGS.triple_worth * SETTINGS.charge * saved * (weight + 1)
     for factor, worth in ((0.999, False), (1.001, True)):
         expected = {(3, 4, 5): price * factor}
@@ -381,7 +386,7 @@ def test_tables_that_residuals_cannot_hold_are_asked_for_whole(together, whole):
     door = door_to(domain, [np.zeros(10, dtype=np.int64)] * 3)
     plan = Adaptive().plan(source, domain, Budget("gdp", 10**13))
     one_ways = [Observation(np.full(size, 9.0), np.asarray(1.0)) for size in (200, 200, 3)]
-    task = Task.of(plan, door, Terms(), SETTINGS, 10**6, one_ways)
+    task = task_of(plan, door, Terms(), SETTINGS, 10**6, one_ways)
     tables = tables_measured(
         task, modelling.independence(task), {(0, 1): 1.0, (0, 2): 1.0}, Budget("gdp", 10**12)
     )
@@ -404,7 +409,7 @@ def test_pairs_measured_again_stay_however_badly_they_are_met(monkeypatch):
     changes = {"fewest_triples": 4, "hopeless": 0.0, "triple_worth": 10.0**6, **WITHOUT_SETS}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
-    model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
+    model = ran(Adaptive(), Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
     # The last model takes two fits: one without and one with centres.
     assert len(fitted) == 4 and model.beliefs is fitted[-1].beliefs
 
@@ -453,7 +458,7 @@ def test_triples_that_no_fit_can_meet_are_left_out(monkeypatch):
         )
         fitted.clear()
         door = door_to(domain, codes)
-        model = Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door)
+        model = ran(Adaptive(), Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door)
         assert triples_of(door.asked, MEASURED) and len(fitted) == fits
         assert model.beliefs is fitted[-1].beliefs
         assert max(len(scope) for scope in fitted[-1].potentials) == most
@@ -476,7 +481,7 @@ def test_the_last_fit_ends_by_its_misfit_or_after_steps_of_its_own(monkeypatch):
     changes = {"fewest_triples": 4, "iterations": 20, "iterations_last": 70}
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, codes = domain_of((4,) * 6), all_four((4,) * 6, np.random.default_rng(1))
-    Adaptive().run(Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
+    ran(Adaptive(), Adaptive().plan(SOURCE, domain, Budget("gdp", 10**13)), door_to(domain, codes))
     assert asked == [20, 20, 10, 70]
     assert announced == [20, 20, 80]
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -56,7 +56,7 @@ def released(monkeypatch, kind, beside, *, root=False):
     monkeypatch.setattr(Adaptive, "constants", constants)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, 10**17 if kind == "pure" else 10**16), terms)
     door = FakeCurator(domain, partial(table_of, domain, codes))
-    model = Adaptive().run(plan, door, terms)
+    model = ran(Adaptive(), plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return model, codes
 
@@ -114,7 +114,17 @@ def test_a_table_with_a_coarse_twin_adds_no_precision():
     one_ways = [Observation(np.full(size, 9000 / size), 1.0) for size in domain.shape()]
     working = working_domain(domain, one_ways, 1e4, settings)
     assert len(working.variables) == 3  # age has a twin
-    task = Task(plan, FakeCurator(domain, None), Terms(), settings, working, 9000.0, 10**6)
+    task = Task(
+        FakeCurator(domain, None),
+        domain,
+        plan.budget,
+        plan.reserves[-1],
+        Terms(),
+        settings,
+        working,
+        9000.0,
+        10**6,
+    )
     told = tuple(Dispersions({(0, 1): k}, 0.0) for k in (5.0, 2.0))
     first = replace(independence(task), dispersions=told)
     table = {pair: Observation(np.zeros((2, 2)), 4.0) for pair in ((0, 1), (1, 2))}

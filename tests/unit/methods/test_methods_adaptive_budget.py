@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCounter, FakeCurator, OneRelease, table_of
+from support.doors import FakeCounter, FakeCurator, OneRelease, opened, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -17,7 +17,6 @@ from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.rows.sample.family_text import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
@@ -53,8 +52,7 @@ def test_rows_that_sql_draws_one_by_one_get_a_small_tree():
 
 def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
     domain = Domain((Attribute("a", "INTEGER", "categorical", labels=(0, 1)),))
-    relation = Relation("source", "table", "source", ())
-    one, ten = Source(relation), Source(relation, PrivacyUnit("person", 10))
+    one, ten = PrivacyUnit(), PrivacyUnit("person", 10)
     budget = Budget("gdp", 10**13)
     assert equivalent_rho(one, domain, budget) == pytest.approx(float(budget.rho))
     assert equivalent_rho(ten, domain, budget) == pytest.approx(float(budget.rho) / 100)
@@ -70,7 +68,7 @@ def test_one_ways_get_more_of_a_small_budget():
     shares = []
     for epsilon in (0.001, 0.1, 0.3, 1, 10):
         plan = Adaptive().plan(source, shape, Budget.from_epsilon(epsilon, 1e-9).without_thresholds())
-        shares.append(round(100 * sum(step.budget.amount for step in plan.known) / plan.budget.amount))
+        shares.append(round(100 * sum(step.budget.amount for step in plan.asked) / plan.budget.amount))
     assert shares[0] == 60 and 55 < shares[1] <= 60 and 45 < shares[2] < 55 and shares[3:] == [40, 40]
 
 
@@ -101,8 +99,8 @@ def model_of(monkeypatch, codes, **changes):
     monkeypatch.setattr(Adaptive, "constants", replace(SETTINGS, **changes))
     domain, budget = domain_of((2,) * ATTRIBUTES), Budget.from_epsilon(1, 1e-9).without_thresholds()
     counter = FakeCounter(lambda query: table_of(domain, codes, query))
-    door = LocalCurator(counter, domain, 1, OneRelease(budget).open(), RoundedNoise(1))
-    return Adaptive().run(Adaptive().plan(SOURCE, domain, budget), door)
+    door = opened(counter, domain, 1, OneRelease(budget).open(), RoundedNoise(1))
+    return ran(Adaptive(), Adaptive().plan(SOURCE, domain, budget), door)
 
 
 def mean_distance(model, codes):
@@ -129,11 +127,11 @@ def test_one_round_has_the_share(monkeypatch, attributes, rounds):
     domain, codes = domain_of((2,) * attributes), [np.arange(ROWS) // 5 % 2] * attributes
     door, budget = FakeCurator(domain, partial(table_of, domain, codes)), Budget("gdp", 10**13)
     plan = Adaptive().plan(SOURCE, domain, budget)
-    Adaptive().run(plan, door)
+    ran(Adaptive(), plan, door)
     scored = [spent.amount for question, _, spent in door.asked if question == "distance"]
     assert len(scored) == rounds
     share = score_share_of_many((2,) * attributes, 0.5, SETTINGS) if rounds == 1 else 5
-    rest = plan.reserved[0].budget.amount
+    rest = plan.reserves[0].budget.amount
     assert sum(scored) / rest == pytest.approx(share / 100, abs=0.01)
     assert sum(spent.amount for _, _, spent in door.asked) <= 10**13
 

@@ -29,8 +29,8 @@ from dpsyn_sql.methods.adaptive.select import (
     table_weights,
 )
 from dpsyn_sql.methods.independent import MAX_CANDIDATE_CELLS
+from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.limits import LEAST_MEMORY, Limits, Terms
-from dpsyn_sql.planning.plan import LaterMarginals
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.workload import UNWEIGHTED, Workload, read_workload
 
@@ -180,7 +180,13 @@ def test_measurements_of_other_pairs_are_not_pooled():
 SETTINGS = Settings()
 GAUSSIAN = NoiseLaw(10.0, 0.5)
 PART = (1 - 1 / 4) ** 2  # of the cost of a table of 4 x 4 cells, for its residual
-LOOSE = LaterMarginals(3, 10**6, 10**7)
+
+
+def limits(cells, together):
+    return Reserve("pairs", Budget("gdp", 1), (), 3, cells, together)
+
+
+LOOSE = limits(10**6, 10**7)
 
 
 def test_the_total_weighs_tables_by_the_noise_of_their_sums():
@@ -270,12 +276,12 @@ def test_triples_stay_within_what_is_allowed_small_tables_first():
         return candidate_triples(working, tree, allowed, settings)
 
     assert within(LOOSE) == sorted([small, *rest])
-    assert within(LaterMarginals(3, 40, 10**7 + OTHER_CELLS)) == sorted([small, *rest[:2]])
-    assert within(LaterMarginals(3, 10**6, 108 + OTHER_CELLS)) == sorted([small, rest[0]])
+    assert within(limits(40, 10**7 + OTHER_CELLS)) == sorted([small, *rest[:2]])
+    assert within(limits(10**6, 108 + OTHER_CELLS)) == sorted([small, rest[0]])
     assert within(LOOSE, replace(any_number, triple_cells=24)) == [small]
     enough = replace(SETTINGS, fewest_triples=4)
     assert within(LOOSE, enough) == sorted([small, *rest])
-    assert within(LaterMarginals(3, 40, 10**7 + OTHER_CELLS), enough) == []
+    assert within(limits(40, 10**7 + OTHER_CELLS), enough) == []
 
 
 def test_twins_and_attributes_of_one_code_are_in_no_triple():
@@ -319,7 +325,7 @@ def test_a_plan_says_its_caps_only_where_they_are_lower():
 def shares(spec, sizes):
     domain = domain_of(sizes)
     plan = Adaptive().plan(SOURCE, domain, BUDGET, Terms(workload=read_workload(spec)))
-    one_ways = [step for step in plan.known if step.residuals]
+    one_ways = [step for step in plan.asked if step.residuals]
     whole = sum(step.budget.amount for step in one_ways)
     # Of a step of m tables each has the noise of a share 1/m of it.
     found = {
@@ -332,8 +338,8 @@ def test_one_way_shares_grow_with_the_mean_weight():
     plan, found = shares({"x0": 9}, (4, 4, 4, 4, 4))
     assert (
         plan.details.identity["workload"]
-        and [len(step.queries) for step in plan.known] == [1, 4, 1]
-        and "mean weight 9" in plan.known[2].name
+        and [len(step.queries) for step in plan.asked] == [1, 4, 1]
+        and "mean weight 9" in plan.asked[2].name
     )
     # Mean weights 9 and 3; for equal sizes both halves of the rule are m^(2/3).
     assert found[0] / found[1] == pytest.approx(3 ** (2 / 3), rel=1e-9)

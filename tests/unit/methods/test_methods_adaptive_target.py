@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.methods.adaptive import Adaptive
@@ -33,7 +33,7 @@ def made(sizes=SIZES, target="x0", units=10**14, kind="gdp", rows=ROWS, ordered=
     door = FakeCurator(domain, partial(table_of, domain, codes))
     terms = Terms(workload=Workload(target=target) if target else UNWEIGHTED)
     plan = Adaptive().plan(SOURCE, domain, Budget(kind, units), terms)
-    model = Adaptive().run(plan, door, terms)
+    model = ran(Adaptive(), plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return model, door.asked, plan
 
@@ -51,7 +51,7 @@ def test_all_pairs_of_other_columns_are_asked_about_together_last():
     }
     assert asked[-1][1] == queries
     assert asked[-1][2].amount < 0.15 * plan.budget.amount
-    assert all(plan.further.holds(query, plan.domain) for query in queries)
+    assert all(plan.reserves[-1].holds(query, plan.domain) for query in queries)
     assert isinstance(model, TargetModel)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -35,16 +35,16 @@ class Held(FakeCurator):
         super().__init__(plan.domain, lambda query: table_of(plan.domain, columns, query))
         self.plan, self.rng, self.further = plan, np.random.default_rng(seed), set()
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         tables = question.queries if hasattr(question, "queries") else question.candidates
         assert tables and budget.amount > 0
         self.further |= {query for query in tables if query.original not in self.plan.queries}
         for query in self.further:
-            assert self.plan.further.holds(query, self.domain)
+            assert self.plan.reserves[-1].holds(query, self.domain)
         cells = sum(math.prod(query.shape(self.domain)) for query in self.further)
-        assert not cells or cells <= self.plan.further.together
+        assert not cells or cells <= self.plan.together
         self.sigma = 0.0
-        found = super().ask(question, budget)
+        found = super().answer(question, budget)
         if not isinstance(question, Marginals):
             return found
         event = marginals_event(len(tables), 1, budget)
@@ -62,7 +62,7 @@ class Held(FakeCurator):
 def run(method, shape, columns, budget, seed=0):
     plan = method.plan(SOURCE, shape, budget)
     curator = Held(plan, columns, seed)
-    return method.run(plan, curator), curator
+    return ran(method, plan, curator), curator
 
 
 def constant(number, rows):

@@ -5,14 +5,13 @@ import itertools
 import numpy as np
 import pytest
 from support.domains import domain_of
-from support.doors import table_of
+from support.doors import opened, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.auditing.testing import RecordingLedger, RecordingNoise, ReplayedNoise
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline, Terms
 from dpsyn_sql.planning.plan import ReleaseKey
-from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
 
 DOMAIN = domain_of((4,) * 6)
@@ -30,9 +29,6 @@ class Counts:
             together = x[i - 1] + (x[i - 2] if i > 1 else 0)
             x[i] = np.where(rng.random(ROWS) < 0.6, together % 4, x[i])
         self.codes = x
-
-    def counted_as(self, query):
-        return query.original
 
     def count(self, queries, labels=()):
         return [table_of(DOMAIN, self.codes, query) for query in queries]
@@ -55,8 +51,8 @@ def transcript(deadline, noise):
     """Every question as the ledger has it, and the exact vectors behind them, which show the references."""
     ledger, seen = RecordingLedger(), RecordingNoise(noise)
     with ledger.open_release(ReleaseKey(None, "r", None, {}), PLAN.budget) as entry:
-        curator = LocalCurator(COUNTS, DOMAIN, 1, entry, seen)
-        model = Adaptive().run(PLAN, curator, Terms(deadline=deadline))
+        curator = opened(COUNTS, DOMAIN, 1, entry, seen)
+        model = ran(Adaptive(), PLAN, curator, Terms(deadline=deadline))
     return ledger.questions, seen.calls, model
 
 

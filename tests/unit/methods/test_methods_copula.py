@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
@@ -33,7 +33,7 @@ def codes(rows=6000):
 def fitted(correlation, sigma=0.0):
     method, columns = Copula(correlation), codes()
     curator = FakeCurator(DOMAIN, lambda query: table_of(DOMAIN, columns, query), sigma=sigma)
-    return method.run(method.plan(SOURCE, DOMAIN, BUDGET), curator), curator
+    return ran(method, method.plan(SOURCE, DOMAIN, BUDGET), curator), curator
 
 
 @pytest.mark.parametrize("correlation", ["none", "identity", "ones"])

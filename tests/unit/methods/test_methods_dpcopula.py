@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -33,7 +33,7 @@ def fitted(method, codes, sizes, *, budget=LARGE, sigma=1.0, noise=False, source
         return exact + np.rint(sigma * rng.standard_normal(exact.shape)).astype(np.int64) * noise
 
     curator = FakeCurator(shape, table, sigma=sigma)
-    return method.run(method.plan(source, shape, budget), curator), curator
+    return ran(method, method.plan(source, shape, budget), curator), curator
 
 
 def drawn(model, rows=60_000, seed=5):

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
@@ -44,14 +44,14 @@ class Noisy(FakeCurator):
         super().__init__(shape, lambda q: np.rint(table_of(shape, columns, q)).astype(np.int64))
         self.rng = rng
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         number = len(question.queries)
         self.sigma = (
             math.sqrt(number / (2 * float(budget.rho)))
             if budget.gaussian
             else math.sqrt(2) * number / float(budget.fraction)
         )
-        found = super().ask(question, budget)
+        found = super().answer(question, budget)
         noise = [np.rint(self.rng.normal(0, self.sigma, t.values.shape)).astype(np.int64) for t in found]
         return [dataclasses.replace(t, values=t.values + n) for t, n in zip(found, noise, strict=True)]
 
@@ -59,7 +59,7 @@ class Noisy(FakeCurator):
 def run(method, shape, columns, budget=GAUSSIAN, terms=None):
     terms = Terms() if terms is None else terms
     plan, curator = method.plan(SOURCE, shape, budget, terms), Noisy(shape, columns)
-    return method.run(plan, curator, terms), curator, plan
+    return ran(method, plan, curator, terms), curator, plan
 
 
 def views_asked(curator):
@@ -74,7 +74,7 @@ def test_every_pair_or_triple_is_measured_and_the_budget_is_spent(cover, budget)
     held = {one for view in views_asked(curator) for one in combinations(view, cover)}
     assert held == set(combinations([f"x{i}" for i in range(6)], cover))
     assert sum(spent.amount for _, _, spent in curator.asked) == plan.budget.amount
-    further = plan.further
+    further = plan.reserves[-1]
     asked = [query for _, queries, _ in curator.asked for query in queries if len(query.attrs) > 1]
     assert all(further.holds(query, plan.domain) for query in asked)
     assert sum(math.prod(query.shape(plan.domain)) for query in asked) <= further.together
@@ -162,7 +162,7 @@ def test_a_limit_on_memory_that_no_views_keep_to_says_by_how_much():
     ):
         DPSyn().plan(SOURCE, domain(*[2] * 300), GAUSSIAN, Terms(limits=Limits(270 * 2**20)))
     plan = DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN, tight)
-    assert plan.further.together < DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN).further.together
+    assert plan.together < DPSyn().plan(SOURCE, domain(*[30] * 20), GAUSSIAN).together
     assert "caps" in plan.details.identity
 
 
@@ -194,7 +194,7 @@ def test_noise_larger_than_the_table_gives_uniform_rows():
     plan = DPSyn().plan(SOURCE, shape, GAUSSIAN)
     curator = Nothing(shape)
     with warnings.catch_warnings(action="error"):
-        model = DPSyn().run(plan, curator)
+        model = ran(DPSyn(), plan, curator)
         assert views_asked(curator) == [] and model.total < 0
         rows = rows_of(model, 6000)
     for column, size in enumerate((3, 4, 5)):

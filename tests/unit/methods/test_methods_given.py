@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import attribute
+from support.doors import ran
 from support.shop import (
     SOURCE,
     Door,
@@ -25,9 +26,9 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.model import families_in
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.model import Task
+from dpsyn_sql.planning.asking import Asked
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.planning.plan import MeasureStep
 from dpsyn_sql.rows.sample.tree import TableRows
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 
@@ -40,9 +41,10 @@ def test_no_question_is_planned_about_attributes_above_alone(budget):
     above = {one.name for one in families.above}
     plan = Adaptive().plan(SOURCE, families.domain, budget, Terms(families=families))
     own = [name for name in families.domain.names if name not in above]
-    first = [name for step in plan.known for query in step.queries for name in query.attrs]
+    *one_ways, scored = plan.steps
+    first = [name for step in one_ways for query in step.queries for name in query.attrs]
     assert sorted(first) == sorted(own)
-    pairs = [query.attrs for query in plan.reserved[0].queries]
+    pairs = [query.attrs for query in scored.queries]
     names = families.domain.names
     assert pairs == [pair for pair in combinations(names, 2) if not above.issuperset(pair)]
     assert sum(step.budget.amount for step in plan.steps) == budget.amount
@@ -54,7 +56,7 @@ def test_one_ways_get_less_where_those_above_cost_nothing():
     whole = Adaptive().plan(replace(SOURCE, unit=PrivacyUnit()), families.domain, BUDGETS[0])
 
     def share(plan):
-        asked = [step for step in plan.steps if isinstance(step, MeasureStep)]
+        asked = [step for step in plan.steps if isinstance(step, Asked)]
         return sum(step.budget.amount for step in asked) / plan.budget.amount
 
     number, own = len(families.domain.names), families.drawn
@@ -206,7 +208,7 @@ def test_without_evidence_more_is_lost(monkeypatch):
             terms, door = Terms(families=plain), Door(rows)
             method = Adaptive()
             plan = method.plan(SOURCE, plain.domain, BUDGETS[0], terms)
-            model = replace(method.run(plan, door, terms), families=rows.families)
+            model = replace(ran(method, plan, door, terms), families=rows.families)
         made = drawn(model, 0, rows.above, given)
         apart[evidence] = mean_distance(rows, made, item, item)
     assert apart[True] < 0.8 * apart[False]

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.methods.adaptive import Adaptive
@@ -58,7 +58,7 @@ def run(codes, units=2 * 10**13, terms=None, **changes):
     method = type("Changed", (Adaptive,), {"constants": replace(SETTINGS, **changes)})()
     terms = terms or Terms()
     plan = method.plan(SOURCE, domain, Budget("gdp", units), terms)
-    model = method.run(plan, door, terms)
+    model = ran(method, plan, door, terms)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     return model, door
 

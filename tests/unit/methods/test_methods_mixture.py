@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from support.domains import domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -38,8 +38,8 @@ class Noisy(FakeCurator):
         super().__init__(domain, partial(table_of, domain, codes))
         self.codes, self.rng, self.labels = codes, np.random.default_rng(seed), []
 
-    def ask(self, question, budget):
-        super().ask(question, budget)
+    def answer(self, question, budget):
+        super().answer(question, budget)
         self.labels.append(question.labels)
         sigma = cell_deviation(budget, len(question.queries), 1)
         wider, codes = self.domain, self.codes
@@ -76,7 +76,7 @@ def targeted(target):
 
 def run(codes, domain, method, budget=ONE, terms=NO_TERMS, source=SOURCE):
     curator = Noisy(domain, codes)
-    return method.run(method.plan(source, domain, budget, terms), curator, terms), curator
+    return ran(method, method.plan(source, domain, budget, terms), curator, terms), curator
 
 
 def distance(model, codes, names):

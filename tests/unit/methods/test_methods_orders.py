@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import SOURCE, domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain, Recoding
@@ -31,10 +31,10 @@ def run(sizes, codes, kind="gdp", units=2 * 10**13, ordered=False, **changes):
     door = FakeCurator(domain, partial(table_of, domain, codes), sigma=3.0)
     method = type("Changed", (Adaptive,), {"constants": replace(SETTINGS, **changes)})()
     plan = method.plan(SOURCE, domain, Budget(kind, units))
-    model = method.run(plan, door)
+    model = ran(method, plan, door)
     assert sum(budget.amount for _, _, budget in door.asked) <= plan.budget.amount
     for _, queries, _ in door.asked:
-        assert all(len(query.attrs) < 3 or plan.further.holds(query, domain) for query in queries)
+        assert all(len(query.attrs) < 3 or plan.reserves[-1].holds(query, domain) for query in queries)
     return model, door.asked
 
 
@@ -184,7 +184,7 @@ def test_a_column_without_a_found_value_is_in_no_table_of_several_columns(number
     domain, terms = Domain(tuple(attributes)), Terms(workload=Workload((), target))
     door = FakeCurator(domain, partial(table_of, domain, codes), sigma=3.0)
     plan = Adaptive().plan(SOURCE, domain, Budget("gdp", 2 * 10**13), terms)
-    Adaptive().run(plan, door, terms)
+    ran(Adaptive(), plan, door, terms)
     asked = [query.attrs for _, queries, _ in door.asked for query in queries if len(query.attrs) > 1]
     assert any(len(attrs) > 2 for attrs in asked)
     assert not any(nothing.name in attrs for attrs in asked)

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.domains import domain_of
-from support.doors import FakeCurator, table_of
+from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
@@ -35,15 +35,15 @@ class Noting(FakeCurator):
         super().__init__(domain, table, sigma=1e-3)
         self.questions, self.noise = [], noise
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         self.questions.append(question)
-        return super().ask(question, budget)
+        return super().answer(question, budget)
 
 
 def run(codes, sizes, method, budget=LARGE, ordered=False, source=SOURCE, terms=NO_TERMS):
     domain = domain_of(sizes, ordered)
     curator = Noting(domain, partial(table_of, domain, codes))
-    return method.run(method.plan(source, domain, budget, terms), curator, terms), curator
+    return ran(method, method.plan(source, domain, budget, terms), curator, terms), curator
 
 
 def families(model):
@@ -195,7 +195,7 @@ def test_equal_answers_lead_to_equal_questions_and_one_row_changes_a_score_by_at
     runs = []
     for _ in range(2):
         curator = Constant(shape, answered)
-        method.run(method.plan(SOURCE, shape, LARGE), curator)
+        ran(method, method.plan(SOURCE, shape, LARGE), curator)
         runs.append(curator.questions)
     choices = [[q for q in questions if isinstance(q, Choice)] for questions in runs]
     assert len(choices[0]) == 4
@@ -213,14 +213,14 @@ def test_candidates_are_bounded_however_many_attributes_there_are(number):
     rng = np.random.default_rng(8)
     curator = Noting(shape, lambda q: rng.integers(10**5, 2 * 10**5, q.shape(shape)))
     plan = method.plan(SOURCE, shape, ONE)
-    model = method.run(plan, curator)
+    model = ran(method, plan, curator)
     choices = [question for question in curator.questions if isinstance(question, Choice)]
     assert len(choices) == number - 1
     assert all(len(question.candidates) <= choosing.MOST_CANDIDATES for question in choices)
     assert len([q for q in curator.questions if type(q).__name__ == "Distances"]) == 1
     asked = {q for question in choices for q in question.candidates} - set(plan.queries)
-    assert all(plan.further.holds(query, shape) for query in asked)
-    assert sum(math.prod(query.shape(shape)) for query in asked) <= plan.further.together
+    assert all(plan.reserves[-1].holds(query, shape) for query in asked)
+    assert sum(math.prod(query.shape(shape)) for query in asked) <= plan.together
     assert set(families(model)) == set(range(number))
 
 
@@ -283,5 +283,5 @@ def test_columns_too_large_for_any_pair_are_planned_alone_and_a_memory_limit_low
     plan = PrivBayes().plan(SOURCE, domain_of([5000, 4000]), ONE)
     assert plan.static and Fraction(sum(step.budget.amount for step in plan.steps)) == ONE.amount
     limited = PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE, Terms(limits=Limits(600 * 2**20)))
-    assert limited.further.together < PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE).further.together
+    assert limited.together < PrivBayes().plan(SOURCE, domain_of([20, 30]), ONE).together
     assert "caps" in limited.details.identity

@@ -17,10 +17,11 @@ from dpsyn_sql.auditing.testing import RecordingLedger, toy_domain
 from dpsyn_sql.cli.main import app
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.views import Measurements, fit_margins
-from dpsyn_sql.methods import METHODS, Static, described, method_help, method_of, with_settings
+from dpsyn_sql.methods import METHODS, Recipe, described, method_help, method_of, with_settings
 from dpsyn_sql.methods.models.margins import ProductModel
-from dpsyn_sql.planning.plan import MeasureStep, ReservedStep
-from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.planning.asking import Reserve, tables_of
+from dpsyn_sql.planning.limits import NO_TERMS
+from dpsyn_sql.planning.queries import MarginalQuery, Marginals
 from dpsyn_sql.report.certificate import _mechanisms
 from dpsyn_sql.source.relation import Relation, Source
 
@@ -28,11 +29,12 @@ SPEC = {"columns": {"a": {"type": "categorical", "categories": ["x", "y"], "othe
 
 
 @dataclass(frozen=True, slots=True)
-class Toy(Static):
+class Toy(Recipe):
     """One-way marginals, each of them so many times."""
 
     name = "toy"
     model = ProductModel
+    static = True
     degree: int = 1
     share: float = 0.5
     twice: bool = False
@@ -41,13 +43,11 @@ class Toy(Static):
 
     choices: ClassVar = {"colour": ("red", "green")}
 
-    def steps(self, domain, budget):
-        queries = tuple(MarginalQuery((name,)) for name in domain.names)
+    def run(self, door, domain, budget, terms=NO_TERMS):
+        one_way = Marginals(tuple(MarginalQuery((name,)) for name in domain.names))
         parts = budget.split([1] * self.degree)
-        return [MeasureStep(f"again {number}", queries, part) for number, part in enumerate(parts)]
-
-    def fitted(self, domain, answers):
-        return ProductModel(domain, fit_margins(domain, Measurements(answers)))
+        handles = [door.ask(one_way, part, f"again {number}") for number, part in enumerate(parts)]
+        return ProductModel(domain, fit_margins(domain, Measurements(tables_of(handles))))
 
 
 @pytest.fixture(autouse=True)
@@ -195,14 +195,14 @@ def test_settings_changed_under_one_name_are_refused(con, tmp_path):
         released(con, tmp_path / "l.ledger", method=Toy(degree=2), name="r", into="one", replace=True)
 
 
-# -- steps in any order ------------------------------------------------------------------------------
+# -- steps and their events ------------------------------------------------------------------------------
 
 
-def test_each_event_belongs_to_its_step_wherever_the_reserved_one_stands():
+def test_each_event_belongs_to_its_question_or_to_what_was_reserved():
     source, budget = Source(Relation("t", "table", "t", ())), Budget("gdp", 10**13)
     plan = METHODS["toy"].plan(source, toy_domain(), budget)
     (known,) = plan.steps
-    reserved = ReservedStep("rounds", plan.queries[:1], budget)
+    reserved = Reserve("rounds", budget, plan.queries[:1])
     events = [GaussianEvent(float(number), 1) for number in range(1, 6)]
 
     def names(*steps):
@@ -211,6 +211,5 @@ def test_each_event_belongs_to_its_step_wherever_the_reserved_one_stands():
         return [found["step"] for found in _mechanisms(mixed, events)]
 
     assert names(known, reserved) == ["again 0"] + ["rounds"] * 4
-    assert names(reserved, known) == ["rounds"] * 4 + ["again 0"]
-    assert names(known, reserved, known) == ["again 0"] + ["rounds"] * 3 + ["again 0"]
+    assert names(known, reserved, known) == ["again 0"] * 2 + ["rounds"] * 3
     assert names(reserved, reserved) == ["rounds; rounds"] * 5

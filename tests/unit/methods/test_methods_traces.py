@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from support.doors import FakeCurator
+from support.doors import FakeCurator, ran
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -50,9 +50,9 @@ class People(FakeCurator):
         super().__init__(found.domain, None, max(sigma, 1e-6) * WEIGHT)
         self.columns, self.weights, self.rng, self.noise = columns, weights, np.random.default_rng(9), sigma
 
-    def ask(self, question, budget):
+    def answer(self, question, budget):
         self.table = lambda query: np.zeros(query.shape(self.domain))
-        super().ask(question, budget)
+        super().answer(question, budget)
         return [NoisyMarginal(q.attrs, self.counted(q), self.sigma, q.maps) for q in question.queries]
 
     def counted(self, query):
@@ -117,7 +117,7 @@ def fitted(sigma=0.0, budget=ONE, method=None, **options):
     terms, curator = Terms(families=found), People(found, columns, weights, sigma)
     method = Traces() if method is None else method
     plan = method.plan(SOURCE, found.domain, budget, terms)
-    return plan, curator, method.run(plan, curator, terms), columns
+    return plan, curator, ran(method, plan, curator, terms), columns
 
 
 def test_what_is_asked_is_planned_and_costs_the_budget():
@@ -126,8 +126,8 @@ def test_what_is_asked_is_planned_and_costs_the_budget():
     assert sum(budget.amount for _, _, budget in curator.asked) == ONE.amount
     asked = [query for _, queries, _ in curator.asked for query in queries]
     later = [query for query in asked if query not in plan.queries]
-    assert all(plan.further.holds(query, plan.domain) for query in later)
-    assert sum(np.prod(query.shape(plan.domain)) for query in later) <= plan.further.together
+    assert all(plan.reserves[-1].holds(query, plan.domain) for query in later)
+    assert sum(np.prod(query.shape(plan.domain)) for query in later) <= plan.together
     encoded = {name for query in plan.queries for name in query.attrs}
     assert {name for query in asked for name in query.attrs} <= encoded
 
@@ -194,7 +194,7 @@ def test_any_answer_gives_traces(table, answer, budget):
     )
     terms = Terms(families=found)
     plan = Traces().plan(SOURCE, found.domain, budget, terms)
-    model = Traces().run(plan, curator, terms)
+    model = ran(Traces(), plan, curator, terms)
     assert np.isfinite(model.total) and type(model) is Traces.model
     sampler = model.sampler()
     rows = np.concatenate([*sampler.batches(50, 1)])

@@ -7,11 +7,11 @@ import pytest
 
 import dpsyn_sql
 from dpsyn_sql.ledger.sqlite import MemoryLedger
-from dpsyn_sql.methods import METHODS, Static
+from dpsyn_sql.methods import METHODS
 
 NOT_MEASURED, NO_PAIR = "No pair of columns is measured", "The noise is too large to tell"
 ABOUT_PAIRS = (NOT_MEASURED, NO_PAIR, "too large for a table")
-ADAPTING = sorted(name for name, method in METHODS.items() if not isinstance(method, Static))
+ADAPTING = sorted(name for name, method in METHODS.items() if not method.static)
 
 
 def said(method, sizes, epsilon=5):
