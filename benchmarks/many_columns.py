@@ -50,7 +50,7 @@ from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import Adaptive, method_of
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import RowLabel
+from dpsyn_sql.planning.row_labels import NearestLabel
 from dpsyn_sql.private.count.counter import aggregated
 from dpsyn_sql.private.measure.curator import LocalCurator
 
@@ -167,7 +167,7 @@ class Matrix:
         return self.counts[first, others[0]] if others else np.diag(self.counts)[first]
 
     def count(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+        self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
     ) -> Iterator[NDArray[np.int64]]:
         if labels:
             return InMemory(self.domain, self.codes).count(queries, labels)

@@ -38,7 +38,7 @@ from dpsyn_sql.methods.adaptive import select
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 from dpsyn_sql.private.count.counter import aggregated
 from dpsyn_sql.private.measure.curator import LocalCurator
 from dpsyn_sql.source.relation import Relation, Source
@@ -55,7 +55,7 @@ class InMemory:
         self.tables: dict[MarginalQuery, NDArray[np.int64]] = {}
 
     def count(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+        self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
     ) -> Iterator[NDArray[np.int64]]:
         """Full tables; those of labels are not kept."""
         if not labels:

@@ -115,11 +115,9 @@ class Witness:
         if isinstance(question, Residuals):
             return _residuals(self._rows, question.queries, answer)
         if isinstance(question, Distances):
-            rows = self._rows.with_labels(question.labels)
-            return *_distances(rows, question.queries, question.references), _whole(answer)
+            return *_distances(self._rows, question.queries, question.references), _whole(answer)
         if isinstance(question, Choice):
-            rows = self._rows.with_labels(question.labels)
-            without, within = _distances(rows, question.candidates, question.references)
+            without, within = _distances(self._rows, question.candidates, question.references)
             allowed = _whole(question.allowances or [0] * len(question.candidates))
             return without - allowed, within - allowed, _whole(answer)
         if isinstance(question, FamilyChoice):

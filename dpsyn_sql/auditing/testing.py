@@ -24,7 +24,7 @@ from dpsyn_sql.ledger.questions import StoredQuestion
 from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.planning.plan import Plan, ReleaseKey, equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 from dpsyn_sql.private.measure.noise import NoiseSource
 from dpsyn_sql.source.relation import WEIGHT
 
@@ -211,7 +211,7 @@ class Toy:
         self._of_unit = [0] * len(self._codes)
         self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
-    def with_labels(self, labels: Sequence[RowLabel]) -> Toy:
+    def with_labels(self, labels: Sequence[NearestLabel]) -> Toy:
         """The same rows with labels as further attributes."""
         if not labels:
             return self
@@ -277,7 +277,7 @@ class ToyCounter:
         self._known: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     def count(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+        self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
     ) -> Iterator[NDArray[np.int64]]:
         """Full int64 tables; those without labels and bins are made once each."""
         rows = self._rows.with_labels(labels)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loads numpy, and a ledger is shown without
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpsyn_sql.planning.row_labels import RowLabel
+    from dpsyn_sql.planning.row_labels import NearestLabel
 
 _LARGEST_RESIDUAL = 2**61
 _UNITS_IN_A_CELL = 2**26
@@ -130,7 +130,7 @@ class Marginals(Question[list[NoisyMarginal]]):
     """
 
     queries: Sequence[MarginalQuery]
-    labels: Sequence[RowLabel] = ()
+    labels: Sequence[NearestLabel] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +160,11 @@ class Residuals(Question[list[NoisyResidual]]):
 class Distances(Question[list[int]]):
     """Noisy L1 distances |counts - reference|_1 (rows) of marginals to public tables, all at the same noise.
 
-    ``references``: for each marginal an int64 table of its full shape. ``labels``: as for ``Marginals``.
+    ``references``: for each marginal an int64 table of its full shape.
     """
 
     queries: Sequence[MarginalQuery]
     references: Sequence[NDArray[np.int64]]
-    labels: Sequence[RowLabel] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +172,13 @@ class Choice(Question[list[int]]):
     """A private choice of the ``number`` marginals that differ most from their public references, less a
     public allowance each (rows; none if not given). The answer is their indices, best first.
 
-    ``references`` and ``labels``: as for ``Distances``.
+    ``references``: as for ``Distances``.
     """
 
     candidates: Sequence[MarginalQuery]
     references: Sequence[NDArray[np.int64]]
     number: int = 1
     allowances: Sequence[int] | None = None
-    labels: Sequence[RowLabel] = ()
 
 
 Score = Literal["I", "F", "R"]

@@ -21,13 +21,8 @@ Columns = Mapping[str, NDArray[np.int64]]
 MOST_CLASSES = 256
 """Codes of a ``NearestLabel``: its SQL has a sum of all its attributes for each."""
 
-MOST_LEAVES = 4_096
-
 LARGEST_SUM = 2**62
 """No sum of scores reaches it, so BIGINT holds all of them."""
-
-_DEEPEST = 64
-# A tree is written as nested CASE expressions; parsers bound their depth.
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,90 +87,22 @@ class NearestLabel:
             raise InternalError("the sums of a label could pass 2^62")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A split of a ``TreeLabel``: rows whose code has ``right[code]`` go to ``above``, others to ``below``.
-
-    A child of zero or more is a node; -1 - i is leaf i.
-    """
-
-    attribute: str
-    right: tuple[bool, ...]
-    below: int
-    above: int
-
-
-@dataclass(frozen=True, slots=True)
-class TreeLabel:
-    """The leaf of a decision tree: ``nodes[0]`` is the root, and children follow their parents. ``size``
-    leaves, each the child of one node."""
-
-    name: str
-    nodes: tuple[Node, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of leaves."""
-        return len(self.nodes) + 1
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that it looks at."""
-        return tuple(dict.fromkeys(node.attribute for node in self.nodes))
-
-    def codes(self, columns: Columns) -> NDArray[np.int64]:
-        """The leaf of public rows: int64[rows]."""
-        rows = len(next(iter(columns.values())))
-        at = np.zeros(rows, dtype=np.int64)
-        for number, node in enumerate(self.nodes):
-            here = np.flatnonzero(at == number)
-            right = np.array(node.right)[columns[node.attribute][here]]
-            at[here] = np.where(right, node.above, node.below)
-        return -1 - at
-
-    def check(self, domain: Domain) -> None:
-        """Raises:
-        InternalError: not every row of ``domain`` reaches one leaf.
-        """
-        if not 2 <= self.size <= MOST_LEAVES:
-            raise InternalError(f"a tree of a label has 2 to {MOST_LEAVES} leaves")
-        depth, leaves = {0: 1}, list[int]()
-        for number, node in enumerate(self.nodes):
-            sides = _holds(node.right, bool) and len(node.right) == domain[node.attribute].size
-            if not sides or number not in depth or not _holds((node.below, node.above), int):
-                raise InternalError("a split of a label needs a side for every code, and a parent")
-            for child in (node.below, node.above):
-                if child < 0:
-                    leaves.append(-1 - child)
-                elif number < child < len(self.nodes) and child not in depth:
-                    depth[child] = depth[number] + 1
-                else:
-                    raise InternalError("a child of a split follows it, and has one parent")
-        if sorted(leaves) != list(range(self.size)) or max(depth.values()) > _DEEPEST:
-            raise InternalError("the leaves of a label are numbered once each, at most 64 splits deep")
-
-
-RowLabel = NearestLabel | TreeLabel
-
-
 def _holds(values: object, kind: type) -> bool:
     """Whether they are a tuple of such values, without subclasses: what is checked can not change."""
     return type(values) is tuple and all(type(value) is kind for value in values)
 
 
-def check_labels(labels: Sequence[RowLabel], domain: Domain) -> None:
+def check_labels(labels: Sequence[NearestLabel], domain: Domain) -> None:
     """Accept labels whose values are total, whole, and functions of one row alone.
 
     Raises:
         InternalError: another type, a name that is taken, or what ``check`` refuses.
     """
     for label in labels:
-        if type(label) is NearestLabel:
-            plain = _holds(label.scores, tuple) and all(len(entry) == 2 for entry in label.scores)
-        else:
-            plain = type(label) is TreeLabel and _holds(label.nodes, Node)
+        plain = type(label) is NearestLabel and _holds(label.scores, tuple)
+        plain = plain and all(len(entry) == 2 for entry in label.scores)
         if not plain or not _holds((label.name, *label.attributes), str):
-            raise InternalError("a label is a plain NearestLabel or TreeLabel: no other function is counted")
+            raise InternalError("a label is a plain NearestLabel: no other function is counted")
     names = [label.name for label in labels]
     if len(set(names)) < len(names) or any(name in domain for name in names):
         raise InternalError("a label needs a name of its own")
@@ -185,7 +112,7 @@ def check_labels(labels: Sequence[RowLabel], domain: Domain) -> None:
         label.check(domain)
 
 
-def labelled(domain: Domain, labels: Sequence[RowLabel]) -> Domain:
+def labelled(domain: Domain, labels: Sequence[NearestLabel]) -> Domain:
     """The domain with the labels as further attributes, in their order."""
     added = (
         Attribute(label.name, "INTEGER", "categorical", labels=tuple(range(label.size))) for label in labels

@@ -34,8 +34,8 @@ from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods import METHODS, NO_TERMS, Adaptive, DPCopula, PrivBayes, Recipe
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.planning.asking import Reserve
-from dpsyn_sql.planning.queries import Choice, Distances, MarginalQuery, Marginals
-from dpsyn_sql.planning.row_labels import NearestLabel, Node, TreeLabel, free_names, labelled
+from dpsyn_sql.planning.queries import Choice, MarginalQuery, Marginals
+from dpsyn_sql.planning.row_labels import NearestLabel, free_names
 from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.measure.scores import STEPS
 
@@ -127,7 +127,7 @@ class Grouping(Tripling):
 
 
 class Labelling(Recipe):
-    """One-way tables, then distances, a choice and tables of labels that follow from the noisy answers."""
+    """One-way tables, then tables of labels that follow from the noisy answers."""
 
     name = "labelling"
     model = ProductModel
@@ -137,27 +137,17 @@ class Labelling(Recipe):
         one_way = door.ask(Marginals([MarginalQuery((name,)) for name in domain.names]), first, "one-way")
         door.reserve(Reserve("labels", rest, (), 2, 1_000, 10_000))
         margins = one_way.read()
-        near, leaf = self.labels(domain, margins)
-        queries = [MarginalQuery((name, label)) for name in domain.names for label in (near.name, leaf.name)]
-        wider = labelled(domain, (near, leaf))
-        references = [np.zeros(query.shape(wider), dtype=np.int64) for query in queries]
-        budgets = rest.split((1, 1, 1))
-        door.ask(Distances(queries, references, (near, leaf)), budgets[0]).read()
-        best = door.ask(Choice(queries, references, 2, labels=(near, leaf)), budgets[1]).read()
-        door.ask(Marginals([queries[place] for place in best], (near, leaf)), budgets[2]).read()
+        labels = self.labels(domain, margins)
+        queries = [MarginalQuery((name, label.name)) for name in domain.names for label in labels]
+        door.ask(Marginals(queries, labels), rest).read()
         return ProductModel(domain, fit_margins(domain, Measurements(margins)))
 
     def labels(self, domain, margins):
-        """Scores are the noisy counts; the tree goes right where they are above zero."""
+        """Scores are the noisy counts."""
         counts = {table.attrs[0]: np.clip(table.values, -(10**12), 10**12).tolist() for table in margins}
         scores = tuple((name, (tuple(own), tuple(own[::-1]))) for name, own in counts.items())
-        nodes = tuple(
-            Node(name, tuple(count > 0 for count in own), -1 - place, place + 1)
-            for place, (name, own) in enumerate(counts.items())
-        )
-        nodes = (*nodes[:-1], replace(nodes[-1], above=-1 - len(nodes)))
         one, other = free_names(domain, 2)
-        return NearestLabel(one, (0, 1), scores), TreeLabel(other, nodes)
+        return NearestLabel(one, (0, 1), scores), NearestLabel(other, (1, 0), scores[:1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,8 +506,8 @@ def test_labels_change_tables_by_as_much_as_is_declared(unit, style):
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K if unit == "unit" else 1)
     run = partial(on_table, method=Labelling.name, delta=1e-9, rows=30, epsilon=20.0, **UNITS[unit])
     one = run(TRIPLED, Extreme("exact"))
-    assert [question["ask"] for question in one.questions][-3:] == ["distance", "select", "measure"]
-    assert all("labels" in question for question in one.questions[-3:])
+    assert [question["ask"] for question in one.questions] == ["measure", "measure"]
+    assert "labels" in one.questions[-1]
     for table in ([*eve, *TRIPLED], [*TRIPLED[:30], *eve, *TRIPLED[30:]], [*TRIPLED[::-1], *eve]):
         check_coupled(run, TRIPLED, table, answers_of(style), K if unit == "unit" else 1)
 

@@ -41,7 +41,7 @@ from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.row_labels import FamilyClass, NearestLabel, Node, TreeLabel, labelled
+from dpsyn_sql.planning.row_labels import FamilyClass, NearestLabel, labelled
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count import passes
 from dpsyn_sql.private.count.discovery import step_expression
@@ -244,10 +244,7 @@ BINNED = passes.BinnedMarginals.of([MarginalQuery(("a", 'b"', "c"), (None, (0, 0
 THING = {"relation": SRC, "value": F('"a"'), "thing": F("encode(c)"), "spelled": F("thing"), "joins": []}
 LABELS = (
     NearestLabel("near", (0, 5), (("a", ((1, 2, 9), (4, 0, 0))), ('b"', ((0, 3, 1), (2, 0, 0))))),
-    TreeLabel(
-        "leaf",
-        (Node("a", (False, True, True), 1, -1), Node('b"', (True, False, True), -2, -3)),
-    ),
+    NearestLabel("leaf", (0, 0, 1), (("a", ((0, 1, 1), (1, 0, 0), (1, 1, 0))),)),
 )
 LABELLED = passes.BinnedMarginals.of(
     [MarginalQuery(("near", "c")), MarginalQuery(("leaf",), ((0, 0, 1),))], labelled(DOMAIN, LABELS)

@@ -20,7 +20,7 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.queries import Map, MarginalQuery
-from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 from dpsyn_sql.private.count.passes import (
     BinnedMarginals,
     Tables,
@@ -134,7 +134,7 @@ class SqlCounter:
         return self._plan
 
     def count(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+        self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
     ) -> Iterator[NDArray[np.int64]]:
         """Exact counts, made at once and handed out one by one. PRIVATE.
 
@@ -267,7 +267,7 @@ class SqlCounter:
             return multiplied(self._engine, encoding, plan, queries, weighted=weighted, keep=keep)
         return grouped(self._engine, encoding, plan, weighted=weighted, keep=keep)
 
-    def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()) -> Tables:
+    def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()) -> Tables:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
         labels."""
         domain = labelled(self._domain, labels)
@@ -289,7 +289,7 @@ class SqlCounter:
         found = self._counted(repacked, plan, binned.queries)
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
-    def _check_further(self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel]) -> None:
+    def _check_further(self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel]) -> None:
         """Unplanned marginals are of attributes that are encoded; the door says how many there may be.
 
         Raises:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.planning.queries import Map, MarginalQuery
-from dpsyn_sql.planning.row_labels import RowLabel
+from dpsyn_sql.planning.row_labels import NearestLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
 from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
 from dpsyn_sql.private.rows.codes import (
@@ -97,7 +97,7 @@ def repack(
     stored: Sequence[tuple[int, ...]],
     binned: BinnedMarginals,
     packs: Sequence[tuple[int, ...]],
-    labels: Sequence[RowLabel] = (),
+    labels: Sequence[NearestLabel] = (),
     carried: Sequence[Fragment] = (),
 ) -> Encoding:
     """The same rows with bins of their codes and with labels, in other packs.

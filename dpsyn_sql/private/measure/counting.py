@@ -19,7 +19,7 @@ from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import Answer, MarginalQuery, NoisyMarginal, NoisyResidual
-from dpsyn_sql.planning.row_labels import RowLabel, check_labels, labelled
+from dpsyn_sql.planning.row_labels import NearestLabel, check_labels, labelled
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.noise import ExactNoise, NoiseSource, add_noise
 from dpsyn_sql.sqltext.fragments import Fragment
@@ -42,7 +42,7 @@ class Counter(Protocol):
     """PRIVATE: exact counts of marginals of the encoded source."""
 
     def count(
-        self, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+        self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
     ) -> Iterator[NDArray[np.int64]]:
         """One int64 array of the marginal's full shape per query, over bins if it has maps; ``labels`` are
         further attributes."""
@@ -68,9 +68,9 @@ class Counts:
 
     counter: Callable[[], Counter]
     domain: Domain
-    labels: tuple[RowLabel, ...] = ()
+    labels: tuple[NearestLabel, ...] = ()
 
-    def with_labels(self, labels: Sequence[RowLabel]) -> Counts:
+    def with_labels(self, labels: Sequence[NearestLabel]) -> Counts:
         """The same rows with further columns, public functions of their codes (docs/privacy.md, "Labels").
 
         Raises:
@@ -289,7 +289,7 @@ class QuestionParts(Generic[Answer]):
 
 
 def tables_named(
-    ask: str, queries: Sequence[MarginalQuery], labels: Sequence[RowLabel] = ()
+    ask: str, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()
 ) -> dict[str, Any]:
     """A question about marginals. Labels have their names and sizes in it: what they compute was fitted to
     earlier answers, and the last bits of a fit differ between machines."""

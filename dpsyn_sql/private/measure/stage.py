@@ -14,7 +14,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.asking import Asked, Reserve, Step
 from dpsyn_sql.planning.plan import queries_of
 from dpsyn_sql.planning.queries import MarginalQuery, Siblings
-from dpsyn_sql.planning.row_labels import RowLabel, labelled
+from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Stage:
         if self._left is None:
             self._left = sum(step.budget.amount for step in self.steps if isinstance(step, Reserve))
 
-    def admit(self, asked: Asked, labels: Sequence[RowLabel]) -> None:
+    def admit(self, asked: Asked, labels: Sequence[NearestLabel]) -> None:
         """Accept a question that lies within the plan. Marginals with labels count each time.
 
         Raises:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.planning.row_labels import NearestLabel, Node, RowLabel, TreeLabel
+from dpsyn_sql.planning.row_labels import NearestLabel
 from dpsyn_sql.sqltext.expressions import code_type, text_bytes, value_at
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
@@ -122,18 +122,12 @@ def key_bytes(columns: Sequence[str], of: str = "") -> Fragment:
 # -- labels of rows -------------------------------------------------------------------------------------
 
 
-def label_expression(label: RowLabel, codes: Mapping[str, Fragment]) -> Fragment:
+def label_expression(label: NearestLabel, codes: Mapping[str, Fragment]) -> Fragment:
     """The code of a label that ``check_labels`` has accepted.
 
     ``codes``: of each of its attributes a plain reference to a BIGINT column, because it is repeated.
+    No two ranks are equal: they differ modulo the size, which gives the class of the least.
     """
-    if isinstance(label, TreeLabel):
-        return Fragment(_leaf(label, 0, codes))
-    return Fragment(_nearest(label, codes))
-
-
-def _nearest(label: NearestLabel, codes: Mapping[str, Fragment]) -> str:
-    """No two ranks are equal: they differ modulo the size, which gives the class of the least."""
     offsets, scores = label.ranked()
     ranks = [
         " + ".join(
@@ -144,21 +138,4 @@ def _nearest(label: NearestLabel, codes: Mapping[str, Fragment]) -> str:
         )
         for j, offset in enumerate(offsets)
     ]
-    return f"(LEAST({', '.join(ranks)}) % {label.size})"
-
-
-def _leaf(label: TreeLabel, place: int, codes: Mapping[str, Fragment]) -> str:
-    if place < 0:
-        return str(-1 - place)
-    node = label.nodes[place]
-    below = _leaf(label, node.below, codes)
-    above = _leaf(label, node.above, codes)
-    return f"CASE WHEN {_goes_right(node, codes[node.attribute])} THEN {above} ELSE {below} END"
-
-
-def _goes_right(node: Node, code: Fragment) -> str:
-    """A comparison if the codes from one on go right, else a list of the codes."""
-    first = node.right.index(True) if True in node.right else len(node.right)
-    if all(node.right[first:]):
-        return f"{code} >= {first}"
-    return f"{value_at([int(side) for side in node.right], code)} = 1"
+    return Fragment(f"(LEAST({', '.join(ranks)}) % {label.size})")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.doors import table_of
-from support.labels import nearest, tree
+from support.labels import nearest
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
@@ -17,8 +17,6 @@ from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.planning.row_labels import (
     MOST_CLASSES,
     NearestLabel,
-    Node,
-    TreeLabel,
     check_labels,
     free_names,
     labelled,
@@ -35,19 +33,11 @@ DOMAIN = Domain(
     )
 )
 ONE_WAYS = [MarginalQuery((name,)) for name in DOMAIN.names]
-FURTHER = True
 NEAREST = nearest(DOMAIN, np.random.default_rng(1))
-TREE = tree(DOMAIN, np.random.default_rng(2))
 
 
 def by_hand(label, row):
     """The code of one row, by the definition."""
-    if isinstance(label, TreeLabel):
-        at = 0
-        while at >= 0:
-            node = label.nodes[at]
-            at = node.above if node.right[row[node.attribute]] else node.below
-        return -1 - at
     sums = [
         offset + sum(table[code][row[name]] for name, table in label.scores)
         for code, offset in enumerate(label.offsets)
@@ -58,15 +48,15 @@ def by_hand(label, row):
 def counter_of(con, codes, planned=ONE_WAYS, unit=PrivacyUnit(), names=DOMAIN.names):  # noqa: B008
     con.execute(f"CREATE TABLE t ({', '.join(f'{name} INTEGER' for name in names)})")
     con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", codes)
-    return SqlCounter(DuckDBEngine(con), Fragment("t"), DOMAIN, planned, unit=unit, key=5, further=FURTHER)
+    return SqlCounter(DuckDBEngine(con), Fragment("t"), DOMAIN, planned, unit=unit, key=5, further=True)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 12), st.integers(1, 60))
-def test_counts_with_labels_are_those_of_brute_force(seed, classes, splits, largest):
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 60))
+def test_counts_with_labels_are_those_of_brute_force(seed, classes, largest):
     random = np.random.default_rng(seed)
     codes = random.integers(0, SIZES, (60, len(SIZES)))
-    labels = (nearest(DOMAIN, random, classes, largest=largest), tree(DOMAIN, random, splits))
+    labels = (nearest(DOMAIN, random, classes, largest=largest), nearest(DOMAIN, random, 5, "label 2"))
     check_labels(labels, DOMAIN)
     rows = [dict(zip(DOMAIN.names, row, strict=True)) for row in codes.tolist()]
     expected = [np.array([by_hand(label, row) for row in rows]) for label in labels]
@@ -161,7 +151,6 @@ WRONG = {
     "tables that are lists": replace(NEAREST, scores=(("x0", [[0, 0]] * 4),)),
     "a name of scores that can change": replace(NEAREST, scores=((Named("x0"), ((0, 0),) * 4),)),
     "scores of three parts": replace(NEAREST, scores=(("x0", ((0, 0),) * 4, 1),)),
-    "a name of a split that can change": TreeLabel("label 2", (Node(Named("x0"), (True, False), -1, -2),)),
     "a fraction": replace(NEAREST, offsets=(0, 0, 0, 0.5)),
     "a truth": replace(NEAREST, offsets=(0, 0, 0, True)),
     "a name that is taken": replace(NEAREST, name="x0"),
@@ -176,17 +165,6 @@ WRONG = {
         "label 1", (0,) * (MOST_CLASSES + 1), (("x4", ((0,),) * (MOST_CLASSES + 1)),)
     ),
     "sums beyond BIGINT": NearestLabel("label 1", (0, LARGE), (("x0", ((0, LARGE), (0, 0))),)),
-    "a side that is no truth": TreeLabel("label 2", (Node("x0", (0, 1), -1, -2),)),
-    "a code without a side": TreeLabel("label 2", (Node("x1", (True, False), -1, -2),)),
-    "no splits": TreeLabel("label 2", ()),
-    "a leaf twice": TreeLabel("label 2", (Node("x0", (True, False), -1, -1),)),
-    "a circle": TreeLabel("label 2", (Node("x0", (True, False), 0, -1),)),
-    "two parents": TreeLabel("label 2", (Node("x0", (True, False), 1, 1), Node("x0", (True, False), -1, -2))),
-    "an orphan": TreeLabel("label 2", (Node("x0", (True, False), -1, -2), Node("x0", (True, False), -3, -4))),
-    "too deep": TreeLabel(
-        "label 2",
-        tuple(Node("x0", (True, False), -1 - i, i + 1 if i < 70 else -72) for i in range(71)),
-    ),
 }
 
 
@@ -198,7 +176,7 @@ def test_what_is_no_plain_function_of_one_row_is_refused(what):
 
 def test_two_labels_need_two_names():
     with pytest.raises(InternalError, match="name of its own"):
-        check_labels([NEAREST, replace(TREE, name="label 1")], DOMAIN)
+        check_labels([NEAREST, nearest(DOMAIN, np.random.default_rng(2))], DOMAIN)
 
 
 def test_the_largest_scores_that_are_accepted_do_not_overflow():

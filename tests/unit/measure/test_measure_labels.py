@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.doors import FakeCounter, NoNoise, OneRelease, ReadAtOnce, table_of
-from support.labels import nearest, tree
+from support.labels import nearest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
@@ -20,9 +20,9 @@ DOMAIN = Domain(
     )
 )
 CODES = np.random.default_rng(1).integers(0, (2, 3, 5), (100, 3)).T
-NEAREST, TREE = nearest(DOMAIN, np.random.default_rng(2)), tree(DOMAIN, np.random.default_rng(3))
-LABELS = (NEAREST, TREE)
-A, NEAR, LEAVES = MarginalQuery(("x0",)), MarginalQuery(("label 1", "x2")), MarginalQuery(("x1", "label 2"))
+NEAREST, OTHER = (nearest(DOMAIN, np.random.default_rng(2 + i), name=f"label {1 + i}") for i in range(2))
+LABELS = (NEAREST, OTHER)
+A, NEAR, SECOND = MarginalQuery(("x0",)), MarginalQuery(("label 1", "x2")), MarginalQuery(("x1", "label 2"))
 BUDGET, LARGE = Budget("gdp", 10**13), Budget("gdp", 10**15)
 
 
@@ -54,20 +54,12 @@ def truth(query):
 @pytest.mark.parametrize("rows", [1, 3])
 def test_labelled_tables_cost_what_others_do_and_are_not_shown(rows):
     curator, entry, _ = door(rows=rows)
-    tables = curator.ask(Marginals([A, NEAR, LEAVES], LABELS), BUDGET)
-    for query, table in zip([A, NEAR, LEAVES], tables, strict=True):
+    tables = curator.ask(Marginals([A, NEAR, SECOND], LABELS), BUDGET)
+    for query, table in zip([A, NEAR, SECOND], tables, strict=True):
         assert table.attrs == query.attrs
         np.testing.assert_array_equal(table.values, truth(query))
     assert entry.events[0].l2_squared == 3 * rows**2
     assert [table.attrs for table in curator.measurements] == [("x0",)]
-
-
-def test_distances_and_choices_of_labelled_tables():
-    curator, entry, _ = door()
-    references = [truth(NEAR) + 1, truth(LEAVES)]
-    assert curator.ask(Distances([NEAR, LEAVES], references, LABELS), BUDGET) == [references[0].size, 0]
-    assert curator.ask(Choice([LEAVES, NEAR], references[::-1], labels=LABELS), BUDGET) == [1]
-    assert entry.events[0].l2_squared == 2 and curator.measurements == ()
 
 
 def test_a_replay_with_other_parameters_asks_the_same_question():
@@ -97,23 +89,14 @@ def test_a_replay_with_another_label_is_another_question(what):
         curator.ask(Marginals([query], [other]), BUDGET)
 
 
-@pytest.mark.parametrize("ask", [Marginals, Distances, Choice])
-def test_a_wrong_label_is_refused_before_the_charge(ask):
+def test_a_wrong_label_is_refused_before_the_charge():
     curator, entry, counter = door()
     wrong = replace(NEAREST, offsets=(0.5, 0, 0, 0))
-    references = () if ask is Marginals else ([truth(NEAR)],)
     with pytest.raises(InternalError, match="whole number"):
-        curator.ask(ask([NEAR], *references, labels=[wrong]), BUDGET)
+        curator.ask(Marginals([NEAR], [wrong]), BUDGET)
     with pytest.raises(InternalError):
-        curator.ask(ask([NEAR], *references), BUDGET)  # no label of this name
+        curator.ask(Marginals([NEAR]), BUDGET)  # no label of this name
     assert entry.events == () and counter.asked == []
-
-
-def test_too_many_cells_with_a_label_are_refused():
-    curator, entry, _ = door()
-    with pytest.raises(InternalError):
-        curator.ask(Distances([NEAR], [truth(NEAR)[:, :2]], [NEAREST]), BUDGET)  # not the full shape
-    assert entry.events == ()
 
 
 class Changing(int):

@@ -74,9 +74,9 @@ def choice_question_parts(
     Raises:
         BudgetError: as ``selection_event``.
         InternalError: the domain is not complete, there are too few candidates, references are not int64
-            tables of the full shape, allowances are out of range, or labels break the claim.
+            tables of the full shape, or allowances are out of range.
     """
-    counts = private_side.marginals().with_labels(question.labels)
+    counts = private_side.marginals()
     candidates, number = tuple(question.candidates), question.number
     references = counts.checked_references(candidates, tuple(question.references))
     if not 1 <= number <= len(candidates):
@@ -92,7 +92,7 @@ def choice_question_parts(
     def read(arrays: Arrays) -> list[int]:
         return [int(index) for index in arrays[0]]
 
-    return QuestionParts(event, tables_named("select", candidates, counts.labels), noisy, read)
+    return QuestionParts(event, tables_named("select", candidates), noisy, read)
 
 
 def _allowances(question: Choice) -> tuple[int, ...]:

@@ -214,9 +214,9 @@ def distances_question_parts(
     Raises:
         BudgetError: as ``distances_event``.
         InternalError: the domain is not complete, no queries, or references that are not int64 tables of
-            the full shape, or labels that break the claim.
+            the full shape.
     """
-    counts, queries = private_side.marginals().with_labels(question.labels), tuple(question.queries)
+    counts, queries = private_side.marginals(), tuple(question.queries)
     references = counts.checked_references(queries, tuple(question.references))
     event = distances_event(len(queries), private_side.rows_per_unit, budget)
 
@@ -226,4 +226,4 @@ def distances_question_parts(
     def read(arrays: Arrays) -> list[int]:
         return [int(distance) for distance in arrays[0]]
 
-    return QuestionParts(event, tables_named("distance", queries, counts.labels), noisy, read)
+    return QuestionParts(event, tables_named("distance", queries), noisy, read)
