@@ -41,7 +41,7 @@ from dpsyn_sql.discovery.columns import (
     of_keys,
     tree_query,
 )
-from dpsyn_sql.discovery.designs import FirstLook, design, few_units, second_looks, typed_shape
+from dpsyn_sql.discovery.designs import design, few_units, typed_shape
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.discovery.leaves import committed_key, key_of_tree
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, Looked
@@ -286,3 +286,86 @@ def _key(
         return committed_key(columns, tree, in_all)
     (leaves,) = yield [leaf_counts(by_ask["leaves"], tree)]
     return key_of_tree(columns, tree, leaves, in_all)
+
+
+# -- second looks ------------------------------------------------------------------------------------
+
+# Which columns of text are looked at again for values, and with what budget.
+#
+# A first look at each column shows the values of many rows. What a second one can show depends on the rows
+# that the first one left hidden. The division follows from noisy answers and public facts alone, and together
+# the second looks never cost more than was planned for them.
+#
+# Suppose that the hidden rows of a column are spread evenly over the logarithm of how many rows their values
+# have. A threshold that falls from T to t then shows rows in proportion to h log(T / t) of h hidden ones, and
+# t falls with the root of the budget. So the most is shown if budget is divided in proportion to h.
+
+HIDDEN = 0.1
+"""Part of all rows that has to be hidden in a column for a second look."""
+
+LOWER = 0.75
+"""The threshold of a second look has to be below this part of the first one: it finds nothing else."""
+
+LEAST = 0.005
+"""Part of all rows below which values are not looked for: a threshold is not made lower than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """What the first look at a column cost and found.
+
+    Attributes:
+        amount: its cost, in units of a budget.
+        threshold: the noisy rows from which values were shown.
+        shown: the noisy rows of all values that were shown.
+        error: the standard deviation of ``shown``.
+    """
+
+    amount: int
+    threshold: int
+    shown: int
+    error: float
+
+
+def second_looks(pool: int, looks: Mapping[str, FirstLook], rows: float | None) -> dict[str, int]:
+    """What the second look at each column costs; columns that are not named are not looked at again.
+
+    Args:
+        pool: what all second looks may cost together, in units of a budget.
+        looks: the first looks.
+        rows: the noisy number of rows, or None: then the most that was found in one of the columns, which is
+            less. NULL counts as hidden.
+    """
+    total = max((look.shown for look in looks.values()), default=0) if rows is None else rows
+    hidden = {name: total - look.shown for name, look in looks.items()}
+    left = {
+        name: hidden_rows
+        for name, hidden_rows in hidden.items()
+        if hidden_rows > max(HIDDEN * total, 2 * looks[name].error, 1)
+    }
+    while left:
+        every = sum(map(Fraction, left.values()))  # exact: together no more than the pool
+        shares = {
+            name: min(math.floor(pool * Fraction(hidden_rows) / every), _enough(looks[name], total))
+            for name, hidden_rows in left.items()
+        }
+        lost = [name for name, share in shares.items() if not _pays(looks[name], share, left[name])]
+        if not lost:
+            return shares
+        del left[min(lost, key=lambda name: left[name])]
+    return {}
+
+
+def _pays(look: FirstLook, amount: int, hidden: float) -> bool:
+    """Whether a look at this cost shows values that the first one did not, and that are there to be found."""
+    return amount > 0 and _threshold(look, amount) < min(LOWER * look.threshold, hidden)
+
+
+def _threshold(look: FirstLook, amount: int) -> float:
+    """Noise, and with it the threshold, falls with the root of the budget."""
+    return look.threshold * math.sqrt(look.amount / amount)
+
+
+def _enough(look: FirstLook, rows: float) -> int:
+    """The cost of the lowest threshold that is asked for."""
+    return math.ceil(look.amount * (look.threshold / max(1.0, LEAST * rows)) ** 2)

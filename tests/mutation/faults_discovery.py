@@ -251,7 +251,7 @@ FAULTS = (
         "second looks cost more than was planned for them",
         "tests/unit/test_second_looks.py::test_budget_is_divided_in_proportion_to_the_hidden_rows",
         (
-            "dpsyn_sql/discovery/designs.py",
+            "dpsyn_sql/discovery/learn.py",
             "math.floor(pool * Fraction(hidden_rows) / every)",
             "math.floor(pool)",
         ),

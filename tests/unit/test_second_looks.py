@@ -10,9 +10,9 @@ from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
-from dpsyn_sql.discovery.designs import HIDDEN, LOWER, FirstLook, design, left_of, second_looks
+from dpsyn_sql.discovery.designs import design, left_of
 from dpsyn_sql.discovery.labels import both_looks
-from dpsyn_sql.discovery.learn import Chooser, discovered
+from dpsyn_sql.discovery.learn import HIDDEN, LOWER, Chooser, FirstLook, discovered, second_looks
 from dpsyn_sql.planning.queries import GridQuery, NoisyKeys, NoisyMarginal
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
 from dpsyn_sql.source.relation import PrivacyUnit
