@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import wrightomega
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, posterior_means, raked
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.estimate import Observation, Potentials
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.projections import posterior_means, raked
 
 
 def centred(noisy: IntArray, groups: IntArray, totals: IntArray) -> IntArray:

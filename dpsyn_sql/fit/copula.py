@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joints
 from dpsyn_sql.fit.gaussian import LARGEST_CORRELATION, correlation_matrix, latent_correlation
-from dpsyn_sql.fit.projections import fit_joints
 from dpsyn_sql.fit.views import Margins, Measurements, fit_margins
 from dpsyn_sql.planning.queries import NoisyMarginal
 

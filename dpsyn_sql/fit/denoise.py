@@ -16,9 +16,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, posterior_means, simplex_projection, snapped
 from dpsyn_sql.fit.estimate import Observation, total_of
-from dpsyn_sql.fit.projections import posterior_means, simplex_projection
 from dpsyn_sql.fit.tails import outside, with_tails
 
 HAAR_SHIFTS = 32

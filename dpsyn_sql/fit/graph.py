@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
-from itertools import combinations
+from itertools import combinations, groupby
 from types import MappingProxyType
 
 Scope = tuple[int, ...]
@@ -94,6 +94,16 @@ class JunctionTree:
 def cells_of(cliques: Iterable[Scope], sizes: Sequence[int]) -> int:
     """Cells of the tables over ``cliques``."""
     return sum(math.prod(sizes[v] for v in clique) for clique in cliques)
+
+
+def largest(scopes: Iterable[Scope]) -> list[Scope]:
+    """The scopes without those whose variables another one holds too, each once."""
+    maximal, longer = list[Scope](), list[set[int]]()
+    for _, group in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
+        alone = [scope for scope in group if not any(members.issuperset(scope) for members in longer)]
+        maximal += alone
+        longer += map(set, alone)
+    return maximal
 
 
 class Triangulation:
@@ -335,7 +345,7 @@ def junction_tree(
     sets, given_cliques = [set(clique) for clique in cliques], list[int]()
     if given_variables:
         sets = [
-            *_largest(clique & set(given_variables) for clique in sets),
+            *map(set, largest(sorted({tuple(sorted(s & set(given_variables))) for s in sets} - {()}))),
             *(s for s in sets if not s <= set(given_variables)),
         ]
         cliques = [tuple(sorted(clique)) for clique in sets]
@@ -368,15 +378,6 @@ def junction_tree(
         tuple(levels),
         tuple(given_cliques),
     )
-
-
-def _largest(sets: Iterable[set[int]]) -> list[set[int]]:
-    """The sets that no other one holds, each once; none is empty."""
-    maximal = list[set[int]]()
-    for candidate in sorted(sets, key=lambda members: (-len(members), sorted(members))):
-        if candidate and not any(candidate <= larger for larger in maximal):
-            maximal.append(candidate)
-    return maximal
 
 
 def _hung(sets: Sequence[set[int]], given_variables: set[int]) -> list[list[int]]:

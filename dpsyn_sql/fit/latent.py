@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.arrays import RAKING_ROUNDS, FloatArray, IntArray, fit_joint, simplex_projection, snapped
 from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
 from dpsyn_sql.fit.gaussian import (
     concordance,
@@ -27,7 +27,6 @@ from dpsyn_sql.fit.gaussian import (
     discretised,
     untied,
 )
-from dpsyn_sql.fit.projections import RAKING_ROUNDS, fit_joint, simplex_projection
 from dpsyn_sql.fit.views import Margins
 
 Pair = tuple[int, int]

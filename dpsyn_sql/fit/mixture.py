@@ -22,12 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csc_array
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, simplex_projection
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.network import Builder, Network
-from dpsyn_sql.fit.projections import fit_joint, simplex_projection
 
 STARTS = 12
 """Random starts of expectation maximisation; the likeliest goes on."""

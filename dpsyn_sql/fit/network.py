@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Network:
     ``sizes`` has the number of values of every variable. A variable without a node has one value, or nothing
     depends on it. ``codes[i]`` is the variable that holds the original codes of attribute i of the domain.
 
-    ``levels``: of each node, ascending, if rows of a unit are drawn after the unit (``fit/directed.py``);
+    ``levels``: of each node, ascending, if rows of a unit are drawn after the unit (``fit/elimination.py``);
     else none. ``evidence``: variables that no node draws because they are known before; of each the bin
     (int64) of every code of the attribute of the same number.
     """
@@ -371,13 +370,3 @@ def affordable(
             break
         fitting.append(scope)
     return fitting, room
-
-
-def largest(scopes: Iterable[Scope]) -> list[Scope]:
-    """The tables without those whose attributes another table holds too."""
-    maximal, longer = list[Scope](), list[set[int]]()
-    for _, group in groupby(sorted(dict.fromkeys(scopes), key=len, reverse=True), key=len):
-        alone = [scope for scope in group if not any(members.issuperset(scope) for members in longer)]
-        maximal += alone
-        longer += map(set, alone)
-    return maximal

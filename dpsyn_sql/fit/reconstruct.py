@@ -17,8 +17,7 @@ from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import FloatArray, quotient
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
-from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, junction_tree
-from dpsyn_sql.fit.network import largest
+from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, junction_tree, largest
 from dpsyn_sql.fit.views import Views, consistent, margins_of, product_of, spread, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
@@ -157,12 +156,12 @@ def _composed(
             values += _spread(effect.values, axes, shape) / repeats
             variance += _spread(effect.variance, axes, shape) / repeats**2
             share += _spread(effect.share, axes, shape) / repeats
-    largest = float(np.max(variance + share**2 * of_total))
+    most = float(np.max(variance + share**2 * of_total))
     attrs, maps = tuple(name for name, _ in key), tuple(bins for _, bins in key)
     return NoisyMarginal(
         attrs,
         np.rint(values).astype(np.int64),
-        math.sqrt(largest + _OF_ROUNDING),
+        math.sqrt(most + _OF_ROUNDING),
         maps if any(bins is not None for bins in maps) else (),
         composed=True,
     )
@@ -258,9 +257,9 @@ def known_parts(views: Mapping[Scope, FloatArray], scope: Scope) -> Views:
         shared = tuple(index for index in view if index in wanted)
         if shared:
             sources.setdefault(shared, view)
-    largest = [part for part in sources if not any(set(part) < set(wider) for wider in sources)]
     return {
-        part: np.asarray(summed_to(views[sources[part]], sources[part], part)) for part in sorted(largest)
+        part: np.asarray(summed_to(views[sources[part]], sources[part], part))
+        for part in sorted(largest(sources))
     }
 
 

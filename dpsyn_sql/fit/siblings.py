@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, simplex_projection
 from dpsyn_sql.fit.mixture import Point, em_step, proper_profiles
-from dpsyn_sql.fit.projections import fit_joint, simplex_projection
 
 _CLEAR = 10.0
 # Deviations of noise that the number of families must have: shares of a total that may be none say nothing.

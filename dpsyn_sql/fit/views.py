@@ -13,11 +13,16 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
+from dpsyn_sql.fit.arrays import (
+    FloatArray,
+    IntArray,
+    shrink_contrasts,
+    simplex_projections,
+    without_negative_cells,
+)
 from dpsyn_sql.fit.denoise import denoised, shares_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.pairs import Layout, Stack
-from dpsyn_sql.fit.projections import shrink_contrasts, simplex_projections, without_negative_cells
 from dpsyn_sql.planning.queries import NoisyMarginal
 
 # -- consistency -------------------------------------------------------------------------------------
@@ -285,7 +290,7 @@ def shrunk(
     """Consistent views with less noise in their interactions; they stay consistent.
 
     What an interaction of two attributes has beyond independence is shrunk by its singular values
-    (``fit/projections.py``), that of more attributes by the factor 1 - (freedom) sigma^2 / |table|^2 of James
+    (``fit/arrays.py``), that of more attributes by the factor 1 - (freedom) sigma^2 / |table|^2 of James
     and Stein (1961), 0 if that is negative.
     """
     layout = layout_of(views) if layout is None else layout

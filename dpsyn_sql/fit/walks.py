@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray
-from dpsyn_sql.fit.projections import simplex_projection
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, simplex_projection
 
 ONLY, FIRST, MIDDLE, LAST = range(4)
 """Places of a row in its family."""

@@ -5,10 +5,10 @@ from planted import fault
 TESTS = "tests/unit/fit/test_fit_extremes.py"
 BELIEF = "dpsyn_sql/fit/belief.py"
 ELIMINATION = "tests/unit/fit/test_fit_elimination.py"
-WHOLE = f"{TESTS}::test_beliefs_are_those_of_the_whole_domain"
+WHOLE = f"{ELIMINATION}::test_random_graphs_are_as_brute_force_has_them"
 
 OUTPUT, REDRAWING = "tests/sql/test_output.py", "dpsyn_sql/rows/write/staging.py"
-LEVELLED = "dpsyn_sql/fit/directed.py"
+LEVELLED = "dpsyn_sql/fit/elimination.py"
 ORDERED = (
     "tests/unit/sample/test_sample_families.py"
     "::test_rows_that_meet_what_the_model_excludes_follow_their_own_moment"
@@ -58,7 +58,7 @@ FAULTS = (
     ),
     fault(
         "a product takes its shape from its two factors",
-        f"{TESTS}::test_products_of_tables_of_any_axes_into_any_room",
+        WHOLE,
         (
             BELIEF,
             "    shape = tuple(map(max, first.shape, second.shape)) if result is None else result.shape\n",
@@ -84,7 +84,7 @@ FAULTS = (
     ),
     fault(
         "messages to given variables may vanish",
-        f"{TESTS}::test_beliefs_given_variables_are_those_of_the_whole_domain",
+        WHOLE,
         (BELIEF, "float(upward[index].min()) < _FAINTEST", "float(upward[index].min()) < -1"),
     ),
     fault(

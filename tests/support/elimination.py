@@ -13,8 +13,7 @@ import numpy as np
 from support.networks import marginal_of
 
 from dpsyn_sql.fit.belief import _in_logarithms, _in_products, _times, calibrate, marginals, room
-from dpsyn_sql.fit.directed import levelled_network, tree_network
-from dpsyn_sql.fit.elimination import fits, joint, work_of
+from dpsyn_sql.fit.elimination import fits, joint, levelled_network, tree_network, work_of
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, joined, node_of
 from dpsyn_sql.fit.pairs import all_pairs

@@ -9,7 +9,7 @@ from support.families import dates
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, Shape
 from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.directed import levelled_network
+from dpsyn_sql.fit.elimination import levelled_network
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.families import UNIT, families_of_table

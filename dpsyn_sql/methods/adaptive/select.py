@@ -16,10 +16,9 @@ from statistics import NormalDist
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget, Kind
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, posterior_means, snapped
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of
-from dpsyn_sql.fit.projections import posterior_means
 from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings, room_of_each
 from dpsyn_sql.methods.adaptive.model import Task, Working

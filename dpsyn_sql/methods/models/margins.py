@@ -16,7 +16,7 @@ from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.copula import FittedCopula, FixedCopula
-from dpsyn_sql.fit.directed import tree_network
+from dpsyn_sql.fit.elimination import tree_network
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import FittedLatent, Ordered
 from dpsyn_sql.fit.network import Builder, ModelTables, Network, affordable, proper, tables_of_codes

@@ -12,22 +12,19 @@ import numpy as np
 
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, summed
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, raked, summed
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.conditional import Conditional
-from dpsyn_sql.fit.directed import levelled_network, tree_network
-from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, work_of
-from dpsyn_sql.fit.graph import Scope
+from dpsyn_sql.fit.elimination import MOST_LINES, fits, joint, levelled_network, tree_network, work_of
+from dpsyn_sql.fit.graph import Scope, largest
 from dpsyn_sql.fit.network import (
     ModelTables,
     Network,
     affordable,
     joined,
-    largest,
     tables_of_codes,
 )
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.fit.projections import raked
 from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
 from dpsyn_sql.planning.families import BEFORE, Families

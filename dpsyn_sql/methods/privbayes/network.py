@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, snapped
 from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.elimination import joint, work_of
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.network import Builder, Network, proper
-from dpsyn_sql.fit.projections import fit_joint
 from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.rows.sample.systematic import stratified

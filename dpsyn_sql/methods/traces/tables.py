@@ -14,10 +14,9 @@ import numpy as np
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain, edge_ticks
 from dpsyn_sql.attributes.points import Points
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, simplex_projection, snapped
 from dpsyn_sql.fit.denoise import Binned, binned
 from dpsyn_sql.fit.estimate import Observation, total_of
-from dpsyn_sql.fit.projections import simplex_projection
 from dpsyn_sql.fit.walks import (
     Seen,
     Walks,

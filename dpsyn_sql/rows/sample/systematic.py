@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, group_cumsum
+from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, group_cumsum, simplex_projection
 from dpsyn_sql.fit.copula import commonest_first
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Node
-from dpsyn_sql.fit.projections import simplex_projection
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batch, Batches, code_type, streams
 
 LOW_VARIANCE = "with low variance"

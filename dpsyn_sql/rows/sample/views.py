@@ -31,8 +31,7 @@ import numpy as np
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
-from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.network import largest
+from dpsyn_sql.fit.graph import Scope, largest
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import Batches, batch_sizes, by_themselves
 from dpsyn_sql.rows.sample.graphical import drawn_bins, drawn_codes

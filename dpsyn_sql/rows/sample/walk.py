@@ -94,8 +94,8 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilySampler:
-    """Draws rows below others: ``network`` with levels and evidence (``fit/directed.py``) over the domain of
-    ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
+    """Draws rows below others: ``network`` with levels and evidence (``fit/elimination.py``) over the domain
+    of ``families``. ``succession``: how a moment follows the one before it; None if moments are sorted."""
 
     network: Network
     families: Families

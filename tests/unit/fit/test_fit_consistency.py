@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.fit.arrays import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.fit.copula import fit_copula
-from dpsyn_sql.fit.projections import raked, shrink_singular_values, simplex_projection
 from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.planning.queries import NoisyMarginal
 

@@ -8,8 +8,7 @@ from support.elimination import differences
 
 from dpsyn_sql.fit.arrays import group_cumsum
 from dpsyn_sql.fit.belief import _in_logarithms, _in_products, calibrate, room
-from dpsyn_sql.fit.directed import _apart, levelled_network
-from dpsyn_sql.fit.elimination import _Lines, fits, joint, work_of
+from dpsyn_sql.fit.elimination import _apart, _Lines, fits, joint, levelled_network, work_of
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.pairs import all_pairs

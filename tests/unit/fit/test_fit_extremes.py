@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import quotient, sound
-from dpsyn_sql.fit.belief import Beliefs, _times, calibrate, marginals
+from dpsyn_sql.fit.arrays import quotient, raked, sound
+from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
 from dpsyn_sql.fit.centres import centres
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import node_of
-from dpsyn_sql.fit.projections import raked
 from dpsyn_sql.fit.reconstruct import maximum_entropy
-from dpsyn_sql.planning.families import ROW, UNIT
 
 
 @pytest.fixture(autouse=True)
@@ -42,62 +40,6 @@ def marginal_of(joint, scope):
     return joint.sum(axis=tuple(v for v in range(joint.ndim) if v not in scope))
 
 
-def random_case(seed, magnitude):
-    """Sizes, scopes of a graph, and potentials of some of these scopes: cliques have variables that no
-    potential has, and fill-in."""
-    rng = np.random.default_rng(seed)
-    number = int(rng.integers(2, 6))
-    while True:
-        sizes = tuple(int(n) for n in rng.choice([1, 2, 3, 6, 50] if seed % 2 else [1, 2, 3, 4], number))
-        if np.prod(sizes) <= 2**16:
-            break
-    scopes = {
-        tuple(sorted(rng.choice(number, rng.integers(1, min(4, number) + 1), replace=False).tolist()))
-        for _ in range(int(rng.integers(1, 7)))
-    }
-    kept = [scope for scope in sorted(scopes) if rng.random() < 0.75]
-    potentials = {}
-    for scope in kept:
-        shape = [sizes[v] for v in scope]
-        potentials[scope] = rng.normal(0, 1, shape) - magnitude * rng.choice([0, 0, 0.3, 0.5, 0.7, 1], shape)
-    return sizes, scopes, potentials
-
-
-@pytest.mark.parametrize("magnitude", [1, 200, 320, 1000, 2**60])
-@pytest.mark.parametrize("seed", range(40))
-def test_beliefs_are_those_of_the_whole_domain(seed, magnitude):
-    sizes, scopes, potentials = random_case(seed, magnitude)
-    joint, logarithm = normalised(joint_logs(sizes, potentials))
-    beliefs = calibrate(junction_tree(sizes, scopes), potentials).checked()
-    assert beliefs.log_partition == pytest.approx(logarithm.item(), rel=1e-9)
-    if magnitude < 2**60:  # beyond, sums of potentials have no digits left that tell cells apart
-        for clique, table in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
-            np.testing.assert_allclose(table, marginal_of(joint, clique), atol=1e-9)
-
-
-@pytest.mark.parametrize("magnitude", [1, 300, 1000])
-@pytest.mark.parametrize("seed", range(20))
-def test_beliefs_given_variables_are_those_of_the_whole_domain(seed, magnitude):
-    """Also where potentials make what is given all but impossible."""
-    rng = np.random.default_rng(seed)
-    sizes, levels = (3, 2, 3, 2, 4), (ROW, ROW, ROW, UNIT, UNIT)
-    scopes = [(0, 1), (0, 3), (1, 4), (2, 3), (2, 4), (1, 2)]
-    potentials = {
-        scope: rng.normal(0, 1, shape) - magnitude * rng.choice([0, 0.5, 1], shape)
-        for scope in scopes
-        for shape in [[sizes[v] for v in scope]]
-    }
-    shares = rng.dirichlet(np.ones(8)).reshape(1, 1, 1, 2, 4)
-    law, logarithms = normalised(joint_logs(sizes, potentials), (0, 1, 2))
-    joint = shares * law
-    tree = junction_tree(sizes, scopes, levels, (3, 4))
-    known = {index: marginal_of(joint, tree.cliques[index]) for index in tree.given_cliques}
-    beliefs = calibrate(tree, potentials, given_tables=known).checked()
-    assert beliefs.log_partition == pytest.approx(float((shares * logarithms).sum()), rel=1e-9)
-    for clique, table in zip(tree.cliques, beliefs.tables, strict=True):
-        np.testing.assert_allclose(table, marginal_of(joint, clique), atol=1e-9)
-
-
 def test_a_ratio_of_messages_cannot_overflow():
     """A child whose potentials contradict each other, next to a parent that wants what the child excludes."""
     child = np.array([[0.0, -210.0], [-500.0, -710.0]])
@@ -120,25 +62,6 @@ def test_potentials_that_are_no_numbers_are_an_error():
     for table in (np.array([[0.5, np.nan], [0.5, 0.0]]), np.array([[1.5, -0.5], [0, 0]]), np.zeros((2, 2))):
         with pytest.raises(InternalError, match="no distribution"):
             Beliefs(tree, (table,), 0.0).checked()
-
-
-@pytest.mark.parametrize(
-    "sizes", [(50, 6, 60), (3, 2, 4), (2, 2, 700), (700, 2, 2), (9, 1, 400), (40, 3, 3, 20)]
-)
-def test_products_of_tables_of_any_axes_into_any_room(sizes):
-    """Tables above and below each way to multiply; the room may have axes that no factor has."""
-    rng = np.random.default_rng(3)
-    axes = range(len(sizes))
-    for one in range(2 ** len(sizes)):
-        for other in range(2 ** len(sizes)):
-            shapes = [
-                [n if held >> axis & 1 else 1 for axis, n in zip(axes, sizes, strict=True)]
-                for held in (one, other)
-            ]
-            first, second = (rng.random(shape) for shape in shapes)
-            result = _times(first, second, np.empty(sizes))
-            np.testing.assert_array_equal(result, np.broadcast_to(first * second, sizes))
-            np.testing.assert_array_equal(_times(first, second), first * second)
 
 
 @pytest.mark.parametrize("rows", [1e3, 2.0**53])

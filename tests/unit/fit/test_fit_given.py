@@ -7,7 +7,7 @@ import pytest
 from support.networks import marginal_of
 
 from dpsyn_sql.fit.belief import calibrate, marginals
-from dpsyn_sql.fit.directed import levelled_network, perfect_elimination
+from dpsyn_sql.fit.elimination import levelled_network, perfect_elimination
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.graph import junction_tree

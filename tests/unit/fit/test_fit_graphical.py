@@ -108,19 +108,6 @@ def test_a_triangulation_grows_to_what_it_would_be_from_the_start(data):
         assert grown.holds(more) and grown.cells == cells_of(grown.cliques, sizes)
 
 
-@pytest.mark.parametrize("left_out", range(3))
-def test_some_pairs_at_once(graph, left_out):
-    """Whichever end is carried, and although the parts of the tree without an end are left out."""
-    sizes, potentials = graph
-    joint, _ = brute_force(sizes, potentials)
-    beliefs = calibrate(junction_tree(sizes, potentials), potentials)
-    pairs = [pair for pair in combinations(range(len(sizes)), 2) if sum(pair) % 3 != left_out]
-    found = all_pairs(beliefs, pairs)
-    assert found.keys() == set(pairs)
-    for pair, table in found.items():
-        np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
-
-
 @pytest.mark.parametrize("widest", [1, 5, 1_024])
 @pytest.mark.parametrize("seed", range(12))
 def test_pairs_of_any_tree_in_blocks_of_any_width(seed, widest, monkeypatch):

@@ -8,7 +8,7 @@ from support.networks import marginal_of
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.belief import calibrate
-from dpsyn_sql.fit.directed import levelled_network, perfect_elimination
+from dpsyn_sql.fit.elimination import levelled_network, perfect_elimination
 from dpsyn_sql.fit.graph import Triangulation, junction_tree
 from dpsyn_sql.planning.families import BEFORE, MOMENT, ROW, UNIT
 
@@ -55,7 +55,7 @@ LEVELS = [
 def test_network_is_units_times_moments_given_units_times_rows_given_both_and_evidence(
     levels, seed, monkeypatch
 ):
-    monkeypatch.setattr("dpsyn_sql.fit.directed.FAR", 0.0)  # rows follow whatever they meet
+    monkeypatch.setattr("dpsyn_sql.fit.elimination.FAR", 0.0)  # rows follow whatever they meet
     beliefs, potentials = random_tree(seed, levels)
     sizes = beliefs.tree.sizes
     joint = brute_force(sizes, potentials)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.projections import MOST_STEPS, shrink_singular_values, without_negative_cells
+from dpsyn_sql.fit.arrays import MOST_STEPS, shrink_singular_values, without_negative_cells
 from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
 
 SCOPES = st.lists(
