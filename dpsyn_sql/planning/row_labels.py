@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError
+from dpsyn_sql.sqltext.expressions import code_type, lot, value_at
+from dpsyn_sql.sqltext.fragments import Fragment
 
 Table = tuple[tuple[int, ...], ...]
 """One row for each class of a label, one number for each code of an attribute."""
@@ -70,6 +72,24 @@ class NearestLabel:
         for name, table in scores:
             ranks = ranks + np.array(table, dtype=np.int64)[:, columns[name]]
         return np.asarray(ranks.min(axis=0) % self.size)
+
+    def code(self, codes: Mapping[str, Fragment]) -> Fragment:
+        """The label of one row as SQL, once ``check_labels`` has accepted it. No two ranks are equal: they
+        differ modulo the size, which gives the class of the least.
+
+        ``codes``: of each of its attributes a plain reference to a BIGINT column, because it is repeated.
+        """
+        offsets, scores = self.ranked()
+        ranks = [
+            " + ".join(
+                [
+                    f"CAST({offset} AS BIGINT)",
+                    *(value_at(table[j], codes[name]) for name, table in scores),
+                ]
+            )
+            for j, offset in enumerate(offsets)
+        ]
+        return Fragment(f"(LEAST({', '.join(ranks)}) % {self.size})")
 
     def check(self, domain: Domain) -> None:
         """Raises:
@@ -142,6 +162,10 @@ DRAW_BITS = 12
 """So many high bits of a hash choose one of the quantiles of a Gumbel law."""
 
 
+_BITS = 62
+# Of a BIGINT that holds the sums of several classes, which are not below zero.
+
+
 def gumbel_costs() -> tuple[int, ...]:
     """What a draw adds to a cost: for each of its 2^DRAW_BITS values the largest Gumbel number less its own,
     the quantile at the middle of its share; 0 or more, in 1/SCALE."""
@@ -195,6 +219,60 @@ class FamilyClass:
         for name, table in scores:
             np.add.at(ranks, units, np.array(table, dtype=np.int64).T[columns[name]])
         return np.asarray(ranks.min(axis=1) % self.costs.size)
+
+    def code(
+        self,
+        codes: Mapping[str, Fragment],
+        unit: Fragment,
+        key: int,
+        *,
+        rows: int,
+        number: int = 0,
+    ) -> Fragment:
+        """The class of a unit as SQL, in the smallest unsigned type: an aggregate of the kept rows of a unit,
+        in a statement that groups them by ``unit``.
+
+        Args:
+            codes: of each of its attributes an expression of the row's code, BIGINT and never NULL.
+            unit: whose row it is, as bytes; a plain reference.
+            key: of the draw, 0 to 2**64 - 1, secret and of this statement alone.
+            rows: that a unit has at most, as ``check`` was told.
+            number: of the class among those of the statement: each has draws of its own.
+        """
+        offsets, _ = self.costs.ranked()
+        size = self.costs.size
+        drawn = [cost * size for cost in gumbel_costs()]
+        ranks = []
+        first = number * MOST_CLASSES
+        for j, (offset, rank) in enumerate(zip(offsets, self._sums(codes, rows), strict=True)):
+            hashed = lot([f"CAST({first + j} AS BIGINT)"], str(unit), key)
+            draw = value_at(drawn, f"CAST({hashed} >> {64 - DRAW_BITS} AS BIGINT)")
+            ranks.append(f"CAST({offset} AS BIGINT) + {rank} + {draw}")
+        return Fragment(f"CAST(LEAST({', '.join(ranks)}) % {size} AS {code_type(size)})")
+
+    def _sums(self, codes: Mapping[str, Fragment], rows: int) -> Iterator[str]:
+        """For each class the sum of the scores of a unit's rows. One aggregate has those of as many classes
+        as fit into it, each in bits of its own: no sum passes them."""
+        _, scores = self.costs.ranked()
+        bits = max(1, (rows * sum(max(map(max, table)) for _, table in scores)).bit_length())
+        together = max(1, _BITS // bits)
+        for first in range(0, self.costs.size, together):
+            classes = range(first, min(first + together, self.costs.size))
+            packed = [
+                value_at(
+                    [
+                        sum(score << bits * place for place, score in enumerate(of_classes))
+                        for of_classes in zip(*(table[j] for j in classes), strict=True)
+                    ],
+                    str(codes[name]),
+                )
+                for name, table in scores
+            ]
+            # A list of small numbers is INTEGER, and the sum of two such can pass it.
+            row = " + ".join(f"CAST({score} AS BIGINT)" for score in packed)
+            summed = f"COALESCE(CAST(sum({row}) AS BIGINT), 0)"
+            for place in range(len(classes)):
+                yield f"(({summed} >> {bits * place}) & {2**bits - 1})"
 
 
 def class_costs(

@@ -6,23 +6,26 @@ COUPLING = "tests/conformance/test_coupling.py::test_labels_change_tables_by_as_
 COUNTS = "tests/unit/count/test_count_labels.py"
 DOOR = "tests/unit/measure/test_measure_labels.py"
 CHECKS = "dpsyn_sql/planning/row_labels.py"
-SQL = "dpsyn_sql/private/rows/codes.py"
 NAMES = "dpsyn_sql/private/measure/counting.py"
-NEAREST = "f\"(LEAST({', '.join(ranks)}) % {label.size})\""
+NEAREST = "return Fragment(f\"(LEAST({', '.join(ranks)}) % {self.size})\")"
 
 FAULTS = (
     fault(
         "the label looks at another row",
         f"{COUPLING}[row-exact]",
-        (SQL, NEAREST, "f\"((LEAST({', '.join(ranks)}) + count(*) OVER ()) % {label.size})\""),
+        (
+            CHECKS,
+            NEAREST,
+            "return Fragment(f\"((LEAST({', '.join(ranks)}) + count(*) OVER ()) % {self.size})\")",
+        ),
     ),
     fault(
         "ties of a label go by row order",
         f"{COUNTS}::test_ties_go_to_the_least_class_wherever_the_row_lies",
         (
-            SQL,
+            CHECKS,
             NEAREST,
-            "f\"((LEAST({', '.join(ranks)}) + row_number() OVER () % 2) % {label.size})\"",
+            "return Fragment(f\"((LEAST({', '.join(ranks)}) + row_number() OVER () % 2) % {self.size})\")",
         ),
     ),
     fault(
@@ -66,7 +69,7 @@ FAULTS = (
     fault(
         "scores of a label are added as 32-bit integers",
         f"{COUNTS}::test_the_largest_scores_that_are_accepted_do_not_overflow",
-        (SQL, 'f"CAST({offset} AS BIGINT)"', "str(offset)"),
+        (CHECKS, 'f"CAST({offset} AS BIGINT)"', "str(offset)"),
     ),
     fault(
         "labels are read before the rows of a unit are bounded",

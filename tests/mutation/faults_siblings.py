@@ -9,7 +9,7 @@ ENCODED = "tests/unit/count/test_encoded_classes.py"
 SQL = "sql/count/siblings.sql"
 SUMS = "dpsyn_sql/private/count/sums.py"
 CHUNKS = f"{PAIRS}::test_a_chunk_may_end_in_a_family_and_have_its_rows_in_any_order"
-DRAW = "dpsyn_sql/private/rows/hidden.py"
+DRAW = "dpsyn_sql/planning/row_labels.py"
 ADDS = f"{PAIRS}::test_a_unit_adds_its_weight_at_most_and_nothing_to_that_of_others"
 SHARE = "w // (n - 1)"
 

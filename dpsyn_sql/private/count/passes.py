@@ -28,7 +28,6 @@ from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group
 from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
 from dpsyn_sql.private.rows.codes import (
     digit,
-    label_expression,
     mixed_radix,
     pack_column,
 )
@@ -127,7 +126,7 @@ def repack(
         else:
             label = labels[attribute - len(domain.attributes)]
             used.update(label.attributes)
-            code = label_expression(label, named)
+            code = label.code(named)
         codes[column] = code if bins is None else value_at(bins, str(code))
     columns = [Fragment(f"{mixed_radix(binned.domain, pack, codes)} AS p{i}") for i, pack in enumerate(packs)]
     read = [Fragment(f"CAST({digits[i]} AS BIGINT) AS d{i}") for i in sorted(map(domain.index, used))]

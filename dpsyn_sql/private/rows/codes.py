@@ -1,4 +1,4 @@
-"""Codes of rows as SQL: several attributes in one mixed-radix code, keys as bytes, and labels of rows.
+"""Codes of rows as SQL: several attributes in one mixed-radix code, and keys as bytes.
 
 This runs on the private side of the door. The code of each attribute is a total function of one row
 (``Attribute.code``): every row has one, and no join drops or doubles a row.
@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.planning.row_labels import NearestLabel
-from dpsyn_sql.sqltext.expressions import code_type, text_bytes, value_at
+from dpsyn_sql.sqltext.expressions import code_type, text_bytes
 from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
@@ -117,25 +116,3 @@ def key_bytes(columns: Sequence[str], of: str = "") -> Fragment:
     if len(parts) == 1:
         return text_bytes(parts[0])
     return text_bytes(" || ".join(f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts))
-
-
-# -- labels of rows -------------------------------------------------------------------------------------
-
-
-def label_expression(label: NearestLabel, codes: Mapping[str, Fragment]) -> Fragment:
-    """The code of a label that ``check_labels`` has accepted.
-
-    ``codes``: of each of its attributes a plain reference to a BIGINT column, because it is repeated.
-    No two ranks are equal: they differ modulo the size, which gives the class of the least.
-    """
-    offsets, scores = label.ranked()
-    ranks = [
-        " + ".join(
-            [
-                f"CAST({offset} AS BIGINT)",
-                *(value_at(table[j], codes[name]) for name, table in scores),
-            ]
-        )
-        for j, offset in enumerate(offsets)
-    ]
-    return Fragment(f"(LEAST({', '.join(ranks)}) % {label.size})")

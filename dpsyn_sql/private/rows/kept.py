@@ -36,7 +36,7 @@ from dpsyn_sql.private.rows.codes import (
     pack_column,
     unit_bytes,
 )
-from dpsyn_sql.private.rows.hidden import HiddenCodes, class_expression, moment
+from dpsyn_sql.private.rows.hidden import HiddenCodes, moment
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation
 from dpsyn_sql.sqltext.expressions import code_bytes, code_type, temporary_table
@@ -466,7 +466,7 @@ class KeptRows:
                 name: Fragment(f"CAST(child.p{index(name)} AS BIGINT)") for name in group.costs.attributes
             }
             lot = Fragment("up.h")
-            code = class_expression(group, codes, lot, self._key, rows=table.most, number=first + number)
+            code = group.code(codes, lot, self._key, rows=table.most, number=first + number)
             drawn.append(Fragment(f"{code} AS z{number}"))
         parent = self._tables[table.parent or ""]
         return render("encode/classes", parent=parent, rows=self._rows(table.name, used), classes=drawn)

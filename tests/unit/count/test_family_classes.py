@@ -17,7 +17,6 @@ from dpsyn_sql.planning.row_labels import (
     class_costs,
     gumbel_costs,
 )
-from dpsyn_sql.private.rows.hidden import class_expression
 from dpsyn_sql.sqltext.expressions import lot
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -43,7 +42,7 @@ def by_sql(family, rows, key=KEY, most=1_000):
         con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         con.execute("CREATE VIEW k AS SELECT *, encode(CAST(who AS VARCHAR)) AS unit FROM t")
         codes = {name: Fragment(name) for name in DOMAIN.names}
-        text = class_expression(family, codes, Fragment("unit"), key, rows=most)
+        text = family.code(codes, Fragment("unit"), key, rows=most)
         found = con.execute(
             f"SELECT min(who) AS who, {text} AS z FROM k GROUP BY unit ORDER BY who"
         ).fetchall()
