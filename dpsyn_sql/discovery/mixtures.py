@@ -142,6 +142,12 @@ class Cellular:
         lengths = np.sqrt(np.maximum((shares**2).sum(axis=1, keepdims=True), 1e-12))
         return fitting, shares / lengths, np.array([part.cost for part in fitting])
 
+    @cached_property
+    def reaches(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest value of each part of the dictionary."""
+        lows, highs = np.array([part.reach for part in self.dictionary[0]]).T
+        return lows, highs
+
     def fits(self, part: Part) -> bool:
         """Whether a part spans several steps and lies beyond the first one: what is narrower is atoms."""
         least, most = part.reach
@@ -298,18 +304,21 @@ def _likeliest_part(counts: _Counts, left: FloatArray, terms: _Found) -> tuple[f
     reaches = [part.reach for part, _ in terms.parts]
     reaches += [(counts.cells.values[atom],) * 2 for atom in terms.atoms if atom < counts.noisy.size - 1]
     if reaches:
-        costs = costs + FAR_PART * np.array([_is_far(part.reach, reaches) for part in candidates])
+        costs = costs + FAR_PART * _are_far(*counts.cells.reaches, reaches)
     gains = (np.maximum(directions @ left, 0.0) / counts.sigma) ** 2 - costs
     best = int(np.argmax(gains))
     return float(gains[best]), candidates[best], float(costs[best])
 
 
-def _is_far(reach: tuple[float, float], reaches: Sequence[tuple[float, float]]) -> bool:
-    """Whether a stretch of values lies octaves away from all others."""
-    low, high = reach
-    return all(
-        low > max(2.0**_FAR * most, 1.0) or high < min(least / 2.0**_FAR, least) for least, most in reaches
-    )
+def _are_far(
+    lows: FloatArray, highs: FloatArray, reaches: Sequence[tuple[float, float]]
+) -> NDArray[np.bool_]:
+    """Whether each stretch of values from low to high lies octaves away from all others (bool[n])."""
+    far = [
+        (lows > max(2.0**_FAR * most, 1.0)) | (highs < min(least / 2.0**_FAR, least))
+        for least, most in reaches
+    ]
+    return np.asarray(np.logical_and.reduce(far))
 
 
 def _explained(counts: _Counts, terms: _Found, rows: FloatArray) -> FloatArray:

@@ -262,6 +262,7 @@ def _up(cut: Fraction, step: Fraction) -> Fraction:
     return math.ceil(cut / step) * step if step else cut
 
 
+@lru_cache(maxsize=64)
 def first_values(kind: SqlType, cuts: Cuts, granularity: Granularity | None) -> Cuts:
     """The cuts, each moved to the first multiple of a granularity that is not below it."""
     step = _step(kind, granularity)
@@ -401,8 +402,11 @@ def _likeliest_interval(counts: FloatArray, sigma: float) -> tuple[int, int, flo
     """The run of cells whose even distribution explains most of the counts: first, end, squared
     deviations."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
+    most = float((sums - np.minimum.accumulate(sums)).max())  # of any run
     best = (0, counts.size, -math.inf)
     for length in range(1, counts.size + 1):
+        if most**2 / (length * sigma**2) < best[2]:
+            break  # no longer run can explain as much
         gains = np.maximum(sums[length:] - sums[:-length], 0.0) ** 2 / (length * sigma**2)
         start = int(np.argmax(gains))
         if gains[start] > best[2]:
