@@ -5,7 +5,7 @@ It is sent the noisy answers in their order, and returns what they say. So it is
 answers, and whoever runs it asks the door (``discovery/learn.py``). For example::
 
     def coarse_grid(column, look):
-        (noisy,) = yield [Asked(look, GridQuery(grid_attribute(column.name, column.sql_type, cuts)))]
+        (noisy,) = yield [PaidLook(look, GridQuery(grid_attribute(column.name, column.sql_type, cuts)))]
         return Cells(cuts, noisy.values[:-1].astype(np.float64), noisy.sigma)
 """
 
@@ -69,14 +69,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PaidLook:
     """A question of a learner, and the look that pays for it."""
 
     look: Look
     question: Question[Any]
 
 
-Learner = Generator[Sequence[Asked], Sequence[Any], T]
+Learner = Generator[Sequence[PaidLook], Sequence[Any], T]
 """Yields questions, is sent their noisy answers, and returns what it learnt."""
 
 
@@ -150,7 +150,7 @@ def _boolean(column: Undiscovered) -> Attribute:
 
 def _tree(column: Undiscovered, looks: Mapping[Ask, Look]) -> Learner[Attribute]:
     """Coarse nodes of a hierarchy."""
-    (tree,) = yield [Asked(looks["tree"], tree_query(looks["tree"]))]
+    (tree,) = yield [PaidLook(looks["tree"], tree_query(looks["tree"]))]
     (counted,) = yield [leaf_counts(looks["leaves"], tree)]
     return attribute_of_tree(column, tree, counted)
 
@@ -162,9 +162,9 @@ def tree_query(look: Look) -> TreeQuery:
     return look.tree
 
 
-def leaf_counts(look: Look, tree: NoisyTree) -> Asked:
+def leaf_counts(look: Look, tree: NoisyTree) -> PaidLook:
     """The question for the counts of the leaves of a tree."""
-    return Asked(look, LeafQuery(tree_query(look).hierarchies, tree.levels, tree.nodes))
+    return PaidLook(look, LeafQuery(tree_query(look).hierarchies, tree.levels, tree.nodes))
 
 
 # -- text ------------------------------------------------------------------------------------------------
@@ -186,12 +186,12 @@ def _labels(
 ) -> Learner[tuple[NoisyKeys, dict[Label, int]]]:
     """The whole values, and the labels of values and of beginnings of the others with their noisy counts."""
     keys, *beginnings = looks
-    (whole,) = yield [Asked(keys, query)]
+    (whole,) = yield [PaidLook(keys, query)]
     labels = labels_of_keys(column, whole)
     lengths = [look.length for look in beginnings]
     for number, look in enumerate(beginnings, start=1):
         beginning = Beginning(look.length, attribute_of_labels(column, labels))
-        (stems,) = yield [Asked(look, replace(query, beginning=beginning))]
+        (stems,) = yield [PaidLook(look, replace(query, beginning=beginning))]
         labels = with_stems(column, labels, stems, lengths[:number])
     return whole, labels
 
@@ -205,7 +205,7 @@ def _numbers_at_once(
     """One grid, whose counts are the one-way table too, and the granularity."""
     look = looks["mixed"]
     cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(look.budget))
-    asked = [Asked(look, GridQuery(_grid(column, cuts), owners))]
+    asked = [PaidLook(look, GridQuery(_grid(column, cuts), owners))]
     if "steps" in looks:
         asked.append(_granularity(looks["steps"], column, likely_steps(column.type)))
     noisy, *of_steps = yield asked
@@ -221,9 +221,9 @@ def _numbers_at_once(
 def _numbers(column: Undiscovered, looks: Mapping[Ask, Look]) -> Learner[Attribute]:
     """Closer and closer: heavy values, a coarse grid, and two finer ones where the values lie."""
     kind, cuts = column.type, grid_cuts(column.type, column.least, column.most)
-    questions: dict[Ask, Asked] = {"grid": Asked(looks["grid"], GridQuery(_grid(column, cuts)))}
+    questions: dict[Ask, PaidLook] = {"grid": PaidLook(looks["grid"], GridQuery(_grid(column, cuts)))}
     if "values" in looks:
-        questions = {"values": Asked(looks["values"], key_query(column)), **questions}
+        questions = {"values": PaidLook(looks["values"], key_query(column)), **questions}
     if "steps" in looks:
         questions["steps"] = _granularity(looks["steps"], column, steps_of(kind))
     answers = dict(zip(questions, (yield list(questions.values())), strict=True))
@@ -239,7 +239,7 @@ def _numbers(column: Undiscovered, looks: Mapping[Ask, Look]) -> Learner[Attribu
     for ask in closer:
         sigma = cells.sigma * _noise_ratio(looks["grid"], looks[ask])
         finer = refined_cuts(kind, stretches, atoms, sigma, granularity)
-        (noisy,) = yield [Asked(looks[ask], GridQuery(_grid(column, finer)))]
+        (noisy,) = yield [PaidLook(looks[ask], GridQuery(_grid(column, finer)))]
         found, atoms = with_finer_counts(kind, stretches, atoms, _cells(finer, noisy), ask == "cells")
         stretches = found or (() if atoms.values else stretches)
     pieces = with_atoms(kind, [stretch for stretch in stretches if stretch.mass > 0], atoms)
@@ -257,9 +257,9 @@ def _cells(cuts: Cuts, noisy: NoisyMarginal) -> Cells:
     return Cells(cuts, noisy.values[: len(cuts) - 1].astype(np.float64), noisy.sigma)
 
 
-def _granularity(look: Look, column: Undiscovered, steps: tuple[Granularity, ...]) -> Asked:
+def _granularity(look: Look, column: Undiscovered, steps: tuple[Granularity, ...]) -> PaidLook:
     """The question which of these steps the values are multiples of."""
-    return Asked(look, StepQuery(column.name, column.sql_type, steps, column.source))
+    return PaidLook(look, StepQuery(column.name, column.sql_type, steps, column.source))
 
 
 def _noise_ratio(first: Look, closer: Look) -> float:

@@ -32,9 +32,9 @@ from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.discovery.attributes import FoundType, type_from_classes
 from dpsyn_sql.discovery.columns import (
-    Asked,
     Learner,
     LearntColumn,
+    PaidLook,
     key_query,
     leaf_counts,
     learner_of,
@@ -183,7 +183,7 @@ def _with_counts(
 
 def _units(looks: Sequence[Look]) -> Learner[NoisyMarginal | None]:
     """The noisy number of units, if it is asked for."""
-    asked = [Asked(look, GridQuery(UNITS_IN_ALL)) for look in looks if look.ask == "rows"]
+    asked = [PaidLook(look, GridQuery(UNITS_IN_ALL)) for look in looks if look.ask == "rows"]
     if not asked:
         return None
     (noisy,) = yield asked
@@ -195,7 +195,7 @@ def _types(looks: Sequence[Look]) -> Learner[dict[str, FoundType]]:
     names = {str(look.attr): look for look in looks if look.ask == "types"}
     if not names:
         return {}
-    answers = yield [Asked(look, TypesQuery(name)) for name, look in names.items()]
+    answers = yield [PaidLook(look, TypesQuery(name)) for name, look in names.items()]
     return {
         name: type_from_classes(noisy.values, noisy.sigma) for name, noisy in zip(names, answers, strict=True)
     }
@@ -211,7 +211,7 @@ def _values(
     queries = {column.name: key_query(column) for column in columns if column.name in again}
     if not again:
         return {}
-    answers = yield [Asked(first[name], query) for name, query in queries.items()]
+    answers = yield [PaidLook(first[name], query) for name, query in queries.items()]
     keys: dict[str, NoisyKeys] = dict(zip(queries, answers, strict=True))
     seen = {
         name: FirstLook(
@@ -229,7 +229,7 @@ def _values(
         if name in costs
     }
     if closer:
-        answers = yield [Asked(look, queries[name]) for name, look in closer.items()]
+        answers = yield [PaidLook(look, queries[name]) for name, look in closer.items()]
         for name, noisy in zip(closer, answers, strict=True):
             keys[name] = both_looks(keys[name], noisy)
     return keys
@@ -260,7 +260,7 @@ def _columns(
 
 def _contributions(looks: Sequence[Look], most: int) -> Learner[NoisyContributions | None]:
     """How many units have how many rows, if it is asked for."""
-    asked = [Asked(look, ContributionQuery(most)) for look in looks if look.ask == "contributions"]
+    asked = [PaidLook(look, ContributionQuery(most)) for look in looks if look.ask == "contributions"]
     if not asked:
         return None
     (noisy,) = yield asked
@@ -281,7 +281,7 @@ def _key(
         tuple(hierarchy.root() for hierarchy in query.hierarchies),
     )
     (in_all,) = yield [leaf_counts(by_ask["total"], root)]
-    (tree,) = yield [Asked(by_ask["tree"], query)]
+    (tree,) = yield [PaidLook(by_ask["tree"], query)]
     if "leaves" not in by_ask:
         return committed_key(columns, tree, in_all)
     (leaves,) = yield [leaf_counts(by_ask["leaves"], tree)]
