@@ -21,12 +21,22 @@ own. Two and ten hundred columns, each released whole:
 
     python benchmarks/many_columns.py --whole --structures tree --columns 200 1000 --rows 100000
         --methods adaptive
+
+``--beside CHECKOUT`` compares processor time with that of another checkout, release by release in turns, each
+in a process of its own: Adult discretised, and raw tables of ``--columns`` whose domain nobody declared. It
+is that of a whole release, with what it loads:
+
+    python benchmarks/many_columns.py --beside ../other --columns 100 320 --rows 5000 --runs 4
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -38,8 +48,8 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from adaptive import Codes, codes_declared
-from harness import DATA, Stopwatch, apart, machine, need, peak_mebibytes, print_table, timed
+from adaptive import Codes, adult, codes_declared
+from harness import DATA, REPOSITORY, Stopwatch, apart, machine, need, peak_mebibytes, print_table, timed
 from numpy.typing import NDArray
 from variants import InMemory, SeededNoise
 
@@ -282,6 +292,63 @@ def wanted(name: str) -> Any:
     return type("Varied", (Adaptive,), {"constants": constants, "__slots__": ()})()
 
 
+RELEASE = """
+import json, sys, time, warnings
+import duckdb, dpsyn_sql
+warnings.simplefilter("ignore")
+con = duckdb.connect("a.duckdb")
+con.execute("CREATE TABLE source AS FROM 'source.parquet'")
+domain, begun = json.loads(sys.argv[1]), time.process_time()
+dpsyn_sql.release(con, "source", epsilon=1.0, delta=1e-9, domain=domain, ledger="ledger")
+print(time.process_time() - begun)
+"""
+
+
+def raw(columns: int, rows: int) -> dict[str, Any]:
+    """Numbers, amounts, words, flags and days that follow five hidden normal variables."""
+    rng = np.random.default_rng(columns)
+    hidden, frame = rng.normal(size=(rows, 5)), dict[str, Any]()
+    for number in range(columns):
+        score = hidden @ (0.27 * rng.normal(size=5)) + rng.normal(scale=0.8, size=rows)
+        days = np.datetime64("2015-01-01") + np.round(800 + 300 * score).astype("timedelta64[D]")
+        frame[f"a{number}"] = (
+            np.round(40 + 15 * score).astype(np.int64),
+            np.round(np.exp(3 + 0.8 * score), 2),
+            np.array(["red", "green", "blue", "black"])[np.clip(np.floor(score + 2), 0, 3).astype(int)],
+            score > 0.5,
+            days.astype("datetime64[us]"),
+        )[number % 5]
+    return frame
+
+
+def processor(checkout: Path, source: str, frame: dict[str, Any] | None, domain: object) -> float:
+    """Seconds of one release of ``source`` by the package of a checkout."""
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
+        if frame is not None:
+            con.register("frame", frame)
+        con.execute(f"COPY (FROM {source}) TO '{folder}/source.parquet'")
+        call = [sys.executable, "-c", RELEASE, json.dumps(domain)]
+        there = os.environ | {"PYTHONPATH": str(checkout.resolve())}
+        return float(subprocess.run(call, cwd=folder, env=there, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def print_beside(other: Path, arguments: argparse.Namespace) -> None:
+    """Medians of this checkout and of the other one."""
+    tables = {"adult": (f"'{DATA}/adult_discretised/adult.parquet'", None, adult().domain)}
+    for columns in arguments.columns:
+        frame = raw(columns, arguments.rows)
+        tables[f"raw, {columns} columns x {arguments.rows:,}"] = ("frame", frame, None)
+    rows = list[list[object]]()
+    for name, table in tables.items():
+        pairs = [
+            [processor(checkout, *table) for checkout in (REPOSITORY, other)] for _ in range(arguments.runs)
+        ]
+        ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+        rows.append([name, ours, theirs, statistics.median(here / there for here, there in pairs)])
+    header = ["table", "processor seconds", "of the other checkout", "ratio"]
+    print_table(header, rows, f"Medians of {arguments.runs} releases; {machine()}")
+
+
 def line(table: Table, name: str, epsilon: float, arguments: argparse.Namespace) -> list[object]:
     """Distances and seconds: means of the runs."""
     scores, runs = list[list[float]](), list[Release]()
@@ -317,8 +384,12 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["independent", "copula", "adaptive"])
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--whole", action="store_true", help="whole releases, from Parquet to Parquet")
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="another checkout of the project")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.beside:
+        print_beside(arguments.beside, arguments)
+        return
     for columns in arguments.columns:
         for structure in arguments.structures:
             for codes in arguments.codes if structure != "one_hot" else ["binary"]:
