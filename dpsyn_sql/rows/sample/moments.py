@@ -42,8 +42,10 @@ _ROUNDS, _LAST = 100, 20
 _LEAST, _TRACE = 1e-4, 1e-6
 # The least factor of a step, so that no unit is without moments; what is added to each cell.
 
-_REFINED, _STEP = 20, 1.5
-# Rounds for the units that are drawn; how much of what one row needs a round goes.
+_REFINED, _MOST_REFINED, _NEAR, _STEP = 20, 200, 1e-3, 1.5
+# Rounds for the units that are drawn, at least, and at most until their moments are as near as that; how
+# much of what one row needs a round goes. Rows of a large unit move together: factors of one that is like no
+# other take many rounds.
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -105,10 +107,16 @@ class Chain:
         size = np.minimum(np.searchsorted(self.sizes, rows), self.sizes.size - 1)
         goal = weights / weights.sum(axis=1, keepdims=True)
         found = goal * self.own[size]
-        for _ in range(_REFINED):
-            _, singles = _expected(found, self.follow, rows, np.ones(rows.size))
-            found *= _correction(goal, singles, rows)
-            found /= found.max(axis=1, keepdims=True)
+        left = np.arange(rows.size)
+        for attempt in range(_MOST_REFINED):
+            _, singles = _expected(found[left], self.follow, rows[left], np.ones(left.size))
+            if attempt >= _REFINED:
+                far = np.abs(goal[left] - singles).max(axis=1) > _NEAR
+                left, singles = left[far], singles[far]
+            if not left.size:
+                break
+            refined = found[left] * _correction(goal[left], singles, rows[left])
+            found[left] = refined / refined.max(axis=1, keepdims=True)
         return np.asarray(found)
 
     def draw(
@@ -198,21 +206,22 @@ def fitted(
     follow, factors = np.triu(np.ones_like(wanted.table)), np.ones_like(goal)
     # Each factor enters once a row: larger steps go back and forth.
     step = 1 / max(4.0, float((rows * share).sum() / share.sum()))
-    for attempt in range(_ROUNDS + _LAST + 1):
+    for attempt in range(_ROUNDS + _LAST):
         pairs, singles = _expected(own_rows * factors[group], follow, rows, share)
-        pairs /= max(float(pairs.sum()), _LEAST)
-        chains = np.add.reduceat(singles, starts, axis=0)
-        if attempt == _ROUNDS + _LAST:
-            break
         if attempt < _ROUNDS:
-            ratio = (wanted.table + _TRACE) / (pairs + _TRACE)
+            ratio = (wanted.table + _TRACE) / (pairs / max(float(pairs.sum()), _LEAST) + _TRACE)
             follow = np.triu(np.clip(follow * ratio**step, _LEAST, 1 / _LEAST))
-        factors *= _correction(goal, chains, rows[starts])
+        factors *= _correction(goal, np.add.reduceat(singles, starts, axis=0), rows[starts])
         factors /= factors.max(axis=1, keepdims=True)
-    far = (np.abs(pairs - wanted.table).sum() / 2, np.abs(chains - goal).sum() / goal.sum() / 2)
-    if not max(far) <= MOST_FAR:
-        return None
-    return Chain(follow, rows[starts][::-1].copy(), factors[::-1].copy())
+    chain = Chain(follow, rows[starts][::-1].copy(), factors[::-1].copy())
+    # Those that are drawn, not those that were fitted to all units of a number of rows together.
+    pairs, singles = _expected(chain.factors(own_rows, rows), follow, rows, share)
+    off = singles - own_rows / own_rows.sum(axis=1, keepdims=True) * share[:, None]
+    far = (
+        np.abs(pairs / max(float(pairs.sum()), _LEAST) - wanted.table).sum(),
+        np.abs(off).sum() / share.sum(),
+    )
+    return chain if max(far) / 2 <= MOST_FAR else None
 
 
 def _correction(goal: FloatArray, found: FloatArray, rows: IntArray) -> FloatArray:

@@ -35,7 +35,7 @@ def units_of(number, rows=3, left=None, start=-1):
 @pytest.mark.parametrize(("left", "start"), [(3, -1), (2, 1), (1, 0)])
 @pytest.mark.parametrize("cells", [2**22, 2**12])  # one block, and many
 def test_moments_have_the_product_of_their_factors(left, start, cells, monkeypatch):
-    monkeypatch.setattr(chains, "_REFINED", 0)
+    monkeypatch.setattr(chains, "_MOST_REFINED", 0)
     monkeypatch.setattr(chains, "_MOST_CELLS", cells)
     number = 40_000
     chain = Chain(FOLLOW, np.array([3]), np.ones((1, BINS)))
@@ -105,6 +105,27 @@ def test_a_fitted_chain_has_the_planted_steps_and_the_moments_of_every_kind_of_u
     assert np.abs(pair / pair.sum() - wanted.table).sum() / 2 < 0.04
     table /= table.sum(axis=1, keepdims=True)
     assert (np.abs(table - weights).sum(axis=1) / 2 < 0.04).all()
+
+
+def test_a_few_large_units_of_a_nearly_constant_moment_have_it_as_often_as_the_others():
+    table = np.array([[0.002, 0.001, 0.01], [0, 0.001, 0.005], [0, 0, 0.98]])
+    weights, ones = np.array([[0.056, 0.016, 0.928]]), np.ones(900)
+    rows = np.where(np.arange(900) % 50 == 0, 16, 3)
+    chain = fitted(Succession(table / table.sum(), np.arange(3)), weights, rows, 0 * rows, ones)
+    many = np.full(20_000, 16)
+    units = Units(many, many, 0 * many, 0 * many - 1, np.arange(many.size))
+    drawn = np.bincount(chain.draw(weights, units, np.random.default_rng(1))) / many.sum()
+    np.testing.assert_allclose(drawn, weights[0], atol=0.005)
+
+
+def test_a_chain_is_judged_by_the_moments_that_are_drawn(monkeypatch):
+    """Of two kinds of units: factors that are fitted to all of them together are right for neither."""
+    rows = np.full(400, 12)
+    kinds, weights = np.arange(400) % 2, np.array([[0.7, 0.3], [0.3, 0.7]])
+    table = Succession(np.array([[0.46, 0.08], [0, 0.46]]), np.arange(2))
+    assert fitted(table, weights, rows, kinds, np.ones(400)) is not None
+    monkeypatch.setattr(chains, "_MOST_REFINED", 0)
+    assert fitted(table, weights, rows, kinds, np.ones(400)) is None
 
 
 def test_nothing_is_fitted_to_units_of_one_row_or_too_many_or_where_no_chain_comes_close():
