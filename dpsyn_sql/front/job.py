@@ -37,7 +37,7 @@ from dpsyn_sql.planning.running import Total
 from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.planner import check_size
 from dpsyn_sql.private.measure.planned_events import planned_events
-from dpsyn_sql.rows.write.public_rows import PublicRows
+from dpsyn_sql.rows.write.staging import PublicRows
 from dpsyn_sql.source.relation import Source
 from dpsyn_sql.source.slices import Window
 

@@ -26,7 +26,7 @@ from dpsyn_sql.report.fitted import FittedRelease
 from dpsyn_sql.report.loss_words import facts_of_losses
 from dpsyn_sql.report.losses import losses_of
 from dpsyn_sql.report.verdict import Terms, judged
-from dpsyn_sql.rows.write.staging import DrawnRows
+from dpsyn_sql.rows.sample.tables import DrawnRows
 from dpsyn_sql.source.names import listed
 
 _SHOW: tuple[Ask, ...] = ("keys", "again")

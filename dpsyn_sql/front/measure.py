@@ -34,7 +34,8 @@ from dpsyn_sql.private.measure.noise import ExactNoise
 from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.report.fitted import FittedRelease, rows_wanted, total_error
 from dpsyn_sql.report.progress_bar import ReleaseProgress
-from dpsyn_sql.rows.sample.tree import TableRows, drawn_rows, table_seed
+from dpsyn_sql.rows.sample.tables import TableRows, table_seed
+from dpsyn_sql.rows.sample.walk import drawn_rows
 from dpsyn_sql.source.relation import WEIGHT, Source
 
 

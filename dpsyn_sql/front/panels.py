@@ -51,7 +51,7 @@ from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
 from dpsyn_sql.rows.sample.batches import generator_of
-from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.sample.tables import DrawnRows, TableRows, table_codes
 from dpsyn_sql.rows.write.families import stage
 from dpsyn_sql.rows.write.outputs import digest
 from dpsyn_sql.rows.write.panel import (
@@ -62,11 +62,7 @@ from dpsyn_sql.rows.write.panel import (
 )
 from dpsyn_sql.rows.write.persist import NetworkTables, drawn_from
 from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
-from dpsyn_sql.rows.write.staging import (
-    DrawnRows,
-    replaced_rows,
-    table_codes,
-)
+from dpsyn_sql.rows.write.staging import replaced_rows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.expressions import temporary_table

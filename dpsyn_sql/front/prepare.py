@@ -39,7 +39,7 @@ from dpsyn_sql.planning.tree import families_of_tree
 from dpsyn_sql.planning.tying.keys import split_column
 from dpsyn_sql.planning.workload import read_workload
 from dpsyn_sql.rows.write.persist import check_name
-from dpsyn_sql.rows.write.public_rows import public_rows
+from dpsyn_sql.rows.write.staging import public_rows
 from dpsyn_sql.source.csv_form import csv_form
 from dpsyn_sql.source.files import ending_of
 from dpsyn_sql.source.frames import DataFrame, Frame, framed

@@ -47,12 +47,11 @@ from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release, ReleasedTable
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, independent_rows, load_slots
 from dpsyn_sql.rows.sample.systematic import unit_sizes
-from dpsyn_sql.rows.sample.tree import TableRows, table_seed
+from dpsyn_sql.rows.sample.tables import TableRows, table_seed
 from dpsyn_sql.rows.write.families import StagedRows, stage, together
 from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_from
-from dpsyn_sql.rows.write.public_rows import GroupedRows
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
-from dpsyn_sql.rows.write.staging import warn_of_few_rows
+from dpsyn_sql.rows.write.staging import GroupedRows, warn_of_few_rows
 from dpsyn_sql.rows.write.tasks import PartRows, part_rows
 from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment

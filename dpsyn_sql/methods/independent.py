@@ -194,7 +194,7 @@ class Independent(Recipe):
 #     which nodes are split                     discovery, by the splitter
 #     rows of each leaf, and in all             discovery; direct synthesis commits them with the tree
 #     counts that agree along the tree          discovery/branches.py
-#     rows by leaf, values inside a leaf        rows/sample/quotas.py, decode
+#     rows by leaf, values inside a leaf        rows/sample/systematic.py, attributes/leaves.py
 #
 # After "Synthetic Data via Differential Privacy" (basic: section 2, improved: section 3, direct: section 4)
 # and PrivTree (Zhang, Xiao, Xie, SIGMOD 2016). The claim: docs/privacy.md, "Trees".

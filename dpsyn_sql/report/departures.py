@@ -31,7 +31,7 @@ from dpsyn_sql.fit.reconstruct import deviation, interaction, projected
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.fitted import FittedRelease, total_error
 from dpsyn_sql.report.labels import code_words
-from dpsyn_sql.rows.write.staging import DrawnRows
+from dpsyn_sql.rows.sample.tables import DrawnRows
 
 CELL, MOVED, CLEAR = 0.003, 0.01, 6.0
 """A one-way table departs from M or from E on, if E is as clear as that."""

@@ -12,8 +12,8 @@ import dpsyn_sql
 from dpsyn_sql.discovery import one_look
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.ledger.sqlite import MemoryLedger
+from dpsyn_sql.rows.sample import tables
 from dpsyn_sql.rows.sample.walk import FamilySampler
-from dpsyn_sql.rows.write import staging
 from dpsyn_sql.source.slices import Window
 
 DRAWN = import_module("dpsyn_sql.rows.write.families")
@@ -131,7 +131,7 @@ def test_a_column_that_is_wrong_ends_the_call_and_the_same_call_goes_on(con, tmp
 @pytest.mark.parametrize("most", [10**6, 3_000])
 def test_rows_of_persons_are_compared_with_persons(con, monkeypatch, most):
     """The same if only some of the persons are looked at."""
-    monkeypatch.setattr(staging, "MOST_ROWS", most)
+    monkeypatch.setattr(tables, "MOST_ROWS", most)
     assert fits(of_persons(con, into="right"))
     changed_families(monkeypatch, to_first(0.3))
     with pytest.raises(InternalError, match="another value of 'x'"):
@@ -171,7 +171,7 @@ def test_a_column_of_persons_that_moved_is_told(con, monkeypatch):
 
 
 def test_a_part_of_the_rows_of_a_table_is_compared(con, monkeypatch):
-    monkeypatch.setattr(staging, "MOST_ROWS", 3_000)
+    monkeypatch.setattr(tables, "MOST_ROWS", 3_000)
     assert fits(released(con, into="right"))
     changed(monkeypatch, to_first(0.2))
     with pytest.raises(InternalError, match="another value of 'x'"):

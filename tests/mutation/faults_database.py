@@ -138,7 +138,7 @@ FAULTS = (
     fault(
         "columns of one name that agree in two tables",
         f"{JOINED}::test_tables_have_nothing_in_common_but_their_ties",
-        ("dpsyn_sql/rows/sample/tree.py", 'f"{seed} {table}"', 'f"{seed}"'),
+        ("dpsyn_sql/rows/sample/tables.py", 'f"{seed} {table}"', 'f"{seed}"'),
     ),
     fault(
         "a folder whose files appear one after another",

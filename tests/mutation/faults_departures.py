@@ -71,7 +71,7 @@ FAULTS = (
         "rows of a period are compared by what is known of the period before",
         "tests/unit/test_drawn.py::test_what_a_row_keeps_of_the_rows_above_is_its_own_code",
         (
-            "dpsyn_sql/rows/write/staging.py",
+            "dpsyn_sql/rows/sample/tables.py",
             "columns = {name: codes[rows.parent] for name, codes in above.items()} | columns",
             "columns |= {name: codes[rows.parent] for name, codes in above.items()}",
         ),
@@ -123,7 +123,7 @@ FAULTS = (
         "rows that conditions changed are not compared",
         "tests/unit/test_drawn.py::test_rows_that_were_changed_are_chosen_as_often_as_others",
         (
-            "dpsyn_sql/rows/write/staging.py",
+            "dpsyn_sql/rows/sample/tables.py",
             "bits = f\"hash(xor(CAST(s.{ident('row')} AS UBIGINT), "
             "hash({string_literal(f'compared|{seed}')}))) >> 32\"",
             "bits = f\"s.{ident('row')} * {2**32 // 10_000}\"",
@@ -132,7 +132,7 @@ FAULTS = (
     fault(
         "rows of a unit that is gone are those of the next one",
         "tests/sql/test_families.py::test_rows_without_hope_become_like_another_of_their_unit",
-        ("dpsyn_sql/rows/sample/tree.py", "parent=self.parent[left]", "parent=self.parent[: left.size]"),
+        ("dpsyn_sql/rows/sample/tables.py", "parent=self.parent[left]", "parent=self.parent[: left.size]"),
     ),
     fault(
         "rows are blamed for answers that contradict each other",
@@ -142,7 +142,7 @@ FAULTS = (
     fault(
         "the row before a first row is the last one of another person",
         "tests/unit/sample/test_sample_hidden.py::test_numbers_of_rows_the_row_before_and_places",
-        ("dpsyn_sql/rows/sample/tree.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
+        ("dpsyn_sql/rows/sample/tables.py", "before[first] = families.domain[name].size - 1\n", "pass\n"),
     ),
     fault(
         "an error of a pair is larger than its codes have rows",

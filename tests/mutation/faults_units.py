@@ -45,7 +45,7 @@ FAULTS = (
         "values of a unit that go backwards within a bin",
         f"{SAMPLED}::test_dates_of_a_unit_never_go_backwards_and_lie_in_their_bins[options1]",
         (
-            "dpsyn_sql/rows/sample/ticks.py",
+            "dpsyn_sql/rows/sample/moments.py",
             "floor = np.maximum(before, start)",
             "floor = start",
         ),
@@ -53,7 +53,11 @@ FAULTS = (
     fault(
         "rows of a unit that gather at the end of a bin",
         f"{SAMPLED}::test_rows_in_one_bin_are_spread_over_it",
-        ("dpsyn_sql/rows/sample/ticks.py", "number = first_part(number, left)", "number = number + 0 * left"),
+        (
+            "dpsyn_sql/rows/sample/moments.py",
+            "number = first_part(number, left)",
+            "number = number + 0 * left",
+        ),
     ),
     fault(
         "rows of a unit that SQL gathers at the end of a bin",
@@ -157,7 +161,7 @@ FAULTS = (
         "low variance across the families of a unit",
         f"{TREE}::test_rows_of_one_unit_are_independent_also_across_its_families[2]",
         (
-            "dpsyn_sql/rows/sample/moments.py",
+            "dpsyn_sql/rows/sample/tables.py",
             "return ranks if self.before is None else np.asarray(self.before[units] + ranks)",
             "return ranks",
         ),

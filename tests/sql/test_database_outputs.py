@@ -22,9 +22,9 @@ from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write import outputs
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from
-from dpsyn_sql.rows.write.public_rows import public_rows
 from dpsyn_sql.rows.write.publish import Destination
 from dpsyn_sql.rows.write.publish import publish as publish_tables
+from dpsyn_sql.rows.write.staging import public_rows
 
 TESTS = Path(__file__).parents[1]
 

@@ -14,11 +14,12 @@ from dpsyn_sql.attributes.shape import Constant, PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.rows.sample.tree import drawn_rows, table_seed
+from dpsyn_sql.rows.sample.tables import table_seed
+from dpsyn_sql.rows.sample.walk import drawn_rows
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.families import together
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist
-from dpsyn_sql.rows.write.public_rows import GroupedRows
+from dpsyn_sql.rows.write.staging import GroupedRows
 
 UNITS = 20_000
 

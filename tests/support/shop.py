@@ -16,7 +16,7 @@ from dpsyn_sql.planning.asking import Answered
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Evidence, Terms
 from dpsyn_sql.planning.queries import Choice, Distances, Marginals, NoisyMarginal, NoisyResidual, Residuals
-from dpsyn_sql.rows.sample.tree import TableRows, table_seed
+from dpsyn_sql.rows.sample.tables import TableRows, table_seed
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation, Source
 from dpsyn_sql.sqltext.fragments import Fragment
 

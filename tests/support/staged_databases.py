@@ -7,10 +7,9 @@ import numpy as np
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree, roles_of
-from dpsyn_sql.rows.sample.tree import table_seed
-from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows
+from dpsyn_sql.rows.sample.tables import table_seed
 from dpsyn_sql.rows.write.publish import WrittenTable
-from dpsyn_sql.rows.write.staging import load_codes, make_room
+from dpsyn_sql.rows.write.staging import GroupedRows, PublicRows, load_codes, make_room
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
 

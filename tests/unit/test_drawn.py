@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
-from dpsyn_sql.rows.write import staging
-from dpsyn_sql.rows.write.staging import staged_codes, table_codes
+from dpsyn_sql.rows.sample import tables
+from dpsyn_sql.rows.sample.tables import staged_codes, table_codes
 from dpsyn_sql.sqltext.fragments import Fragment
 
 
@@ -27,7 +27,7 @@ def staged():
 def test_rows_that_were_changed_are_chosen_as_often_as_others(staged, monkeypatch):
     whole = staged_codes(staged, Fragment("staged"), ["a"], 10_000, 1, laid_out=True)
     assert whole.evenly and np.bincount(whole.columns["a"]).tolist() == [3334, 3333, 3333]
-    monkeypatch.setattr(staging, "MOST_ROWS", 4_000)
+    monkeypatch.setattr(tables, "MOST_ROWS", 4_000)
     part = staged_codes(staged, Fragment("staged"), ["a"], 10_000, 1, laid_out=True)
     counts = np.bincount(part.columns["a"])
     assert not part.evenly and part.weights.size == pytest.approx(4_000, abs=250)

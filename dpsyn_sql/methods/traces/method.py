@@ -222,7 +222,7 @@ def _lines(code: int, gap: int, shares: FloatArray, paced: int) -> FloatArray:
 #     steps: (cell before, cell) -> walks that agree with both                  fit/walks.py
 #     times: (number of rows, time since the row before), (stratum, first moment)
 #     others: (cell, column) -> what else is true of a row; classes of alike cells
-#     persons first, then their rows one after another                          rows/sample/families.py
+#     persons first, then their rows one after another                          rows/sample/walk.py
 #
 # After Syn-Loc (Bindschaedler, Shokri, IEEE S&P 2016): classes of places by what happens there, a chain of
 # classes, and a place of the class by how many people come and go. What differs from it, and why, is in

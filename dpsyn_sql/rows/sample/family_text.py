@@ -16,6 +16,7 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS
+from dpsyn_sql.rows.sample.moments import Ticks, supports
 from dpsyn_sql.rows.sample.sql_text import (
     MOST_NODES,
     WORD,
@@ -28,7 +29,6 @@ from dpsyn_sql.rows.sample.sql_text import (
     share_table,
 )
 from dpsyn_sql.rows.sample.sql_text import low_variance as low_variance_query
-from dpsyn_sql.rows.sample.ticks import Ticks, supports
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.expressions import temporary_table
 from dpsyn_sql.sqltext.fragments import Fragment, string_literal
@@ -430,7 +430,7 @@ class FamilyScript(Script):
         )
 
     def _drawn_tick(self, alone: Fragment) -> str:
-        """The tick of a row, as of ``sample.ticks``; ``alone``: that of a row with a bin for itself."""
+        """The tick of a row, as of ``sample.moments``; ``alone``: that of a row with a bin for itself."""
         order, since = self._attribute(self.families.order), self.families.since
         bins = supports(order)
         start, high = (self._listed(ends, "own") for ends in zip(*bins, strict=True))
@@ -468,7 +468,7 @@ class FamilyScript(Script):
 
 
 def _first_part(number: str) -> str:
-    """``ticks.first_part`` of so many places, for a row with ``in_bin`` rows left."""
+    """``moments.first_part`` of so many places, for a row with ``in_bin`` rows left."""
     rest = f"({number}) % (in_bin + 1)"
     return f"(2 * (({number}) // (in_bin + 1)) + (2 * ({rest}) + in_bin) // (in_bin + 1))"
 

@@ -9,7 +9,7 @@ its expected number, within a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -78,10 +78,10 @@ class TreeRows:
     def _prepared(self, rows: int) -> Callable[[int, np.random.Generator], Codes]:
         work = rows * len(self.bins) ** 2
         balance = self.balance and (rows <= BATCH_ROWS or (bool(self.beside) and work <= MOST_BESIDE))
-        return partial(self._batch, laws_of(self.beliefs, rows), balance)
+        return partial(self._batch, balance)
 
-    def _batch(self, laws: Iterable[Law], balance: bool, rows: int, generator: np.random.Generator) -> Codes:
-        bins: Mapping[int, Codes] = drawn_by(laws, rows, generator)
+    def _batch(self, balance: bool, rows: int, generator: np.random.Generator) -> Codes:
+        bins: Mapping[int, Codes] = drawn_bins(self.beliefs, rows, generator)
         sizes = tuple(bins_of_codes.size for bins_of_codes in self.bins)
         cells = cells_of([*_pairs(sizes), *self.sets], sizes)
         on_codes = cells <= MOST_EXPECTED
@@ -187,32 +187,8 @@ def _laws(beliefs: Beliefs) -> Iterator[Law]:
             before = scope
 
 
-MOST_PREPARED = 2**24
-"""The most cells of laws that are prepared once for all batches, 128 MB; others are made for each batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _MadeEachTime:
-    beliefs: Beliefs
-
-    def __iter__(self) -> Iterator[Law]:
-        return _laws(self.beliefs)
-
-
-def laws_of(beliefs: Beliefs, rows: int) -> Iterable[Law]:
-    """The laws of all variables in drawing order, prepared if ``rows`` are several batches."""
-    anew = _MadeEachTime(beliefs)
-    cells = sum(table.size for table in beliefs.tables)
-    return tuple(anew) if rows > BATCH_ROWS and 2 * cells <= MOST_PREPARED else anew
-
-
 def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
-    """Columns of all variables of the model; one-way counts are met."""
-    return drawn_by(_laws(beliefs), rows, generator)
-
-
-def drawn_by(laws: Iterable[Law], rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
-    """Columns of the variables of ``laws``; one-way counts are met.
+    """Columns of all variables of the model; one-way counts are met.
 
     A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
     an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
@@ -220,7 +196,7 @@ def drawn_by(laws: Iterable[Law], rows: int, generator: np.random.Generator) -> 
     gives about the same probability in their configuration.
     """
     columns: dict[int, IntArray] = {}
-    for law in laws:
+    for law in _laws(beliefs):
         columns[law.variable] = law.draw(columns, rows, generator)
     return columns
 

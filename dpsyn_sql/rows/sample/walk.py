@@ -23,7 +23,7 @@ after another, all units at once, given the moment of the rank too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
@@ -34,8 +34,9 @@ from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
+from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.planning.families import MOMENT, PLACES, ROW, UNIT, Families
+from dpsyn_sql.planning.families import MOMENT, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.batches import (
     BATCH_ROWS,
     Batches,
@@ -45,9 +46,9 @@ from dpsyn_sql.rows.sample.batches import (
     side_by_side,
     streams,
 )
-from dpsyn_sql.rows.sample.moments import Before, LinkedMoments, People, Succession, linked
+from dpsyn_sql.rows.sample.moments import NONE_BEFORE, LinkedMoments, Succession, Ticks, linked
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines, drawn_in_turn
-from dpsyn_sql.rows.sample.ticks import NONE_BEFORE, Ticks
+from dpsyn_sql.rows.sample.tables import Before, People, TableRows, places
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
 # Streams of rows, of rounds of rows drawn again, and of moments; units have those below.
@@ -284,9 +285,17 @@ class FamilySampler:
             people, units, np.zeros_like(units), Before.nothing(rows.size, self.families.drawn), generator
         )
 
-    def generator_of_round(self, seed: int, attempt: int) -> np.random.Generator:
-        """The stream of rows that are drawn again."""
-        return generator_of(seed, _ROUNDS + attempt)
+    def again(
+        self, people: People, rows: IntArray, before: Before, seed: int, attempt: int
+    ) -> tuple[IntArray, FamilyRows]:
+        """Rows of these numbers, drawn again, and their numbers. Of a walk they are each of another unit, and
+        all after them in their units are drawn again too; ``before``: what came before them."""
+        generator = generator_of(seed, _ROUNDS + attempt)
+        if not self.walks:
+            return rows, self.independent(people, rows, generator)
+        units, ranks = people.owners(rows)
+        self.draw_moments_again(people, rows, ranks, generator)
+        return people.until_end(rows), self.walk(people, units, ranks, before, generator)
 
     def independent(self, people: People, numbers: IntArray, generator: np.random.Generator) -> FamilyRows:
         """The rows of these numbers, given their units."""
@@ -405,13 +414,6 @@ class FamilySampler:
         return Before(codes, ticks_after)
 
 
-def places(rows: IntArray, ranks: IntArray) -> IntArray:
-    """Codes of ``PLACES`` (n,) of rows of these ranks in units of so many rows."""
-    only, first, middle, last = range(len(PLACES))
-    codes = np.where(ranks == 0, first, np.where(ranks == rows - 1, last, middle))
-    return np.where(rows == 1, only, codes)
-
-
 def _batches(rows: IntArray) -> Iterator[tuple[int, int]]:
     """Ranges of units whose rows are about ``BATCH_ROWS``, at least a unit each."""
     ends, first = np.cumsum(rows), 0
@@ -420,3 +422,21 @@ def _batches(rows: IntArray) -> Iterator[tuple[int, int]]:
         last = max(first + 1, int(np.searchsorted(ends, before + BATCH_ROWS, side="right")))
         yield first, last
         first = last
+
+
+def drawn_rows(model: Model, families: Families, above: TableRows | None, units: int, seed: int) -> TableRows:
+    """Rows of a table, drawn and not written: what questions about the tables below it depend on.
+
+    ``above``: the rows of the parent, None for the root, of which there are ``units``. Deterministic in
+    ``seed`` (not negative).
+    """
+    sampler = model.sampler()
+    if above is None or not isinstance(sampler, FamilySampler):
+        return TableRows.root(families, _joined(sampler.batches(units, seed), families))
+    people = sampler.people(0, seed, above.given(families, seed))
+    codes = _joined((batch.codes for batch in sampler.rows(people, seed)), families)
+    return TableRows.below(above, families, people, codes)
+
+
+def _joined(batches: Iterable[Codes], families: Families) -> Codes:
+    return np.concatenate([np.zeros((0, families.drawn), np.uint8), *batches])

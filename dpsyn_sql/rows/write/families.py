@@ -27,26 +27,29 @@ from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import code_type
 from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, alias_lists, append_network
-from dpsyn_sql.rows.sample.moments import Before, People
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
-from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.sample.tables import (
+    Before,
+    DrawnRows,
+    People,
+    TableRows,
+    ordered_codes,
+    staged_codes,
+    table_codes,
+)
 from dpsyn_sql.rows.sample.walk import FamilyRows, FamilySampler
 from dpsyn_sql.rows.write.staging import (
     STEP,
     WITHIN,
     Batches,
-    DrawnRows,
     again_statement,
     append,
     check_codes,
     load_codes,
     load_table,
     make_room,
-    ordered_codes,
     replaced_rows,
     stage_rows,
-    staged_codes,
-    table_codes,
     warn_of_few_rows,
 )
 from dpsyn_sql.source.engine import Engine
@@ -137,7 +140,7 @@ def stage(
         rows: of a root how many rows, or persons; not used below another table.
         table: quoted name of the table to create.
         seed: of the rows and, together with the round, of rows that are drawn again; of positions in bins.
-            Of a table of a tree its own (``rows.sample.tree.table_seed``).
+            Of a table of a tree its own (``rows.sample.tables.table_seed``).
         advance: is told the number of rows after each batch.
         above: the rows of the table above.
         evidence: what the rows follow from; None: ``above.given(families, seed)``.
@@ -283,7 +286,7 @@ class _RowsBelow:
                 break
             if self.sampler.walks:
                 bad = bad[people.firsts(bad)]
-            numbers, rows = self._again(bad, attempt)
+            numbers, rows = self.sampler.again(people, bad, self._before(bad), self.seed, attempt)
             draws = np.arange(drawn, drawn + numbers.size)
             self._change("write/unstage", numbers, numbers)
             self.load(rows, numbers, draws)
@@ -295,19 +298,10 @@ class _RowsBelow:
         name, query = impossible_rows(self.shape, self.table, first, self.seed, self.retained)
         return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
 
-    def _again(self, bad: IntArray, attempt: int) -> tuple[IntArray, FamilyRows]:
-        """The rows of these numbers, drawn again; of a walk one a unit, with all after it."""
-        people, generator = self.people, self.sampler.generator_of_round(self.seed, attempt)
-        if not self.sampler.walks:
-            return bad, self.sampler.independent(people, bad, generator)
-        units, ranks = people.owners(bad)
-        self.sampler.draw_moments_again(people, bad, ranks, generator)
-        rows = self.sampler.walk(people, units, ranks, self._before(bad, ranks), generator)
-        return people.until_end(bad), rows
-
-    def _before(self, bad: IntArray, ranks: IntArray) -> Before:
-        """What came before these rows."""
-        families, later = self.sampler.families, np.flatnonzero(ranks > 0)
+    def _before(self, bad: IntArray) -> Before:
+        """What came before these rows, where rows follow from it."""
+        families, ranks = self.sampler.families, self.people.owners(bad)[1]
+        later = np.flatnonzero((ranks > 0) & self.sampler.walks)
         written, before = families.written, Before.nothing(bad.size, families.drawn)
         if not later.size:
             return before

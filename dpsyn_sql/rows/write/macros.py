@@ -56,7 +56,7 @@ from dpsyn_sql.rows.sample.family_text import (
     table_network,
 )
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY, WORD, Script, Tables
-from dpsyn_sql.rows.write.public_rows import GroupedRows
+from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render

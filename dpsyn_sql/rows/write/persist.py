@@ -29,7 +29,7 @@ from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.rows.sample.family_text import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
 from dpsyn_sql.rows.write.macros import DrawnTable, parameters, sample_queries
-from dpsyn_sql.rows.write.public_rows import GroupedRows
+from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, string_literal

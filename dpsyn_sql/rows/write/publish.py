@@ -27,8 +27,15 @@ from dpsyn_sql.rows.write.outputs import (
     write_tables,
 )
 from dpsyn_sql.rows.write.persist import StoredRelease, comment_statements, readable_literal, statement_of
-from dpsyn_sql.rows.write.public_rows import GroupedRows, PublicRows, copied_rows, load_lookup, load_texts
-from dpsyn_sql.rows.write.staging import rows_in_place, staged_rows
+from dpsyn_sql.rows.write.staging import (
+    GroupedRows,
+    PublicRows,
+    copied_rows,
+    load_lookup,
+    load_texts,
+    rows_in_place,
+    staged_rows,
+)
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of, file_beside

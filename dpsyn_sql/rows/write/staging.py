@@ -1,5 +1,6 @@
 """Sampled codes in a temporary table, loaded with bounded memory (public side of the door): rows that meet no
-condition, and rows read back for a comparison with the noisy answers, a million at most.
+condition; and rows of public tables as text, on their way from the database that has them to the one that is
+written.
 
 Rows that meet a condition of ``shape.never`` are changed no more than they must be. Whole other rows in their
 place would have more of what never meets a condition, such as NULL. So such a row first gets other values
@@ -12,7 +13,6 @@ number: ``STEP`` is added each time.
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,16 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.keys import ROW, Lookup
 from dpsyn_sql.attributes.output import Kept, impossible_rows, number_column
 from dpsyn_sql.attributes.shape import Derived, Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import Codes, FloatArray
-from dpsyn_sql.rows.sample.batches import generator_of
+from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
-from dpsyn_sql.rows.sample.tree import TableRows, with_hidden
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.expressions import code_type
-from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 Batches = Iterator[NDArray[np.integer[Any]]]
@@ -335,99 +334,82 @@ def replaced_rows(engine: Engine, staged: Fragment, rows: int, part: int) -> int
     return int(engine.fetch(sql, step="counting sampled rows")["replaced"][0])
 
 
-MOST_ROWS, _MOST_CODES = 1_000_000, 60_000_000
-"""Rows that are compared at most; of wide tables so many codes."""
+# -- rows of public tables ----------------------------------------------------------------------------
 
-_CHOSEN = 2**42
-# The stream of random numbers that chooses rows; those of rows are below.
-
-_STEP = "comparing sampled rows with the answers"
+Texts = Mapping[str, NDArray[Any]]
+"""By column, object (rows,): text, or None for NULL."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnRows:
-    """``columns``: codes (n,) by attribute. ``weights`` (float64, n): of each row, in units. ``row``: the
-    units of one row, for the variance of the weight in a cell. ``evenly``: rows are laid out with low
-    variance, not drawn one by one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """All rows of a public table."""
 
-    columns: Mapping[str, Codes]
-    weights: FloatArray
-    row: float = 1.0
-    evenly: bool = False
+    table: PublicTable
+    values: Texts
 
 
-def staged_codes(
-    engine: Engine, staged: Fragment, names: Sequence[str], rows: int, seed: int, *, laid_out: bool
-) -> DrawnRows:
-    """Rows of a staged table whose rows are independent of each other.
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedRows:
+    """Keys of public rows by group.
 
     Args:
-        engine: the session that writes.
-        staged: quoted name of the table with the columns row, a0, a1, ...
-        names: of the attributes, in their order.
-        rows: how many are staged.
-        seed: not negative; chooses rows of a table of more than are compared.
-        laid_out: the rows have low variance, and are not independent.
+        groups: int64 (rows,), the group 0, 1, ... of each row: the value of the attribute that is measured.
+        keys: by column of the public table's key, the values; no NULL, and each castable to the type of the
+            column that names it.
     """
-    part = min(1.0, _most(names) / max(rows, 1))
-    columns = _fetched(engine, staged, names, None if part == 1 else _chosen(part, seed))
-    number = len(next(iter(columns.values()))) if columns else 0
-    return DrawnRows(columns, np.ones(number), evenly=laid_out and part == 1)
+
+    groups: NDArray[np.int64]
+    keys: Texts
 
 
-def _chosen(part: float, seed: int) -> Fragment:
-    """Whether a row is one of those that are compared. Its number alone does not tell: conditions give rows
-    that they change other numbers, and parts of a large table begin anew."""
-    bits = f"hash(xor(CAST(s.{ident('row')} AS UBIGINT), hash({string_literal(f'compared|{seed}')}))) >> 32"
-    return Fragment(f"{bits} < {math.ceil(part * 2**32)}")
+def public_rows(engine: Engine, table: PublicTable) -> PublicRows:
+    """Read a public table, in the session that can.
+
+    Raises:
+        EngineFailure: the database failed.
+    """
+    names = [column.name for column in table.relation.columns]
+    sql = render("write/public_text", rows=table.relation.sql, columns=list(map(ident, names)))
+    fetched = engine.fetch(sql, step="reading a public table")
+    return PublicRows(table, {name: _texts(fetched[f"c{position}"]) for position, name in enumerate(names)})
 
 
-def ordered_codes(engine: Engine, staged: Fragment, attributes: int) -> Codes:
-    """Codes (n, attributes) of all staged rows, in the order of their numbers."""
-    columns = _fetched(engine, staged, [str(position) for position in range(attributes)], ordered=True)
-    return np.stack(list(columns.values()), axis=1)
+def _texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Text with None for NULL, of a column that may be masked."""
+    texts = np.array(np.ma.getdata(values), dtype=object)
+    texts[np.ma.getmaskarray(values)] = None
+    return texts
 
 
-def table_codes(rows: TableRows, seed: int, above: Mapping[str, Codes] | None = None) -> DrawnRows:
-    """Rows that lie below others, with the attributes of these; ``above``: these attributes, by their names,
-    where the rows above have them not. What rows keep of those above is their own: a row that has none
-    above has its code too."""
-    families = rows.families
-    names = families.domain.names[: families.drawn]
-    codes_of_rows = {name: np.asarray(rows.codes[:, position]) for position, name in enumerate(names)}
-    columns = with_hidden(families, codes_of_rows, rows.parent)
-    if above is not None:
-        columns = {name: codes[rows.parent] for name, codes in above.items()} | columns
-    else:
-        columns |= {attribute.name: rows.column(attribute.name) for attribute in families.above}
-    most, weights = _most(tuple(columns)), rows.weights
-    if rows.total <= most:
-        return DrawnRows(columns, weights, _row(weights), evenly=True)
-    chosen = np.sort(generator_of(seed, _CHOSEN).choice(rows.total, most, replace=False))
-    part = {name: codes[chosen] for name, codes in columns.items()}
-    return DrawnRows(part, weights[chosen], float(weights.max()))
+def load_lookup(engine: Engine, rows: GroupedRows, table: Fragment) -> Lookup:
+    """Rows in the order of their groups, as a temporary table of the session that writes.
+
+    Raises:
+        InternalError: columns of another length than the groups, or a key without a value.
+    """
+    if any(len(column) != len(rows.groups) or None in set(column) for column in rows.keys.values()):
+        raise InternalError("a lookup of public rows has a key without a value")
+    order = np.argsort(rows.groups, kind="stable")
+    load_texts(engine, {name: column[order] for name, column in rows.keys.items()}, table)
+    return Lookup(table, tuple(np.bincount(rows.groups).tolist()))
 
 
-def _most(names: Sequence[str]) -> int:
-    return min(MOST_ROWS, max(_MOST_CODES // max(len(names), 1), 1))
+def load_texts(engine: Engine, columns: Texts, table: Fragment) -> None:
+    """Rows of text as a temporary table with the column ``ROW``, numbered from 0."""
+    numbers = np.arange(len(next(iter(columns.values()))), dtype=np.int64)
+    kinds, step = dict.fromkeys(columns, "VARCHAR"), "loading rows of a public table"
+    load_table(engine, table, {ROW: numbers, **columns}, step=step, kinds=kinds)
 
 
-def _row(weights: FloatArray) -> float:
-    return float(weights @ weights) / max(float(weights.sum()), 1e-9)
+def copied_rows(table: Fragment, public: PublicTable) -> Fragment:
+    """The query of a public table's rows, of a table of text with them."""
+    columns: Sequence[Fragment] = [
+        Fragment(f"CAST({ident(column.name)} AS {_kind(column.sql_type)}) AS {ident(column.name)}")
+        for column in public.relation.columns
+    ]
+    return render("write/public_rows", table=table, row=ROW, columns=columns)
 
 
-def _fetched(
-    engine: Engine,
-    staged: Fragment,
-    names: Sequence[str],
-    condition: Fragment | None = None,
-    *,
-    ordered: bool = False,
-) -> dict[str, Codes]:
-    """Codes of all rows, or of those that meet a condition, by attribute."""
-    if not names:
-        return {}
-    columns = [Fragment(f"a{position}") for position in range(len(names))]
-    query = render("write/drawn", staged=staged, condition=condition, columns=columns, ordered=ordered)
-    fetched = engine.fetch(query, step=_STEP)
-    return {name: np.asarray(fetched[column]) for name, column in zip(names, columns, strict=True)}
+def _kind(sql_type: str) -> Fragment:
+    """A type as the catalog spells it, which quotes what it must."""
+    return Fragment(sql_type)

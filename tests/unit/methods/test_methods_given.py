@@ -29,7 +29,7 @@ from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.planning.asking import Asked
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Terms
-from dpsyn_sql.rows.sample.tree import TableRows
+from dpsyn_sql.rows.sample.tables import TableRows
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit
 
 BUDGETS = [Budget.from_epsilon("0.5", "1e-9"), Budget.from_epsilon("3", "0")]

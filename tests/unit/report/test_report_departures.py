@@ -15,7 +15,7 @@ from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.queries import NoisyMarginal, NoisyResidual
 from dpsyn_sql.report.departures import departures
 from dpsyn_sql.report.verdict import Terms, judged
-from dpsyn_sql.rows.write.staging import DrawnRows
+from dpsyn_sql.rows.sample.tables import DrawnRows
 
 ROWS, SIGMA, EVENLY = 10_000, 5.0, 0.25
 A, B = attribute("a", 4), attribute("b", 2)

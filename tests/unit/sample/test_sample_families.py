@@ -26,8 +26,9 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.planning.panel import families_of_period
 from dpsyn_sql.rows.sample import walk as sampled_families
-from dpsyn_sql.rows.sample.ticks import check_ticks
-from dpsyn_sql.rows.sample.walk import places
+from dpsyn_sql.rows.sample.batches import generator_of
+from dpsyn_sql.rows.sample.moments import check_ticks
+from dpsyn_sql.rows.sample.tables import places
 
 
 def drawn(model, units, seed=1):
@@ -184,7 +185,7 @@ def test_moments_that_are_drawn_again_follow_the_row_before():
     people = sampler.people(4000, 1)
     for rank in (3, 1, 0, 2):
         rows, ranks = people.starts[:-1] + rank, np.full(4000, rank)
-        sampler.draw_moments_again(people, rows, ranks, sampler.generator_of_round(1, rank))
+        sampler.draw_moments_again(people, rows, ranks, generator_of(1, 2**33 + rank))
     number = people.moments[0].astype(int)
     assert np.abs(pairs_of(number, people, VISITS) - shares(model, ["nr before", "nr"])).sum() / 2 < 0.01
 
@@ -258,7 +259,7 @@ def test_moments_that_are_drawn_again_never_go_backwards(nullable):
     ranks = np.where(units % 2, 0, 1)
     rows = people.starts[units] + ranks
     for attempt in range(20):
-        sampler.draw_moments_again(people, rows, ranks, sampler.generator_of_round(1, attempt))
+        sampler.draw_moments_again(people, rows, ranks, generator_of(1, 2**33 + attempt))
     again, owners = people.until_end(rows), people.owners(np.arange(people.total))[0]
     others = np.setdiff1d(np.arange(people.total), again)
     for variable, own in people.moments.items():

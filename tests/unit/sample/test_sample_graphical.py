@@ -77,16 +77,6 @@ def test_what_two_columns_follow_from_is_all_that_they_have_in_common(wide):
     assert abs((first == second).mean() - 0.5) < 4 * 0.5 / 4000**0.5
 
 
-def test_laws_that_are_made_once_or_for_each_batch_give_the_same_rows(monkeypatch):
-    fitted = graphical_model(SCOPES["chain"], 7)
-    monkeypatch.setattr(graphical, "BATCH_ROWS", 1000)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 1000)
-    once = np.concatenate(list(fitted.sampler().batches(3500, 4)))
-    monkeypatch.setattr(graphical, "MOST_PREPARED", 0)
-    assert np.array_equal(once, np.concatenate(list(fitted.sampler().batches(3500, 4))))
-    assert not np.array_equal(once, np.concatenate(list(fitted.sampler().batches(3500, 5))))
-
-
 @pytest.mark.slow
 def test_many_rows_are_nearer_to_the_model_than_independent_draws_could_be():
     """Errors of batches do not add up: two million rows of eight batches."""

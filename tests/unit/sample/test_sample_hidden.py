@@ -5,7 +5,7 @@ import pytest
 from support.families import chain
 
 from dpsyn_sql.planning.families import PLACES
-from dpsyn_sql.rows.sample.tree import with_hidden
+from dpsyn_sql.rows.sample.tables import with_hidden
 
 
 @pytest.mark.parametrize("sizes", [[1, 2, 3, 1, 6], [], [4]])

@@ -14,7 +14,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of_table
 from dpsyn_sql.planning.limits import Deadline
 from dpsyn_sql.rows.sample import walk as sampled_families
-from dpsyn_sql.rows.sample.tree import TableRows, table_seed
+from dpsyn_sql.rows.sample.tables import TableRows, table_seed
 
 
 def two_tables(order="", most=3, own=2):
