@@ -506,7 +506,7 @@ def test_labels_change_tables_by_as_much_as_is_declared(unit, style):
     eve = [("eve", 3, 0.1, "b", "2002-05-05")] * (K if unit == "unit" else 1)
     run = partial(on_table, method=Labelling.name, delta=1e-9, rows=30, epsilon=20.0, **UNITS[unit])
     one = run(TRIPLED, Extreme("exact"))
-    assert [question["ask"] for question in one.questions] == ["measure", "measure"]
+    assert [question["ask"] for question in one.questions][-2:] == ["measure", "measure"]
     assert "labels" in one.questions[-1]
     for table in ([*eve, *TRIPLED], [*TRIPLED[:30], *eve, *TRIPLED[30:]], [*TRIPLED[::-1], *eve]):
         check_coupled(run, TRIPLED, table, answers_of(style), K if unit == "unit" else 1)
