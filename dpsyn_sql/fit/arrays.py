@@ -132,6 +132,16 @@ def _cheapest(blocks: Sequence[tuple[bool, int]]) -> int:
     return max(prices, key=prices.__getitem__)
 
 
+def widened(table: FloatArray, scope: tuple[int, ...], wider: tuple[int, ...]) -> FloatArray:
+    """A table over the variables ``scope`` that broadcasts over ``wider`` ones; both ascend."""
+    return np.asarray(table[_spread(scope, wider)])
+
+
+@lru_cache(maxsize=2**14)
+def _spread(scope: tuple[int, ...], wider: tuple[int, ...]) -> tuple[slice | None, ...]:
+    return tuple(slice(None) if variable in scope else None for variable in wider)
+
+
 def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
     """Runs of neighbouring axes that are all dropped or all kept, with their number of cells."""
     blocks: list[tuple[bool, int]] = []

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import FloatArray, sound, summed
+from dpsyn_sql.fit.arrays import FloatArray, sound, summed, widened
 from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -140,7 +140,7 @@ def _in_products(
         for child in children:
             ratio = wanted[tree.separators[child]] / np.maximum(upward[child], _SMALLEST)
             ratio *= 1 / sums[child]
-            ratio = _widened(ratio, tree.separators[child], tree.cliques[child])
+            ratio = widened(ratio, tree.separators[child], tree.cliques[child])
             _times(tables[child], ratio, tables[child])
     return Beliefs(tree, tables, shift + math.fsum(math.log(value) for value in sums))
 
@@ -161,7 +161,7 @@ def _in_logarithms(
         clique, table = tree.cliques[index], tables[index]
         table[...] = 0.0
         for scope, factor in factors[index].items():
-            table += _widened(factor, scope, clique)
+            table += widened(factor, scope, clique)
         parent, separator, shares = tree.parents[index], tree.separators[index], given_tables.get(index)
         if shares is not None:
             log_sum += float((shares * table).sum())
@@ -178,7 +178,7 @@ def _in_logarithms(
         for child in tree.children[index]:
             clique, separator = tree.cliques[index], tree.separators[child]
             ratio = _log_summed(tables[index], _axes_outside(clique, separator)) - upward[child]
-            tables[child][...] += _widened(ratio, separator, tree.cliques[child])
+            tables[child][...] += widened(ratio, separator, tree.cliques[child])
     for table in tables:  # potentials of 2^50 and more have lost the digits that make sums exactly 1
         table -= table.max()
         np.exp(table, out=table)
@@ -247,7 +247,7 @@ def home_of(tree: JunctionTree, scope: Scope) -> int:
 def _product(tree: JunctionTree, index: int, factors: Factors, result: FloatArray) -> FloatArray:
     """Factor product over a clique, into ``result``; small unions first, so that few passes are full."""
     clique = tree.cliques[index]
-    left = [_widened(table, scope, clique) for scope, table in factors.items()]
+    left = [widened(table, scope, clique) for scope, table in factors.items()]
     for i, j in _joins(tuple(factors), tree.sizes, result.size):
         first, second = left.pop(i), left.pop(j)
         left.append(_times(first, second))
@@ -313,16 +313,6 @@ def _joins(scopes: tuple[Scope, ...], sizes: tuple[int, ...], most: int) -> tupl
         first, second = left.pop(i), left.pop(j)
         left.append(first | second)
     return tuple(joins)
-
-
-def _widened(table: FloatArray, scope: Scope, clique: Scope) -> FloatArray:
-    """A table over ``scope`` that broadcasts over ``clique``."""
-    return np.asarray(table[_spread(scope, clique)])
-
-
-@lru_cache(maxsize=2**14)
-def _spread(scope: Scope, clique: Scope) -> tuple[slice | None, ...]:
-    return tuple(slice(None) if variable in scope else None for variable in clique)
 
 
 @lru_cache(maxsize=2**14)

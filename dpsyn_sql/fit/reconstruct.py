@@ -14,11 +14,11 @@ from scipy.sparse import coo_array, hstack, vstack
 
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
-from dpsyn_sql.fit.arrays import FloatArray, quotient
+from dpsyn_sql.fit.arrays import FloatArray, quotient, widened
 from dpsyn_sql.fit.belief import Beliefs, calibrate
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, junction_tree, largest
-from dpsyn_sql.fit.views import Views, consistent, margins_of, product_of, spread, summed_to
+from dpsyn_sql.fit.views import Views, consistent, margins_of, product_of, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
@@ -273,7 +273,7 @@ def maximum_entropy(margins: Mapping[Scope, FloatArray], scope: Scope, shape: Se
         for margin_scope, margin in margins.items():
             current = summed_to(table, scope, margin_scope)
             worst = max(worst, float(np.abs(current - margin).max()))
-            table = table * spread(quotient(margin, current) ** power, margin_scope, scope)
+            table = table * widened(quotient(margin, current) ** power, margin_scope, scope)
         table /= max(float(table.sum()), np.finfo(float).tiny)
         if worst <= _CLOSE:
             break

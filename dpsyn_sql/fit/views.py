@@ -249,12 +249,6 @@ def summed_to(table: FloatArray, scope: Scope, wanted: Scope) -> FloatArray:
     return np.asarray(table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in wanted)))
 
 
-def spread(table: FloatArray, variables: Scope, scope: Scope) -> FloatArray:
-    """A table over ``variables`` as one that can be added to a table over ``scope``."""
-    shape = iter(table.shape)
-    return table.reshape([next(shape) if v in variables else 1 for v in scope])
-
-
 def consistent(
     views: Mapping[Scope, FloatArray], sigmas: Mapping[Scope, float], layout: Layout | None = None
 ) -> Views:

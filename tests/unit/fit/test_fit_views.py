@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn_sql.fit.arrays import MOST_STEPS, shrink_singular_values, without_negative_cells
-from dpsyn_sql.fit.views import consistent, settled, shrunk, spread, summed_to
+from dpsyn_sql.fit.arrays import MOST_STEPS, shrink_singular_values, widened, without_negative_cells
+from dpsyn_sql.fit.views import consistent, settled, shrunk, summed_to
 
 SCOPES = st.lists(
     st.sets(st.integers(0, 4), min_size=1, max_size=4).map(lambda scope: tuple(sorted(scope))),
@@ -135,7 +135,7 @@ def one_after_the_other(views, sigmas):
         weights = [1 / (c * sigmas[owner] ** 2) for c, owner in zip(cells, owners, strict=True)]
         mean = np.average(sums, axis=0, weights=weights)
         for owner, part, count in zip(owners, sums, cells, strict=True):
-            found[owner] += spread((mean - part) / count, scope, owner)
+            found[owner] += widened((mean - part) / count, scope, owner)
     return found
 
 
