@@ -17,7 +17,6 @@ This compares with private data: only for public tables.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 import statistics
@@ -29,7 +28,7 @@ from typing import NamedTuple
 
 from adaptive import adult, written
 from comparison import chosen, mean_distances, variations
-from harness import apart, machine, print_table
+from harness import apart, command_line, machine, print_table
 from measured_once import MEASURED_ONCE
 from sweep import TABLES, table_of
 
@@ -210,9 +209,7 @@ def cost_table(
 
 def main() -> None:
     """Release what is missing, in rounds over all points, and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*SOURCES], default=[*SOURCES])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--releases", type=int, default=6)

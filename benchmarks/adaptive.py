@@ -27,7 +27,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 from comparison import codes_of, mean_distances
-from harness import DATA, Stopwatch, machine, medians, need, peak_mebibytes, print_table, timed
+from harness import DATA, Stopwatch, command_line, machine, medians, need, peak_mebibytes, print_table, timed
 from measured_once import MEASURED_ONCE
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
@@ -182,9 +182,7 @@ def line(name: str, table: Table, method: str, arguments: argparse.Namespace, ep
 
 def main() -> None:
     """Print one table for each epsilon."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=["adult"])
     parser.add_argument("--methods", nargs="+", default=["adaptive", "copula", "independent"])
     parser.add_argument("--runs", type=int, default=3)

@@ -25,7 +25,6 @@ is.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -37,7 +36,7 @@ from typing import Any
 
 import duckdb
 from comparison import Distance, columns_of, distance
-from harness import DATA, machine, need, peak_mebibytes, print_table
+from harness import DATA, command_line, machine, need, peak_mebibytes, print_table
 from real_tables import REAL_TABLES, RealTable
 from values import PERCENTILES, VALUE_HEADER, ValueErrors, is_number, percent, value_cells, value_errors
 
@@ -299,9 +298,7 @@ def print_summary(runs: list[Run]) -> None:
 
 def main() -> None:
     """A table per input, then a summary."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*REAL_TABLES], default=[*REAL_TABLES])
     parser.add_argument("--method", nargs="+", default=["auto"])
     parser.add_argument("--domains", nargs="+", choices=[*DOMAINS], default=["discovered", "declared"])

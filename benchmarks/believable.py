@@ -15,7 +15,6 @@ The comparison reads the source without noise: for public data sets only.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import warnings
@@ -26,7 +25,7 @@ from typing import Any
 
 import duckdb
 from believable_tables import CITY, FLOORS, GENERATED, create
-from harness import DATA, machine, print_table
+from harness import DATA, command_line, machine, print_table
 from real_tables import REAL_TABLES
 
 import dpsyn_sql
@@ -340,9 +339,7 @@ def _shown(value: object) -> str:
 
 def main() -> None:
     """A table of all figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--things", type=int, nargs="+", default=[*range(1, 9)], choices=range(1, 9))
     parser.add_argument("--releases", type=int, default=3)
     arguments = parser.parse_args()

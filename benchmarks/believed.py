@@ -13,7 +13,6 @@ The comparison reads the source without noise: for public data sets only.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import warnings
@@ -24,7 +23,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pandas as pd
-from harness import DATA, machine, print_table
+from harness import DATA, command_line, machine, print_table
 
 import dpsyn_sql
 
@@ -188,9 +187,7 @@ def counted(source: Path, epsilon: float, releases: int) -> list[Count]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*REAL, *GENERATED], default=[*REAL, *GENERATED])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--releases", type=int, default=3)

@@ -10,7 +10,6 @@ machine (extra ``spark``, Java); its processor seconds are those of Python, Java
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import sys
@@ -18,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import duckdb
-from harness import apart, machine, peak_mebibytes, print_table, timed
+from harness import apart, command_line, machine, peak_mebibytes, print_table, timed
 from hundred_million import SIZES
 from large_tables import Shape
 
@@ -117,9 +116,7 @@ def processor_seconds(process: int) -> float:
 
 def main() -> None:
     """Generate, release, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=SHAPE.rows)
     parser.add_argument("--pieces", type=int, default=20)
     parser.add_argument("--method", default="adaptive")

@@ -16,7 +16,6 @@ Needs scikit-learn (``pip install '.[benchmarks]'``). This compares with private
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ import duckdb
 import numpy as np
 from adaptive import Table, adult, written
 from comparison import codes_of, mean_distances
-from harness import add_methods, apart, machine, methods_wanted, print_table
+from harness import add_methods, apart, command_line, machine, methods_wanted, print_table
 from numpy.typing import NDArray
 
 from dpsyn_sql.evaluation.learning import support_vector_machine
@@ -126,9 +125,7 @@ def bounds() -> dict[str, list[float]]:
 
 def main() -> None:
     """Print a table for each epsilon."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
     parser.add_argument("--delta", type=float, default=0.0)

@@ -11,14 +11,13 @@ occurred before; and the correlation of the errors of a batch with those of the 
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from itertools import combinations
 
 import duckdb
 import numpy as np
-from harness import apart, machine, peak_mebibytes, print_table
+from harness import apart, command_line, machine, peak_mebibytes, print_table
 from hundred_million import SIZES
 from large_tables import Shape
 
@@ -118,9 +117,7 @@ def compared(first: Counts, second: Counts) -> list[object]:
 
 def main() -> None:
     """The rate, then both kinds of rows against each other."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--against", type=int, default=8_000_000)
     arguments = parser.parse_args()

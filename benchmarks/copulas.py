@@ -16,7 +16,6 @@ DSS and Hospital are not public or not here, so their figures stand alone.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +36,7 @@ from conjunctions import (
     released,
     size,
 )
-from harness import DATA, add_methods, apart, machine, methods_wanted, need, print_table
+from harness import DATA, add_methods, apart, command_line, machine, methods_wanted, need, print_table
 
 PAPERS_NAMES = {
     "copula": "copula (dpc)",
@@ -83,9 +82,7 @@ def direct(law: str, spec: Mapping[str, Any], epsilon: float, seed: int) -> Resu
 
 def main() -> None:
     """Our figures beside the paper's, then those that stand alone."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser, [*PAPERS_NAMES, "adaptive"])
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=3, help="releases of each")

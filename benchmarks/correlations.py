@@ -10,7 +10,6 @@ is NULL are left out. The rows are read without noise: for public data only.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ import pandas as pd
 from believable import CREDIT_BOUNDS, CREDIT_EDGES, load
 from believable_tables import GENERATED
 from comparison import columns_of
-from harness import DATA, machine, print_table
+from harness import DATA, command_line, machine, print_table
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 from values import TIMES, is_number
@@ -126,9 +125,7 @@ def median_of(runs: list[Pairs]) -> Pairs:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="*", choices=[*MATRICES], default=[*MATRICES])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])
     parser.add_argument("--releases", type=int, default=3)

@@ -35,7 +35,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from database_tables import Database, chinook, retail, shop
-from harness import apart, machine, peak_mebibytes, print_table, timed
+from harness import apart, command_line, machine, peak_mebibytes, print_table, timed
 from independent_tables import write_independent
 from peer_environments import Environment, Unavailable, default_cache, installed, limited
 
@@ -275,9 +275,7 @@ def peer_lines(arguments: argparse.Namespace) -> list[list[object]]:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--lines", nargs="+", choices=[*LINES], default=[*LINES])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
     ways = ["database", "independent"]

@@ -8,7 +8,6 @@ process of its own, so that peak memory is its own. ``--evaluate`` also compares
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import warnings
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 from database_tables import shop
-from harness import apart, machine, peak_mebibytes, print_table, timed
+from harness import apart, command_line, machine, peak_mebibytes, print_table, timed
 
 import dpsyn_sql
 
@@ -81,9 +80,7 @@ def compared(customers: int, folder: str, memory: str) -> list[object]:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--customers", type=int, default=1_000_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--memory", default="3GB", help="of the database of the release")

@@ -20,7 +20,6 @@ from one month to the next, six payments, a limit and two categories.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from comparison import chosen, shares, variations
-from harness import DATA, machine, methods_wanted, need, print_table
+from harness import DATA, command_line, machine, methods_wanted, need, print_table
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 from scipy.stats import rankdata
@@ -237,9 +236,7 @@ def figures(table: Coded, rows: Codes) -> list[float]:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument("--methods", nargs="+", default=["adaptive", "independent"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 10.0])

@@ -25,7 +25,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from harness import DATA, machine, print_table
+from harness import DATA, command_line, machine, print_table
 from real_tables import REAL_TABLES
 from values import is_number
 
@@ -144,9 +144,7 @@ def lines(name: str, arguments: argparse.Namespace) -> list[list[object]]:
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*TARGETS], default=[*TARGETS])
     parser.add_argument("--domains", nargs="+", choices=[*DOMAINS], default=[*DOMAINS])
     parser.add_argument("--method", default="adaptive")

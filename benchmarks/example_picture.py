@@ -8,14 +8,13 @@ both tables are drawn by the same queries: age and hours of work as a map, and h
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
 import duckdb
 import matplotlib as mpl
 import numpy as np
-from harness import REPOSITORY
+from harness import REPOSITORY, command_line
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -79,9 +78,7 @@ def drawn(copy: Path, epsilon: float) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--into", type=Path, default=REPOSITORY / "docs" / "pictures" / "example.svg")
     arguments = parser.parse_args()

@@ -97,6 +97,11 @@ def apart(function: Callable[..., Any], *arguments: object) -> Any:
         return pool.submit(function, *arguments).result()
 
 
+def command_line(text: str | None) -> argparse.ArgumentParser:
+    """A parser that shows the text of a module as it stands."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def methods_wanted(names: Sequence[str], variants: Sequence[str] = ()) -> dict[str, dict[str, object]]:
     """Methods by a label, as ``release(method=)`` takes them; what is not registered is told and left out.
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from harness import DATA, machine, need, print_table
+from harness import DATA, command_line, machine, need, print_table
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
@@ -335,9 +335,7 @@ def measure_tables(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print the tables that are asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     every = ("places", "lengths", "strings", "tables")
     parser.add_argument("--parts", nargs="+", choices=every, default=every)
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])

@@ -24,7 +24,6 @@ The tables are made here from a seed. Needs scikit-learn.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
 from collections.abc import Mapping, Sequence
@@ -50,7 +49,7 @@ from beside_peers import (
 )
 from charts import write_chart
 from comparison import variations
-from harness import add_methods, apart, machine, methods_wanted, print_table
+from harness import add_methods, apart, command_line, machine, methods_wanted, print_table
 from numpy.typing import NDArray
 from peers import METHODS, add_peers, for_learners, print_peers
 
@@ -300,9 +299,7 @@ def draw(path: Path, title: str, found: Mapping[str, Sequence[Mapping[str, objec
 
 def main() -> None:
     """Print a table for each task and epsilon."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser, METHODS)
     add_peers(parser, ())
     parser.add_argument("--tables", nargs="+", choices=TASKS, default=[*TASKS])

@@ -49,7 +49,18 @@ from typing import Any
 import duckdb
 import numpy as np
 from adaptive import Codes, adult, codes_declared
-from harness import DATA, REPOSITORY, Stopwatch, apart, machine, need, peak_mebibytes, print_table, timed
+from harness import (
+    DATA,
+    REPOSITORY,
+    Stopwatch,
+    apart,
+    command_line,
+    machine,
+    need,
+    peak_mebibytes,
+    print_table,
+    timed,
+)
 from numpy.typing import NDArray
 from variants import InMemory, SeededNoise
 
@@ -372,9 +383,7 @@ def line(table: Table, name: str, epsilon: float, arguments: argparse.Namespace)
 
 def main() -> None:
     """Print one table for each structure, kind of codes, and number of columns."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--structures", nargs="+", choices=[*STRUCTURES, "one_hot"], default=[*STRUCTURES])
     parser.add_argument("--columns", nargs="+", type=int, default=[100, 200, 300])
     parser.add_argument("--codes", nargs="+", choices=["mixed", "binary"], default=["mixed"])

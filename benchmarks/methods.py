@@ -14,7 +14,6 @@ from a seed. This compares with private data: only for public tables.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 import warnings
@@ -28,7 +27,7 @@ from baselines.histogram import histogram
 from baselines.lap import answered, gaussian_sigma, laplace_scale, made_shares
 from baselines.mwem import marginal, mwem
 from comparison import TRIPLES, chosen, codes_of, shares, variations
-from harness import add_methods, apart, machine, methods_wanted, peak_mebibytes, print_table
+from harness import add_methods, apart, command_line, machine, methods_wanted, peak_mebibytes, print_table
 from measured_once import MEASURED_ONCE
 from numpy.typing import NDArray
 
@@ -122,9 +121,7 @@ def line(label: str, runs: Sequence[Sequence[float]]) -> list[object]:
 
 def main() -> None:
     """Print a table for each input and epsilon."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser)
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])

@@ -16,7 +16,6 @@ tables. Needs scikit-learn for the accuracy.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import warnings
@@ -29,7 +28,7 @@ import numpy as np
 import pandas as pd
 from adaptive import Table, adult, codes_declared, written
 from comparison import chosen, variations
-from harness import apart, machine, print_table
+from harness import apart, command_line, machine, print_table
 from numpy.typing import NDArray
 from papers.wild import domain, split, truth
 
@@ -198,9 +197,7 @@ def of_distances(name: str, epsilon: float, delta: float, runs: int) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*METHODS], default=[*METHODS])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--delta", type=float, default=1e-9)

@@ -8,7 +8,6 @@ that was not used before, which makes its table.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import statistics
@@ -17,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from harness import machine, peak_mebibytes, print_table
+from harness import command_line, machine, peak_mebibytes, print_table
 
 from dpsyn_sql.accounting.events import GaussianEvent
 from dpsyn_sql.private.measure.drawing import drawn
@@ -84,9 +83,7 @@ def whole(cells: int, runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cells", type=int, default=8_000_000)
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0, 10.0, 100.0, 1e4])

@@ -18,7 +18,6 @@ first month who are there in the last one. Means over the seeds.
 
 from __future__ import annotations
 
-import argparse
 import math
 import tempfile
 import time
@@ -29,7 +28,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pandas as pd
-from harness import machine, print_table
+from harness import command_line, machine, print_table
 
 import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
@@ -244,9 +243,7 @@ def figures(real: np.ndarray, other: np.ndarray) -> dict[str, float]:
 
 def main() -> None:
     """Print all figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--months", type=int, default=12)
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 10.0])

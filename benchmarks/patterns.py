@@ -10,7 +10,6 @@ give. Needs scikit-learn.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from importlib.util import find_spec
 import high_order
 import mixture
 import target
-from harness import apart, machine, print_table
+from harness import apart, command_line, machine, print_table
 from papers.wild import split
 
 EPSILON, DELTA = 1.0, 1e-9
@@ -102,9 +101,7 @@ LINES: dict[str, Callable[[], list[Line]]] = {
 
 def main() -> None:
     """Print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--lines", nargs="+", choices=[*LINES], default=[*LINES])
     arguments = parser.parse_args()

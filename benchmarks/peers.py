@@ -45,7 +45,7 @@ from beside_peers import (
 from charts import write_chart
 from classifiers import rows_of, split
 from efficacy import Rows, areas
-from harness import add_methods, machine, methods_wanted, print_table
+from harness import add_methods, command_line, machine, methods_wanted, print_table
 from measured_once import MEASURED_ONCE, NOT_RUN
 from peer_environments import default_cache
 
@@ -108,9 +108,7 @@ def draw(path: Path, title: str, found: Mapping[str, Sequence[Mapping[str, objec
 
 def main() -> None:
     """Print a table for each epsilon."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser, METHODS)
     add_peers(parser)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])

@@ -15,13 +15,12 @@ Ten runs of all parts take some ten hours of an idle core. Needs scikit-learn an
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from harness import REPOSITORY
+from harness import REPOSITORY, command_line
 from papers import scores, wild, wild_places
 from papers.cells import Cells
 from papers.part import Shown
@@ -64,9 +63,7 @@ PARTS: dict[str, tuple[Measure, Show]] = {
 
 def main() -> None:
     """Run the parts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--parts", nargs="+", choices=[*PARTS], default=[*PARTS])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--methods", nargs="*", default=[], help="all that are registered, if not given")

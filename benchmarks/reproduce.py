@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from charts import write_panels
-from harness import REPOSITORY, machine
+from harness import REPOSITORY, command_line, machine
 from papers import copula, privbayes, proposal
 from papers.part import Part, Shown
 
@@ -99,9 +99,7 @@ def run_all(names: Sequence[str], options: Sequence[str]) -> list[str]:
 
 def main() -> int:
     """Returns how many parts failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS])
     parser.add_argument("--quick", action="store_true", help="fewer releases, smaller tables")
     parser.add_argument("--redraw", action="store_true", help="from the stored figures")

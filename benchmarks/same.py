@@ -19,7 +19,6 @@ With ``--noise`` there are real releases of public tables at epsilon 1, each in 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import random
@@ -43,7 +42,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # where it is run as a module of the checkout
 
 from accuracy import SOURCES, Figures, beside, mean_of, released
-from harness import apart, machine, print_table
+from harness import apart, command_line, machine, print_table
 from same_cases import Case, cases, plans_of, release
 
 from dpsyn_sql.accounting.budget import AMOUNT_UNITS, Budget
@@ -304,9 +303,7 @@ def noisy_table(after: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str
 
 def main() -> int:
     """Make the releases, print the tables, and compare; 1 if anything differs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--into", type=Path, help="JSON file; what it holds of the other kind stays")
     parser.add_argument("--against", type=Path, help="such a file of another run")
     parser.add_argument(

@@ -28,7 +28,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from harness import add_methods, apart, machine, methods_wanted, peak_mebibytes, print_table, timed
+from harness import (
+    add_methods,
+    apart,
+    command_line,
+    machine,
+    methods_wanted,
+    peak_mebibytes,
+    print_table,
+    timed,
+)
 from large_tables import Shape, generate
 
 import dpsyn_sql
@@ -179,9 +188,7 @@ def paper_steps(
 
 def main() -> None:
     """Print a table for each shape, or the plan on paper."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser)
     parser.add_argument("--shapes", nargs="+", choices=["binary", "twenty"], default=["binary", "twenty"])
     parser.add_argument("--rows", type=int, help="default: those of the shape; on paper 1,000,000")

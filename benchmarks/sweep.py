@@ -12,7 +12,6 @@ for public tables.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import warnings
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 
 import duckdb
 from adaptive import Table, codes_declared, released
-from harness import DATA, machine, need, peak_mebibytes, print_table
+from harness import DATA, command_line, machine, need, peak_mebibytes, print_table
 
 
 @dataclass(frozen=True)
@@ -165,9 +164,7 @@ def behind(scores: Sequence[Sequence[float]], others: Sequence[Sequence[float]])
 
 def main() -> None:
     """Print a table of all methods and epsilons for each input."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
     parser.add_argument("--methods", nargs="+", default=["adaptive", "copula", "independent"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.05, 0.1, 0.3, 1, 3, 10, 20])

@@ -12,7 +12,6 @@ This compares with private data: only for public tables.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import duckdb
 import numpy as np
 from adaptive import Table, raw_adult, written
 from comparison import chosen, mean_distances, variations
-from harness import machine, print_table
+from harness import command_line, machine, print_table
 
 DELTA = 1e-9
 
@@ -70,9 +69,7 @@ def range_of(values: list[float], show: Callable[[float], str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 5_000, 48_842, 500_000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.3, 1.0, 3.0, 10.0])
     parser.add_argument("--releases", type=int, default=3)

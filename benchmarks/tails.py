@@ -14,7 +14,6 @@ The comparison reads the source without noise: for public and generated data onl
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import warnings
 from collections import defaultdict
@@ -24,7 +23,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pandas as pd
-from harness import DATA, machine, print_table
+from harness import DATA, command_line, machine, print_table
 
 import dpsyn_sql
 
@@ -117,9 +116,7 @@ def row(method: str, what: str, found: Sequence[tuple[float, float, bool]]) -> l
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--methods", nargs="+", default=["auto", "independent"])

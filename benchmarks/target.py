@@ -16,7 +16,6 @@ private data: only for public tables.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import warnings
@@ -29,7 +28,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-from harness import DATA, apart, machine, need, print_table
+from harness import DATA, apart, command_line, machine, need, print_table
 from numpy.typing import NDArray
 from real_tables import REAL_TABLES
 
@@ -144,9 +143,7 @@ def real_areas(name: str) -> list[float]:
 
 def main() -> None:
     """Print a row for each table, method and weight."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*TARGETS], default=[*TARGETS])
     parser.add_argument("--methods", nargs="+", default=["adaptive", "dpsyn", "privbayes"])
     parser.add_argument("--weights", nargs="+", default=["1", "target"])

@@ -34,7 +34,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 from family_tables import FamilyTable, flights, gowalla, retail_invoices, retail_lines, shop
-from harness import apart, machine, peak_mebibytes, print_table, timed
+from harness import apart, command_line, machine, peak_mebibytes, print_table, timed
 
 import dpsyn_sql
 
@@ -214,9 +214,7 @@ def speed_lines(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print two tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--lines", nargs="+", choices=[*LINES, "speed"], default=[*LINES, "speed"])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--ways", nargs="+", choices=["counted", "together"], default=["counted", "together"])

@@ -32,7 +32,7 @@ from baselines.lap import answered, gaussian_sigma, laplace_scale, made_shares
 from baselines.lap import squared_error as expected_error
 from charts import write_chart
 from comparison import chosen, codes_of, shares, squared_error
-from harness import DATA, add_methods, apart, machine, methods_wanted, need, print_table
+from harness import DATA, add_methods, apart, command_line, machine, methods_wanted, need, print_table
 from numpy.typing import NDArray
 
 INPUTS = ("bms_webview_1", "groceries", "mushroom", "epub", "income")
@@ -208,9 +208,7 @@ def picture(
 
 def main() -> None:
     """A table for each input, number of items and epsilon; charts of the first input."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     add_methods(parser)
     parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=["bms_webview_1"])
     parser.add_argument("--items", type=int, nargs="+", default=[32, 64, 128])

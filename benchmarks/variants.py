@@ -13,7 +13,6 @@ marginals, and the difference from the method as it is with its standard error o
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import warnings
@@ -25,7 +24,7 @@ import duckdb
 import numpy as np
 from adaptive import Table, adult
 from comparison import codes_of, mean_distances
-from harness import machine, print_table
+from harness import command_line, machine, print_table
 from numpy.typing import NDArray
 from sweep import TABLES, table_of
 
@@ -188,9 +187,7 @@ def main() -> None:
     """Print one table for each input."""
     sources: dict[str, Callable[[], Table]] = {"adult": adult}
     sources |= {name: lambda name=name: table_of(name) for name in TABLES}
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--tables", nargs="+", choices=[*sources], default=["adult", "weather"])
     parser.add_argument("--vary", nargs="+", default=["pairs=never", "pairs=always", "independent"])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1])

@@ -15,7 +15,6 @@ one: no privacy, only for public tables. SSE as in ``transactions.py``.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ import numpy as np
 from baselines.lap import gaussian_sigma
 from charts import write_chart
 from comparison import codes_of, shares, squared_error
-from harness import machine, print_table
+from harness import command_line, machine, print_table
 from numpy.typing import NDArray
 from transactions import INPUTS, groups_of, transactions
 
@@ -77,9 +76,7 @@ def errors(
 
 def main() -> None:
     """A table, and a chart for each number of attributes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--input", choices=INPUTS, default="bms_webview_1")
     parser.add_argument("--items", type=int, default=32)
     parser.add_argument("--cells", type=int, nargs="+", default=[16, 64, 256, 1024])

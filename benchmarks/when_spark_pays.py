@@ -9,7 +9,6 @@ little, since a cluster has other numbers of cores.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from billion import SHAPE, generate, processor_seconds
-from harness import apart, machine, print_table
+from harness import apart, command_line, machine, print_table
 
 import dpsyn_sql
 
@@ -91,9 +90,7 @@ def per_million(run: Callable[..., float], rows: int, folder: Path, method: str)
 
 def main() -> None:
     """Generate, run each way, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()

@@ -12,7 +12,6 @@ the first ``--checked`` rows of both.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from harness import machine, peak_mebibytes, print_table, timed
+from harness import command_line, machine, peak_mebibytes, print_table, timed
 from numpy.typing import NDArray
 
 import dpsyn_sql
@@ -74,9 +73,7 @@ def correlations(path: Path, rows: int) -> NDArray[np.float64]:
 
 def main() -> None:
     """Print seconds by phase, memory and the error of the correlations."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--attributes", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=5_240_260)
     parser.add_argument("--memory", default="8GB")

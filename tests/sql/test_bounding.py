@@ -174,46 +174,6 @@ def test_csv_units_are_text_as_it_stands(con, tmp_path):
     assert counts[2].sum() == 0
 
 
-@pytest.mark.parametrize("k", [0, 1, 2])
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 3))
-@settings(QUICK, max_examples=15)
-def test_all_marginals_count_the_same_rows(con, k, rows, key, max_rows):
-    relation = put(con, rows)
-    queries = [
-        q for q in (MarginalQuery(()), MarginalQuery(("a",)), MarginalQuery(("b",)), ALL) if len(q.attrs) <= k
-    ]
-    counter = SqlCounter(
-        DuckDBEngine(con), relation, DOMAIN, queries, unit=PrivacyUnit("id", max_rows), key=key
-    )
-    expected = Tally(drawn(con, rows, key, max_rows))
-    for query, counts in zip(queries, counter.count(queries), strict=True):
-        assert counts.tolist() == summed(expected, query).tolist()
-    counter.close()
-
-
-@given(rows=ROWS, key=KEYS, max_rows=st.integers(1, 3))
-@settings(QUICK, max_examples=15)
-def test_further_marginals_count_the_same_rows(con, rows, key, max_rows):
-    """Counted later, of the rows that were drawn once."""
-    single = [MarginalQuery(("a",)), MarginalQuery(("b",))]
-    unit = PrivacyUnit("id", max_rows)
-    counter = SqlCounter(DuckDBEngine(con), put(con, rows), DOMAIN, single, unit=unit, key=key, further=True)
-    first, second = [*counter.count(single)]
-    (both,) = counter.count([ALL])
-    assert both.sum(axis=1).tolist() == first.tolist() and both.sum(axis=0).tolist() == second.tolist()
-    expected = summed(Tally(drawn(con, rows, key, max_rows)), ALL)
-    assert both.tolist() == expected.tolist()
-    counter.close()
-
-
-def summed(tally, query):
-    """A marginal of codes in Python."""
-    table = np.zeros(DOMAIN.shape(query.attrs), dtype=np.int64)
-    for codes, times in tally.items():
-        table[tuple(codes[DOMAIN.index(name)] for name in query.attrs)] += times
-    return table
-
-
 def test_each_counter_has_a_key_of_its_own_and_keeps_it(con):
     rows = [(f"u{i}", code, label) for i in range(400) for code, label in product(range(3), "xy")]
     relation = put(con, rows)

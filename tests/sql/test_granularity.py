@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_fill import values
 
-from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
-from dpsyn_sql.attributes.types import to_tick
+from dpsyn_sql.attributes.attribute import Attribute
 
 SETTINGS = "SET TimeZone = 'Asia/Kolkata'"
 
@@ -26,34 +25,6 @@ def encoded(con, attribute, found):
     value = "make_timestamptz(epoch_us(?::TIMESTAMP))" if "ZONE" in attribute.sql_type else "?"
     con.executemany(f"INSERT INTO v VALUES ({value})", [(item,) for item in found])
     return {row[0] for row in con.execute(f"SELECT DISTINCT {expression} FROM v").fetchall()}
-
-
-@pytest.mark.parametrize(
-    ("sql_type", "edges", "granularity"),
-    [
-        ("INTEGER", (-7, 3, 8, 9, 1000), 5),
-        ("BIGINT", (-(2**63), 0, 2**63), 10**6),
-        ("UHUGEINT", (0, 2**127, 2**128), 10**9),
-        ("HUGEINT", (-(2**127), 2**127), 7),
-        ("DECIMAL(38,2)", (Decimal("-1e35"), Decimal("0.02"), Decimal("0.04"), Decimal("1e35")), 25),
-        ("TIME", (time(8, 0, 1), time(8, 0, 30), time(12), time.max), 60_000_000),
-        ("TIMESTAMP_S", (datetime(1, 1, 1), datetime(2020, 1, 1), datetime.max.replace(microsecond=0)), 3600),
-        ("TIMESTAMP", (datetime(1, 1, 1), datetime(2020, 1, 1, 0, 0, 1), datetime.max), 86_400_000_000),
-    ],
-)
-def test_multiples_of_ticks(con, sql_type, edges, granularity):
-    kind = "numeric" if isinstance(edges[0], int | Decimal) else "temporal"
-    attribute = Attribute("v", sql_type, kind, edges=edges, granularity=granularity)
-    ticks = edge_ticks(attribute)
-    for code in range(attribute.regular):
-        found = values(con, attribute, code, BITS)
-        got = [to_tick(attribute.type, value) for value in found]
-        multiples = any(-(-ticks[code] // granularity) * granularity < end for end in (ticks[code + 1],))
-        assert all(ticks[code] <= tick < ticks[code + 1] for tick in got)
-        assert all(tick % granularity == 0 for tick in got) if multiples else set(got) == {ticks[code]}
-        assert encoded(con, attribute, found) == {code}
-        if (ticks[code + 1] - ticks[code]) // granularity > 100:
-            assert len(set(got)) > 30
 
 
 @pytest.mark.parametrize("sql_type", ["DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S"])

@@ -59,16 +59,6 @@ def test_nothing_runs_before_the_first_count(engine, ran):
     assert ran == []
 
 
-def test_the_source_is_read_once_for_several_questions(engine, ran):
-    counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB, AC], most=0)
-    counter.count([AB])
-    counter.count([AC])
-    counter.close()
-    counter.close()
-    assert kinds(ran) == ["CREATE", "GROUP", "GROUP", "DROP"]
-    assert ["FROM source" in sql for sql in ran] == [True, *(False for _ in ran[1:])]
-
-
 def test_one_group_answers_all_marginals_inside_it(engine, ran):
     counter = SqlCounter(engine, Fragment("source"), DOMAIN, [AB, BA, A, TOTAL])
     ab, ba, a, total, again = [*counter.count([AB, BA, A, TOTAL, AB])]

@@ -146,12 +146,6 @@ def test_only_kept_rows_are_paired():
     assert kept.sum() == 6 * (WEIGHT // 6)
 
 
-def test_the_order_of_rows_has_no_say():
-    rows = some_rows(3, units=20, most=20)
-    for one, other in zip(tables(rows, 4), tables(rows[::-1], 4), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_rows_in_parts_are_paired_as_in_one_database():
     rows = some_rows(4, units=20)
     with duckdb.connect() as store:

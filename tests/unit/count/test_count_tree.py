@@ -1,6 +1,5 @@
 """Tables of a tree: kept rows, weights, numbers, classes and counts, against their definitions."""
 
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import duckdb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from support.tied_tables import (
     COLUMNS,
     DATABASES,
@@ -71,44 +69,6 @@ def test_full_families_are_those_of_the_definitions(con, seed):
     assert max(several.values()) > 1, "a key is in two units"
 
 
-@QUICK
-@given(DATABASES, st.integers(0, 2**32))
-def test_the_order_of_rows_has_no_say(con, data, seed):
-    moved = {name: random.Random(seed).sample(rows, len(rows)) for name, rows in data.items()}
-    check_equal(con, data, moved)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_order_of_many_rows_has_no_say(con, seed):
-    data = dense(seed, units=40)
-    check_equal(con, data, {name: rows[::-1] for name, rows in data.items()})
-
-
-def check_equal(con, *databases):
-    found = []
-    for data in databases:
-        fill(con, data)
-        found.append(tables(DuckDBEngine(con)))
-    for name, table in found[0].items():
-        np.testing.assert_array_equal(table, found[1][name], str(name))
-
-
-def test_rows_with_equal_codes_and_other_rows_below_are_told_by_their_keys(con):
-    """Twenty orders are equal in all codes, but not in their items: which are kept, and which comes first, shows."""
-    data = {
-        "customers": [("u", 0)],
-        "orders": [(i, "u", 0, 1) for i in range(20)],
-        "cards": [],
-        "items": [(i, str(line), i % 3) for i in range(20) for line in range(i % 3)],
-        "returns": [],
-    }
-    check(con, data)
-    for seed in range(2):
-        check_equal(
-            con, data, {name: random.Random(seed).sample(rows, len(rows)) for name, rows in data.items()}
-        )
-
-
 def test_tables_without_rows_and_parents_without_children(con):
     empty = {name: [] for name in COLUMNS}
     check(con, empty)
@@ -118,26 +78,6 @@ def test_tables_without_rows_and_parents_without_children(con):
     assert table.sum() == 3 * WEIGHT
     assert found["customers", "rows", ("a", "group of orders")].sum() == 3 * WEIGHT
     assert not any(table.any() for name, table in found.items() if name[0] != "customers")
-
-
-def test_rows_of_nobody_are_dropped_with_all_below_them(con):
-    data = {
-        "customers": [("a", 0), (None, 2)],
-        "orders": [(1, None, 2, 0), (2, "x", 2, 0), (None, "a", 2, 0), (4, "a", 1, 0)],
-        "cards": [(None, 2), ("x", 2), ("a", 1)],
-        "items": [(1, "1", 2), (2, "1", 2), (None, "1", 2), (4, None, 2), (4, "7", 1)],
-        "returns": [(1, "1", 1, 0), (4, None, 1, 0), (4, "8", 1, 0), (4, "7", 0, 0)],
-    }
-    _, found = check(con, data)
-    for name, column in {
-        "customers": "a",
-        "orders": "b",
-        "cards": "kind",
-        "items": "q",
-        "returns": "why",
-    }.items():
-        table = found[name, "rows", (column,)]
-        assert table[0 if column in ("a", "why") else 1] == table.sum() == WEIGHT
 
 
 def test_a_key_in_two_units_has_a_copy_in_each(con):

@@ -1,7 +1,6 @@
 """Arithmetic of fits where numbers are far apart: exact, or an error with a name, never a NaN or a warning."""
 
 import warnings
-from functools import reduce
 
 import numpy as np
 import pytest
@@ -21,37 +20,6 @@ def no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-def joint_logs(sizes, potentials):
-    wide = (t.reshape([n if v in s else 1 for v, n in enumerate(sizes)]) for s, t in potentials.items())
-    return reduce(np.add, wide, np.zeros(sizes))
-
-
-def normalised(logs, axes=None):
-    """Exponentials that sum to one over these axes, and the logarithms of their sums."""
-    highest = logs.max(axis=axes, keepdims=True)
-    weights = np.exp(logs - highest)
-    sums = weights.sum(axis=axes, keepdims=True)
-    return weights / sums, highest + np.log(sums)
-
-
-def marginal_of(joint, scope):
-    return joint.sum(axis=tuple(v for v in range(joint.ndim) if v not in scope))
-
-
-def test_a_ratio_of_messages_cannot_overflow():
-    """A child whose potentials contradict each other, next to a parent that wants what the child excludes."""
-    child = np.array([[0.0, -210.0], [-500.0, -710.0]])
-    potentials = {
-        (0, 1): np.array([[-720.0, -720.0], [0.0, 0.0]]),
-        (0, 2): child,
-        (2,): np.array([-210.0, 0.0]),
-    }
-    joint, _ = normalised(joint_logs((2, 2, 2), potentials))
-    beliefs = calibrate(junction_tree((2, 2, 2), potentials), potentials)
-    for clique, table in zip(beliefs.tree.cliques, beliefs.tables, strict=True):
-        np.testing.assert_allclose(table, marginal_of(joint, clique), rtol=1e-9)
 
 
 def test_potentials_that_are_no_numbers_are_an_error():

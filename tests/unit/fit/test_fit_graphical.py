@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
+from support.elimination import logs_of, shares_of
+from support.networks import marginal_of
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import summed
 from dpsyn_sql.fit.belief import calibrate, home_of, marginals
 from dpsyn_sql.fit.estimate import Likelihood, Observation, fit_potentials, pooled
 from dpsyn_sql.fit.graph import Triangulation, cells_of, junction_tree
@@ -35,36 +36,6 @@ def graph(request):
     sizes, scopes = GRAPHS[request.param]
     rng = np.random.default_rng(len(request.param))
     return sizes, {scope: rng.normal(0, 2, [sizes[v] for v in scope]) for scope in scopes}
-
-
-def brute_force(sizes, potentials):
-    """Log-factors added over the whole domain."""
-    logs = np.zeros(sizes)
-    for scope, table in potentials.items():
-        logs = logs + table.reshape([sizes[v] if v in scope else 1 for v in range(len(sizes))])
-    joint = np.exp(logs)
-    return joint / joint.sum(), np.log(joint.sum())
-
-
-def marginal_of(joint, scope):
-    return joint.sum(axis=tuple(v for v in range(joint.ndim) if v not in scope))
-
-
-def test_a_junction_tree_holds_every_scope_and_has_running_intersection(graph):
-    sizes, potentials = graph
-    tree = junction_tree(sizes, potentials)
-    sets = [set(clique) for clique in tree.cliques]
-    assert set().union(*sets) == set(range(len(sizes)))
-    assert all(any(set(scope) <= s for s in sets) for scope in potentials)
-    assert not any(a < b for a in sets for b in sets)
-    assert sorted(tree.order) == list(range(len(sets)))
-    for place, index in enumerate(tree.order):
-        parent = tree.parents[index]
-        assert parent < 0 or parent in tree.order[:place]
-        before = set().union(*(sets[i] for i in tree.order[:place]))
-        assert sets[index] & before == set(tree.separators[index])
-        assert parent < 0 or set(tree.separators[index]) <= sets[parent]
-    assert tree.cells == cells_of(Triangulation(sizes, potentials).cliques, sizes)
 
 
 def test_elimination_leaves_chordal_graphs_without_fill():
@@ -116,7 +87,7 @@ def test_pairs_of_any_tree_in_blocks_of_any_width(seed, widest, monkeypatch):
     sizes = tuple(rng.integers(1, 4, 8).tolist())
     scopes = {tuple(sorted(rng.choice(8, rng.integers(2, 4), replace=False).tolist())) for _ in range(6)}
     potentials = {scope: rng.normal(0, 2, [sizes[v] for v in scope]) for scope in scopes}
-    joint, _ = brute_force(sizes, potentials)
+    joint = shares_of(logs_of(sizes, potentials))[0].astype(float)
     beliefs = calibrate(junction_tree(sizes, potentials), potentials)
     pairs = [pair for pair in combinations(range(8), 2) if rng.random() < 0.6]
     found = all_pairs(beliefs, pairs)
@@ -125,26 +96,9 @@ def test_pairs_of_any_tree_in_blocks_of_any_width(seed, widest, monkeypatch):
         np.testing.assert_allclose(table, marginal_of(joint, pair), atol=1e-12)
 
 
-def test_structural_zeros_and_extreme_potentials_stay_finite():
-    link = np.where(np.array([0, 0, 1, 1])[:, None] == np.arange(2), 0.0, -1e3)
-    potentials = {(0, 1): link, (1, 2): np.array([[700.0, -700.0], [0.0, 5.0]]), (0,): np.full(4, 900.0)}
-    beliefs = calibrate(junction_tree((4, 2, 2), potentials), potentials)
-    table = marginals(beliefs, [(0, 1)])[0, 1]
-    assert table[0, 1] == table[3, 0] == 0 and np.isfinite(beliefs.log_partition)
-    assert all(np.isfinite(t).all() and t.sum() == pytest.approx(1) for t in beliefs.tables)
-
-
 def test_a_scope_that_no_clique_holds_is_an_error():
     with pytest.raises(InternalError):
         home_of(junction_tree((2, 2, 2), [(0, 1), (1, 2)]), (0, 2))
-
-
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 1, 15, 2), (2, 3, 20, 2, 3), (1, 1)])
-def test_sums_over_axes(shape):
-    table = np.random.default_rng(1).random(shape)
-    for count in range(len(shape) + 1):
-        for axes in combinations(range(len(shape)), count):
-            np.testing.assert_allclose(summed(table, axes), table.sum(axis=axes))
 
 
 def observations(sizes, scopes, rng, sigma=3.0):
@@ -184,7 +138,9 @@ def test_vectors_and_tables_of_potentials_are_inverses(graph):
 
 def test_the_fit_meets_tables_without_noise_and_a_warm_start_stays(graph):
     sizes, potentials = graph
-    joint, _ = brute_force(sizes, {scope: table / 4 for scope, table in potentials.items()})
+    joint = shares_of(logs_of(sizes, {scope: table / 4 for scope, table in potentials.items()}))[0].astype(
+        float
+    )
     observed = {scope: Observation(1e4 * marginal_of(joint, scope), np.asarray(1e-4)) for scope in potentials}
     likelihood = Likelihood(junction_tree(sizes, potentials), observed, 1e4, {})
     fit = fit_potentials(likelihood, {}, 300)

@@ -4,6 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from support.elimination import logs_of, shares_of
 from support.networks import marginal_of
 
 from dpsyn_sql.errors import InternalError
@@ -23,25 +24,6 @@ def random_tree(seed, levels, edges=7):
     return calibrate(junction_tree(sizes, scopes, levels), potentials), potentials
 
 
-def brute_force(sizes, potentials):
-    table = np.zeros(sizes)
-    for scope, potential in potentials.items():
-        shape = [size if v in scope else 1 for v, size in enumerate(sizes)]
-        table = table + potential.reshape(shape)
-    table = np.exp(table)
-    return table / table.sum()
-
-
-def given(network, values):
-    """The product of all nodes' probabilities of these values of all variables."""
-    probability = 1.0
-    for node in network.nodes:
-        line = (node.given == [values[v] for v in node.parents]).all(axis=1)
-        line &= (node.values == [values[v] for v in node.variables]).all(axis=1)
-        probability *= node.weights[line].sum()
-    return probability
-
-
 LEVELS = [
     (UNIT, UNIT, ROW, ROW, ROW, UNIT),
     (ROW, UNIT, BEFORE, ROW, UNIT, ROW),
@@ -58,7 +40,7 @@ def test_network_is_units_times_moments_given_units_times_rows_given_both_and_ev
     monkeypatch.setattr("dpsyn_sql.fit.elimination.FAR", 0.0)  # rows follow whatever they meet
     beliefs, potentials = random_tree(seed, levels)
     sizes = beliefs.tree.sizes
-    joint = brute_force(sizes, potentials)
+    joint = shares_of(logs_of(sizes, potentials))[0].astype(float)
     own = [np.arange(size) for size in sizes]
     network = levelled_network(beliefs, own, [np.ones(size) for size in sizes], [f"x{v}" for v in range(6)])
     assert list(network.levels) == sorted(network.levels)
@@ -75,39 +57,6 @@ def test_network_is_units_times_moments_given_units_times_rows_given_both_and_ev
         assert found[UNIT] == pytest.approx(known[MOMENT], rel=1e-9)
         assert found[MOMENT] == pytest.approx(known[BEFORE] / known[MOMENT], rel=1e-9)
         assert found[ROW] == pytest.approx(joint[values] / known[ROW], rel=1e-9)
-
-
-@pytest.mark.parametrize("levels", LEVELS)
-def test_no_node_draws_what_is_of_another_level(levels):
-    beliefs, _ = random_tree(9, levels)
-    sizes = beliefs.tree.sizes
-    own = [np.arange(size) for size in sizes]
-    network = levelled_network(beliefs, own, [np.ones(size) for size in sizes], [f"x{v}" for v in range(6)])
-    for node, level in zip(network.nodes, network.levels, strict=True):
-        assert {levels[v] for v in node.variables} == {level}
-        assert all(levels[v] <= level for v in node.parents)
-
-
-@pytest.mark.parametrize("level", [MOMENT, ROW])
-def test_codes_within_bins_and_twins_are_of_the_level_of_their_attribute(level):
-    levels = (UNIT, level, level)  # x0 of the unit in 2 bins of 4 codes, x1 in 3, and a twin of x1
-    rng = np.random.default_rng(5)
-    link = np.where(np.array([0, 0, 1])[:, None] == np.arange(2), 0.0, -1000.0)
-    potentials = {(1, 2): link, (0, 2): rng.normal(0, 1, (2, 2)), (1,): rng.normal(0, 1, 3)}
-    beliefs = calibrate(junction_tree((2, 3, 2), potentials, levels), potentials)
-    bins = [np.array([0, 1, 1, 0]), np.array([2, 0, 1, 2, 1])]
-    within = [np.array([0.25, 0.5, 0.5, 0.75]), np.array([0.5, 1, 0.1, 0.5, 0.9])]
-    network = levelled_network(beliefs, bins, within, ["x0", "x1"])
-    assert set(network.levels) == {UNIT, level}
-    table = np.zeros((4, 5))
-    for values in product(*(range(size) for size in network.sizes)):
-        probability = given(network, values)
-        drawn = {v for node in network.nodes for v in node.variables}
-        if all(values[v] == 0 for v in range(len(values)) if v not in drawn):
-            table[values[network.codes[0]], values[network.codes[1]]] += probability
-    pair = marginal_of(brute_force((2, 3, 2), potentials), (0, 1))
-    wanted = pair[bins[0]][:, bins[1]] * within[0][:, None] * within[1]
-    np.testing.assert_allclose(table, wanted, atol=1e-12)
 
 
 def test_elimination_of_levels_needs_a_fill_edge_that_a_plain_tree_lacks():

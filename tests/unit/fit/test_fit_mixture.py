@@ -6,7 +6,6 @@ from itertools import product as every
 import numpy as np
 import pytest
 from support.domains import domain_of
-from support.networks import joint_of, marginal_of
 
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.latent import PartTable
@@ -299,17 +298,6 @@ def test_a_label_that_model_rows_never_have_keeps_its_component(monkeypatch):
 
 BINS = (np.array([0, 1, 1, 2]), np.arange(3), np.zeros(3, np.int64), np.arange(1))
 WITHIN = (np.array([1, 0.25, 0.75, 1]), np.ones(3), np.array([0.5, 0.3, 0.2]), np.ones(1))
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_a_network_with_a_hidden_root_is_the_mixture(number):
-    mixture = random_mixture((3, 3, 1, 1), number)
-    network = mixture_network(mixture, BINS, WITHIN, ("x0", "x1", "x2", "x3"))
-    whole = joint_of(network)
-    assert whole.sum() == pytest.approx(1)
-    expected = joint(mixture, (0, 1))[BINS[0]] * WITHIN[0][:, None]
-    np.testing.assert_allclose(marginal_of(whole, network.codes[:2]), expected)
-    np.testing.assert_allclose(marginal_of(whole, network.codes[2:3]), WITHIN[2])
 
 
 def test_a_model_answers_several_attributes_and_its_rows_agree():

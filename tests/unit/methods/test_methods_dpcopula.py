@@ -1,19 +1,15 @@
 """DPCopula and DPHybrid: what they ask for, and that margins, correlations and parts come back."""
 
-import warnings
 from itertools import combinations
 
-import duckdb
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, ran, table_of
 
-import dpsyn_sql
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError, PlanTooLarge
-from dpsyn_sql.ledger.sqlite import MemoryLedger
 from dpsyn_sql.methods import DPCopula
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
@@ -211,16 +207,6 @@ def test_unusual_tables_give_a_model(hybrid):
             assert np.all(rows[1] == 3)
 
 
-@pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.slow
-def test_three_hundred_columns_give_a_model(hybrid):
-    rng = np.random.default_rng(3)
-    codes = (rng.random((300, 400)) < 0.3).astype(int) + rng.integers(0, 2, 400)
-    model, curator = fitted(DPCopula(hybrid=hybrid), codes, [3] * 300, budget=BUDGET, sigma=2.0)
-    assert len(curator.asked[-1][1]) == 300 * 299 // 2
-    assert drawn(model, 500).shape == (300, 500)
-
-
 def test_too_many_columns_are_refused_with_numbers():
     with pytest.raises(PlanTooLarge, match=r"2,000 columns have up to .* above the limit of 16,777,216"):
         DPCopula().plan(SOURCE, domain(*[9] * 2000), BUDGET)
@@ -230,45 +216,3 @@ def test_too_many_columns_are_refused_with_numbers():
 def test_a_ratio_that_divides_nothing_is_refused(ratio):
     with pytest.raises(InputError, match="ratio=.* above 0 and at most 1000"):
         DPCopula(ratio=ratio).plan(SOURCE, domain(2, 2), BUDGET)
-
-
-# -- whole releases ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hybrid", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("unit", [{}, {"unit": "who", "most": 3, "weights": False}])
-@pytest.mark.parametrize("delta", [0, 1e-9])
-def test_a_release_with_either_noise_and_units_of_several_rows(hybrid, unit, delta):
-    columns = {
-        "a": {"type": "categorical", "categories": ["p", "q"]},
-        "x": {"type": "numeric", "lower": 0, "upper": 100, "bins": 50},
-        "y": {"type": "numeric", "lower": 0, "upper": 100, "bins": 50},
-    }
-    with duckdb.connect() as con, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        con.execute("""
-            CREATE TABLE t AS SELECT
-                i // 3 AS who, CASE WHEN hash(i) % 2 = 0 THEN 'p' ELSE 'q' END AS a,
-                (hash(i + 7) % 100)::INTEGER AS x,
-                CASE WHEN hash(i) % 2 = 0 THEN x ELSE 99 - x END AS y
-            FROM range(9000) r(i)
-        """)
-        options = {**unit} if unit else {"exclude": ("who",)}
-        release = dpsyn_sql.release(
-            con,
-            "t",
-            into="s",
-            method={"name": "dpcopula", "hybrid": hybrid},
-            domain={"columns": columns},
-            epsilon=20,
-            delta=delta,
-            seed=1,
-            ledger=MemoryLedger(),
-            **options,
-        )
-        found = dict(con.execute("SELECT a, corr(x, y) FROM s GROUP BY a").fetchall())
-        stored = dpsyn_sql.load(con, "s") if hasattr(dpsyn_sql, "load") else None
-    assert abs(release.rows - 9000) < 1500
-    if hybrid:
-        assert found["p"] > 0.8 and found["q"] < -0.8
-    assert stored is None or stored.marginal(["x", "a"]) is not None

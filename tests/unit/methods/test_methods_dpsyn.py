@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -170,35 +169,11 @@ def rows_of(model, number=100):
     return np.concatenate([*model.sampler().batches(number, 1)])
 
 
-@pytest.mark.parametrize("sizes", [(5,), (1,), (1, 1), (1, 7)])
-def test_one_attribute_or_one_value_in_a_column_needs_no_view(sizes):
-    model, curator, plan = run(DPSyn(), domain(*sizes), codes_of(sizes))
-    assert plan.static and views_asked(curator) == []
-    assert rows_of(model).shape == (100, len(sizes))
-    assert model.project([f"x{len(sizes) - 1}"]).sum() == pytest.approx(model.total)
-
-
 def test_identical_columns_are_found_to_be_identical():
     columns = codes_of((6,))
     model, _, _ = run(DPSyn(), domain(6, 6), [columns[0], columns[0]])
     table = model.project(["x0", "x1"])
     assert np.trace(table) > 0.97 * model.total
-
-
-def test_noise_larger_than_the_table_gives_uniform_rows():
-    class Nothing(FakeCurator):
-        def __init__(self, shape):
-            super().__init__(shape, lambda q: np.full(q.shape(shape), -5, np.int64))
-
-    shape = domain(3, 4, 5)
-    plan = DPSyn().plan(SOURCE, shape, GAUSSIAN)
-    curator = Nothing(shape)
-    with warnings.catch_warnings(action="error"):
-        model = ran(DPSyn(), plan, curator)
-        assert views_asked(curator) == [] and model.total < 0
-        rows = rows_of(model, 6000)
-    for column, size in enumerate((3, 4, 5)):
-        np.testing.assert_allclose(np.bincount(rows[:, column]) / 6000, 1 / size, atol=0.03)
 
 
 def test_attributes_of_many_values_are_measured_over_bins():
@@ -217,12 +192,3 @@ def test_one_way_tables_get_the_whole_budget_where_no_code_stands_out():
     assert views_asked(curator) == []
     assert sum(budget.amount for _, _, budget in curator.asked) > 0.99 * plan.budget.amount
     assert model.project(["x0"]).sum() == pytest.approx(model.total)
-
-
-@pytest.mark.slow
-def test_three_hundred_attributes_work():
-    sizes = (2,) * 300
-    model, curator, _ = run(DPSyn(), domain(*sizes), codes_of(sizes, 5000))
-    held = {pair for view in views_asked(curator) for pair in combinations(view, 2)}
-    assert len(held) == math.comb(300, 2)
-    assert rows_of(model).shape == (100, 300)

@@ -328,11 +328,6 @@ def test_settings_out_of_range_are_refused(given, words):
         method_of({"name": "mixture", **given})
 
 
-def test_settings_are_another_release():
-    plan = Mixture(components=9, by="em").plan(SOURCE, domain_of(SIZES), ONE)
-    assert plan.details.settings == {"components": 9, "by": "em"}
-
-
 @pytest.mark.parametrize("number", [1, 256])
 def test_more_components_than_rows_or_one_give_a_model(number):
     codes = groups(SIZES, rows=60)
@@ -347,18 +342,6 @@ def test_too_many_cells_are_refused_in_words():
         Mixture(components=256).plan(SOURCE, wide, ONE)
     with pytest.raises(PlanTooLarge, match="limits={'memory'"):
         Mixture().plan(SOURCE, domain_of((100,) * 300, True), ONE, Terms(Limits(600 * 2**20)))
-
-
-@pytest.mark.parametrize(
-    "budget", [Budget("pure", 10**15), Budget.from_epsilon(0.05, 1e-9).without_thresholds()]
-)
-@pytest.mark.parametrize("by", ["auto", "kmeans"])
-def test_delta_0_and_a_small_epsilon_give_a_model(budget, by):
-    codes = groups(SIZES)
-    for settings in ({}, {"components": 6}):
-        model, curator = run(codes, domain_of(SIZES), Mixture(by=by, **settings), budget)
-        assert model.project(["x0", "x1"]).sum() == pytest.approx(max(0, model.total))
-        assert sum(own.amount for _, _, own in curator.asked) == budget.amount
 
 
 def test_units_of_several_rows_have_fewer_components():

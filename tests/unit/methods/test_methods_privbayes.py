@@ -224,16 +224,6 @@ def test_candidates_are_bounded_however_many_attributes_there_are(number):
     assert set(families(model)) == set(range(number))
 
 
-@pytest.mark.parametrize("score", ["L1", "R"])
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
-def test_the_whole_budget_is_spent_and_no_more(score, kind):
-    budget = Budget(kind, 10**15)
-    codes = chain(np.random.default_rng(1))
-    _, curator = run(codes, [2] * 5, PrivBayes(score=score), budget)
-    assert sum(part.amount for *_, part in curator.asked) == budget.amount
-    assert {part.kind for *_, part in curator.asked} == {kind}
-
-
 def test_attributes_of_one_bin_leave_their_budget_to_others_or_to_one_way_tables():
     rng = np.random.default_rng(9)
     codes = [rng.integers(0, 2, ROWS), np.zeros(ROWS, int), np.zeros(ROWS, int)]

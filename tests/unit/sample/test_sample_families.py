@@ -348,13 +348,6 @@ def test_time_since_the_row_before_is_met_where_the_day_allows_it():
     np.testing.assert_allclose(found / gaps.size, wanted, atol=0.01)
 
 
-def test_rows_are_the_same_for_a_seed_and_others_for_another():
-    for model in (plain(), chain(), dated(), timed()):
-        one, again, other = (drawn(model, 3000, seed) for seed in (5, 5, 6))
-        np.testing.assert_array_equal(one[1], again[1])
-        assert one[1].shape != other[1].shape or (one[1] != other[1]).any()
-
-
 @pytest.mark.parametrize("model", [plain, chain, timed])
 def test_small_batches_hold_whole_units_even_larger_ones(model, monkeypatch):
     monkeypatch.setattr(sampled_families, "BATCH_ROWS", 4)

@@ -37,19 +37,6 @@ def test_rows_are_nearer_to_the_model_than_independent_draws(scopes):
     assert np.mean(ones) < 15  # independent draws are off by about 60
 
 
-def test_counts_within_a_group_are_within_one_at_the_ends_and_unbiased():
-    groups = np.repeat([0, 1, 2], [1000, 1, 37])
-    weights = np.array([[1.0, 2, 7], [1, 1, 0], [0, 3, 1]])
-    means = np.zeros((3, 3))
-    for seed in range(300):
-        drawn = stratified(groups, weights, np.random.default_rng(seed))
-        counts = np.array([np.bincount(drawn[groups == g], minlength=3) for g in range(3)])
-        expected = np.bincount(groups)[:, None] * weights / weights.sum(axis=1, keepdims=True)
-        assert np.abs(counts - expected)[:, [0, 2]].max() < 1
-        means += counts / 300
-    np.testing.assert_allclose(means, expected, atol=0.15)
-
-
 @pytest.mark.parametrize("wide", [1, 60], ids=["as often as its stretch has places", "place by place"])
 def test_the_first_lines_of_a_group_together_get_their_rows_within_one(wide):
     """Of tables with fewer lines than rows, and with more: each line of ``weights`` is ``wide`` lines."""

@@ -105,11 +105,6 @@ def test_other_numbers_of_rows_are_in_proportion(number: int) -> None:
     assert np.abs(counts - number * np.array([0.1, 0.3, 0.6])).max() < 1
 
 
-def test_a_seed_means_the_same_rows() -> None:
-    assert (drawn([5, 5], 10) == drawn([5, 5], 10)).all()
-    assert (drawn([500, 500], 1000) != drawn([500, 500], 1000, 8)).any()
-
-
 def test_no_rows_known_is_even() -> None:
     assert np.bincount(drawn([0, 0, 0], 30)[:, 0]).tolist() == [10, 10, 10]
 

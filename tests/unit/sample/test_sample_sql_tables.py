@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.domains import domain_of
-from support.networks import graphical_model, joint_of, marginal_of
+from support.networks import graphical_model, joint_of
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit import network as networks
-from dpsyn_sql.fit.belief import Beliefs, calibrate
+from dpsyn_sql.fit.belief import Beliefs
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.network import Network, Node, configurations, joined, node_of, slot_bits_of
+from dpsyn_sql.fit.network import Network, Node, configurations, node_of, slot_bits_of
 from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.models.networks import GraphicalModel
@@ -100,33 +100,6 @@ def test_configurations_are_numbered_apart_and_values_packed():
     assert text == "((value // 5) % 3 << 0) | ((value) % 5 << 2)"
 
 
-@pytest.mark.parametrize(
-    "scopes", [[(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1, 2), (2, 3), (3, 4)]], ids=["chain", "clique"]
-)
-@pytest.mark.parametrize("most", [0, 400, 2**18], ids=["apart", "some", "together"])
-def test_the_network_is_the_model(scopes, most, monkeypatch):
-    monkeypatch.setattr(networks, "MOST_JOINED", most)
-    fitted = graphical_model(scopes)
-    bins_only = GraphicalModel(fitted.domain, 1.0, fitted.beliefs, (np.arange(4),) * 5, (np.ones(4),) * 5)
-    network = bins_only.network()
-    assert network.codes == (0, 1, 2, 3, 4) and (len(network.nodes) == 1) == (most == 2**18)
-    for i, j in ((0, 1), (0, 4), (1, 3), (4, 2)):
-        expected = bins_only.project([f"x{i}", f"x{j}"])
-        found = marginal_of(joint_of(network), (i, j))
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_parents_come_first_and_codes_follow_bins(monkeypatch):
-    monkeypatch.setattr(networks, "MOST_JOINED", 0)
-    network = graphical_model([(0, 1), (1, 2), (2, 3), (3, 4)], twin=True).network()
-    seen = set()
-    for node in network.nodes:
-        assert set(node.parents) <= seen and not set(node.variables) & seen
-        seen.update(node.variables)
-    assert set(network.codes) <= seen
-    assert len({node.label for node in network.nodes}) == len(network.nodes)
-
-
 def test_a_twin_that_nothing_depends_on_is_not_drawn(monkeypatch):
     monkeypatch.setattr(networks, "MOST_JOINED", 0)
     network = graphical_model([(0, 1), (1, 2), (2, 3), (0, 5), (0, 4)], twin=True).network()
@@ -159,42 +132,6 @@ def test_a_bin_of_very_many_codes_does_not_give_its_slots_to_all(monkeypatch):
         np.testing.assert_allclose(chance, expected, atol=1e-12)
     assert found[2**20] == (1, 4 * 2**13)
     assert found[0][0] == 2 and found[0][1] < 2 * bins.size
-
-
-def test_codes_of_a_single_bin_are_drawn():
-    """An attribute whose codes all share a bin has no variable of bins, but codes."""
-    fitted = graphical_model([(0, 1), (1, 2), (2, 3), (3, 4)])
-    sizes = (1, 4, 4, 4, 4)
-    beliefs = calibrate(junction_tree(sizes, {(1, 2): np.zeros((4, 4))}), {(1, 2): np.zeros((4, 4))})
-    bins = (np.zeros(6, np.int64), *fitted.bins[1:])
-    within = (np.array([0.5, 0.25, 0.25, 0, 0, 0]), *fitted.within[1:])
-    network = GraphicalModel(fitted.domain, 1.0, beliefs, bins, within).network()
-    (node,) = (node for node in network.nodes if network.codes[0] in node.variables)
-    column = node.values[:, node.variables.index(network.codes[0])]
-    found = np.bincount(column, weights=node.weights, minlength=6)
-    np.testing.assert_allclose(found / found.sum(), within[0])
-
-
-@settings(max_examples=50)
-@given(st.integers(0, 2**32 - 1))
-def test_nodes_drawn_together_are_the_product_of_their_distributions(seed):
-    rng = np.random.default_rng(seed)
-    sizes = (2, 3, 2, 3, 2)
-    table = rng.random((2, 3, 2, 3)) * (rng.random((2, 3, 2, 3)) < 0.7)
-    first = node_of("a", (0,), (1, 3), rng.random((2, 3, 3)))
-    second = node_of("b", (4, 1), (2,), rng.random((2, 3, 2)))
-    third = node_of("c", (0, 1, 2), (3,), table[..., :])
-    apart = Network(sizes, (root(0, 2), root(4, 2), first, second), tuple(range(5)))
-    together = Network(sizes, (root(0, 2), root(4, 2), *joined((first, second), sizes)), tuple(range(5)))
-    assert len(together.nodes) == 3
-    np.testing.assert_allclose(joint_of(apart), joint_of(together), atol=1e-12)
-    one = root(0, 2), root(1, 3), root(2, 2), third
-    (both,) = joined(one, sizes)
-    np.testing.assert_allclose(
-        joint_of(Network((2, 3, 2, 3), one, ())),
-        joint_of(Network((2, 3, 2, 3), (both,), ())),
-        atol=1e-12,
-    )
 
 
 def test_a_configuration_that_only_one_side_holds_possible_still_draws():
