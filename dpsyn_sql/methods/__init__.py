@@ -15,11 +15,11 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.model import Model
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.dpcopula import Copula, DPCopula
-from dpsyn_sql.methods.dpsyn import DPSyn
 from dpsyn_sql.methods.independent import Hierarchical, Independent
-from dpsyn_sql.methods.mixture import Mixture
-from dpsyn_sql.methods.privbayes import PrivBayes
+from dpsyn_sql.methods.papers.dpcopula import Copula, DPCopula
+from dpsyn_sql.methods.papers.dpsyn import DPSyn
+from dpsyn_sql.methods.papers.mixture import Mixture
+from dpsyn_sql.methods.papers.privbayes import PrivBayes
 from dpsyn_sql.methods.recipe import METHODS, Recipe
 from dpsyn_sql.methods.traces import Traces
 from dpsyn_sql.planning.asking import Door

@@ -126,10 +126,14 @@ def candidate_queries(
 
 
 def asked_again(
-    observed: Sequence[Observation], domain: Domain, door: Door, steps: Iterable[Asked]
+    observed: Sequence[Observation],
+    domain: Domain,
+    door: Door,
+    budget: Budget,
+    workload: Workload = UNWEIGHTED,
 ) -> list[Observation]:
-    """One-way tables, pooled with those that the steps ask for: they get a budget that nothing else needs."""
-    again = one_way_tables(domain, [door.ask(*step) for step in steps])
+    """One-way tables, pooled with what a budget that nothing else needs asks of them."""
+    again = one_way_tables(domain, [door.ask(*step) for step in one_way_steps(domain, budget, workload)])
     return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
 
 

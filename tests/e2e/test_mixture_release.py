@@ -7,7 +7,7 @@ from support.ledgers import overview
 
 import dpsyn_sql
 from dpsyn_sql.fit import mixture as fit
-from dpsyn_sql.methods.mixture import Task
+from dpsyn_sql.methods.papers.mixture import Task
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

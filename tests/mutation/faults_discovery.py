@@ -288,7 +288,7 @@ FAULTS = (
         "budget of pairs spent on the margins of parts too",
         "tests/unit/methods/test_methods_dpcopula.py::test_a_part_is_a_cell_and_never_a_question_of_its_own",
         (
-            "dpsyn_sql/methods/dpcopula.py",
+            "dpsyn_sql/methods/papers/dpcopula.py",
             "    return first, second\n",
             "    return first, budget\n",
         ),

@@ -24,8 +24,8 @@ from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, M
 from dpsyn_sql.methods.adaptive.model import State, Task, targets
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import cell_deviation, over_bins
-from dpsyn_sql.methods.mixture import Task as Rounds
-from dpsyn_sql.methods.mixture import labels_of
+from dpsyn_sql.methods.papers.mixture import Task as Rounds
+from dpsyn_sql.methods.papers.mixture import labels_of
 from dpsyn_sql.planning.queries import Distances
 from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.rows.sample.graphical import drawn_bins

@@ -13,11 +13,16 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
-from dpsyn_sql.methods.dpcopula import DPCopula
-from dpsyn_sql.methods.dpsyn import DPSyn
-from dpsyn_sql.methods.privbayes import PrivBayes
-from dpsyn_sql.methods.privbayes.families import FEW_CANDIDATES, Bounds, candidates, largest_number
-from dpsyn_sql.methods.privbayes.network import Encoded
+from dpsyn_sql.methods.papers.dpcopula import DPCopula
+from dpsyn_sql.methods.papers.dpsyn import DPSyn
+from dpsyn_sql.methods.papers.privbayes import (
+    FEW_CANDIDATES,
+    Bounds,
+    Encoded,
+    PrivBayes,
+    candidates,
+    largest_number,
+)
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.private.measure.noise import standard_deviation

@@ -14,7 +14,7 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS
 from dpsyn_sql.methods import method_of
-from dpsyn_sql.methods.dpsyn import DPSyn
+from dpsyn_sql.methods.papers.dpsyn import DPSyn
 from dpsyn_sql.planning.limits import Limits, Terms
 from dpsyn_sql.rows.sample.views import SYNTHESES
 

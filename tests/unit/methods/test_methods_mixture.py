@@ -16,7 +16,7 @@ from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.mixture import Components
 from dpsyn_sql.methods import method_of
 from dpsyn_sql.methods.independent import cell_deviation
-from dpsyn_sql.methods.mixture import ROUNDS, ROUNDS_ALONE, Mixture, Task
+from dpsyn_sql.methods.papers.mixture import ROUNDS, ROUNDS_ALONE, Mixture, Task
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.planning.row_labels import labelled
@@ -297,7 +297,7 @@ def test_a_label_looks_at_columns_of_few_codes_if_its_scores_are_too_many(monkey
     own = task(domain, COUNTS, "em")
     mixture = profiles(own.working.sizes)
     for most, looked in ((4 * (7 + 4), ("age", "town")), (4 * (7 + 4) - 1, ("town",)), (1, ("town",))):
-        monkeypatch.setattr("dpsyn_sql.methods.mixture.MOST_SCORES", most)
+        monkeypatch.setattr("dpsyn_sql.methods.papers.mixture.MOST_SCORES", most)
         assert own.label(mixture, 1).attributes == looked
 
 

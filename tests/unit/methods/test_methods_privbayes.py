@@ -13,7 +13,7 @@ from support.doors import FakeCurator, ran, table_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import PrivBayes, method_of
-from dpsyn_sql.methods.privbayes import families as choosing
+from dpsyn_sql.methods.papers import privbayes as choosing
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import Choice, FamilyChoice, MarginalQuery, Marginals
 from dpsyn_sql.planning.workload import read_workload

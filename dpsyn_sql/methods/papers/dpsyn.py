@@ -129,8 +129,7 @@ class DPSyn(Recipe):
             if measured:
                 working = designed
             else:  # no two attributes have bins that stand out: one-way tables get everything
-                steps = one_way_steps(domain, reserve.budget, terms.workload)
-                observed = asked_again(observed, domain, door, steps)
+                observed = asked_again(observed, domain, door, reserve.budget, terms.workload)
                 working = binned(domain, observed, [0.0] * len(observed), MOST_BINS[0])
         with terms.deadline.running(), phase("fit"):
             return self._fitted(working, measured, observed, terms)

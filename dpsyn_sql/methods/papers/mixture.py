@@ -363,7 +363,7 @@ class Mixture(Recipe):
             task = self._task(door, domain, for_rounds, observed, terms)
             if task is not None:
                 return _model(task.working, task.total, fitted(task))
-            observed = asked_again(observed, domain, door, one_way_steps(domain, for_rounds))
+            observed = asked_again(observed, domain, door, for_rounds)
         working = binned(domain, observed, [-math.inf] * len(observed), MOST_BINS)
         return _model(working, total_of(observed), product(working.shares))
 
