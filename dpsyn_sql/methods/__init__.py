@@ -20,8 +20,8 @@ from dpsyn_sql.methods.papers.dpcopula import Copula, DPCopula
 from dpsyn_sql.methods.papers.dpsyn import DPSyn
 from dpsyn_sql.methods.papers.mixture import Mixture
 from dpsyn_sql.methods.papers.privbayes import PrivBayes
+from dpsyn_sql.methods.papers.traces import Traces
 from dpsyn_sql.methods.recipe import METHODS, Recipe
-from dpsyn_sql.methods.traces import Traces
 from dpsyn_sql.planning.asking import Door
 from dpsyn_sql.planning.limits import NO_TERMS, Terms
 from dpsyn_sql.planning.plan import Plan

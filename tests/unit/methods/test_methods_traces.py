@@ -10,8 +10,8 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.methods import method_of
-from dpsyn_sql.methods.traces import Traces
-from dpsyn_sql.methods.traces import tables as module
+from dpsyn_sql.methods.papers import traces as module
+from dpsyn_sql.methods.papers.traces import Traces
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import NoisyMarginal
