@@ -52,8 +52,7 @@ from dpsyn_sql.attributes.types import (
     supported_type,
     tick_literal,
 )
-from dpsyn_sql.sqltext.expressions import epoch, last_start, value_at
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, epoch, last_start, value_at
 
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list
 _COMPARED = 512  # bins; a tree of more comparisons is slower than a join, to plan and to run

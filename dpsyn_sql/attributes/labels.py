@@ -38,8 +38,7 @@ from dpsyn_sql.attributes.types import (
 )
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column
-from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, code_of_label, literal, text_bytes, value_at
 
 _MAPPED = 256  # longest map of labels; its cost grows with its length, that of a join does not
 _FEW_CUTS = 3  # a tree of so few comparisons is as fast as a list

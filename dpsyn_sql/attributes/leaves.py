@@ -28,8 +28,7 @@ from dpsyn_sql.attributes.taxonomy import Taxonomy
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import Hierarchy, HierarchyColumn, Leaves, NodeId, absent
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import last_start, text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, last_start, literal, text_bytes
 
 _COMPARED = 256  # codes; a tree of comparisons is slower than a join from here on
 _PLACES = 2**32  # on the line of one code

@@ -23,8 +23,7 @@ from dpsyn_sql.attributes.keys import ROW, Tied, Ties, tied_rows
 from dpsyn_sql.attributes.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
 from dpsyn_sql.attributes.types import SqlType, tick_literal
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal, text_bytes
 from dpsyn_sql.sqltext.render import render
 
 _DIGITS = 6  # the fewest digits of numbers in text

@@ -36,8 +36,7 @@ from dpsyn_sql.attributes.types import (
 )
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.source.relation import Column
-from dpsyn_sql.sqltext.expressions import value_at
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, literal, value_at
 
 MAX_DEPTH = 31
 """Levels of one dimension at most; a key of several has 62 bits at most."""

@@ -29,8 +29,7 @@ from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError, said
 from dpsyn_sql.source.names import listed
-from dpsyn_sql.sqltext.expressions import code_of_label, text_bytes, value_at
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, code_of_label, literal, text_bytes, value_at
 
 MAX_IDS = 131_072
 """Ids that a taxonomy can have at most."""

@@ -24,8 +24,7 @@ from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, natur
 from dpsyn_sql.attributes.trees import LONGEST, HierarchyColumn
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import fits_pattern, text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, fits_pattern, literal, text_bytes
 
 END = "\x03"
 """End of text: a character of no alphabet."""

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import epoch, text_as
-from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, epoch, literal, string_literal, text_as
 
 Family = Literal[
     "boolean", "integer", "decimal", "float", "text", "enum", "date", "time", "timestamp", "uuid"

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Protocol
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import EngineFailure, InternalError, SourceError
 from dpsyn_sql.source.engine import Encoding, Engine
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from dpsyn_sql.errors import SourceError
 from dpsyn_sql.source.csv_form import CsvForm
 from dpsyn_sql.source.files import FileSet, TextFile, common_header, not_of
 from dpsyn_sql.source.names import fold, listed, name_hint, shorten
-from dpsyn_sql.sqltext.expressions import text_as
-from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, text_as
 from dpsyn_sql.sqltext.render import render
 
 _FORMATTED = {"date": "day", "timestamp": "moment"}

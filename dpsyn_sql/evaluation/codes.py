@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.evaluation.session import ComparedColumn, Session
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, literal, string_literal, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 MISSING, UNSEEN, RARE, NOT_FINITE, FIRST = range(5)

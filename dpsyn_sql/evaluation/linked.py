@@ -21,8 +21,7 @@ from dpsyn_sql.evaluation.session import ComparedColumn, Session
 from dpsyn_sql.evaluation.tables import keys_of
 from dpsyn_sql.planning.tree import PublicTable, Reference, Table, Tree
 from dpsyn_sql.source.names import fold, name_hint, shorten
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 STEP = "comparing units"

@@ -28,8 +28,7 @@ from dpsyn_sql.evaluation.linked import (
     ratio,
     sums,
 )
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 _JOINED = ("above", "below", "pairs", "tv_mean", "tv_halves_mean", "tv_worst", "worst")

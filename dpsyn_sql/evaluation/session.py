@@ -19,8 +19,7 @@ from dpsyn_sql.engines.open_source import OpenedRelation
 from dpsyn_sql.engines.source_session import Connection
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.source.names import absolute_path, fold, listed, shorten
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, ident, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 Kind = Literal["numeric", "temporal", "text", "boolean"]

@@ -65,8 +65,7 @@ from dpsyn_sql.rows.write.publish import Period, WrittenTable, publish
 from dpsyn_sql.rows.write.staging import replaced_rows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 
 _STAYING, _NUMBERING = 2**40, 2**41
 # Streams of random numbers: who stays, and the order of new persons; rows are below.

@@ -53,8 +53,7 @@ from dpsyn_sql.rows.write.persist import NetworkTables, StoredRelease, drawn_fro
 from dpsyn_sql.rows.write.publish import WrittenTable, publish
 from dpsyn_sql.rows.write.staging import GroupedRows, warn_of_few_rows
 from dpsyn_sql.rows.write.tasks import PartRows, part_rows
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 
 _ROW_NUMBER = 8
 """Bytes of a staged row beside its codes; each code has one or more of its own."""

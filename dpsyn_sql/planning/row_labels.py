@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import code_type, lot, value_at
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, lot, value_at
 
 Table = tuple[tuple[int, ...], ...]
 """One row for each class of a label, one number for each code of an attribute."""

@@ -13,8 +13,7 @@ from typing import Any
 import jinja2
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.expressions import lot
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, lot
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

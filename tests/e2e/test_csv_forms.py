@@ -11,7 +11,7 @@ import dpsyn_sql
 from dpsyn_sql.engines.open_source import open_source
 from dpsyn_sql.errors import InputError, ReleaseChanged, SourceError
 from dpsyn_sql.source.csv_form import csv_form
-from dpsyn_sql.sqltext.expressions import text_as
+from dpsyn_sql.sqltext.fragments import text_as
 
 CANARY = "canary4711é"
 TOWNS = ["Besançon", "Évreux", "Nîmes", "Paris"]

@@ -60,8 +60,7 @@ from dpsyn_sql.rows.write.staging import possible_statements
 from dpsyn_sql.source.engine import Encoding
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation
 from dpsyn_sql.source.slices import Window
-from dpsyn_sql.sqltext.expressions import last_start
-from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, literal, qualified, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, comma, ident, last_start, literal, qualified, string_literal
 
 F = Fragment
 SRC, CODED, STAGED = F("src"), F("coded"), F("staged")

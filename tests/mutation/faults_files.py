@@ -57,7 +57,7 @@ FAULTS = (
     fault(
         "points between thousands are taken for decimals",
         f"{FORMS}::test_numbers_with_a_comma",
-        ("dpsyn_sql/sqltext/expressions.py", "translate({text}, '.,', ',.')", "replace({text}, ',', '.')"),
+        ("dpsyn_sql/sqltext/fragments.py", "translate({text}, '.,', ',.')", "replace({text}, ',', '.')"),
     ),
     fault(
         "the form of a file is no part of a release",
@@ -68,7 +68,7 @@ FAULTS = (
         "a line goes for a value that is not of its type",
         f"{QUERIES}[query]",
         (
-            "dpsyn_sql/sqltext/expressions.py",
+            "dpsyn_sql/sqltext/fragments.py",
             'f"TRY_CAST(trim({text}) AS {kind})"',
             'f"CAST(trim({text}) AS {kind})"',
         ),

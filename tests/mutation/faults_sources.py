@@ -136,7 +136,7 @@ FAULTS = (
         "a row is in every code that begins before it",
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
         (
-            "dpsyn_sql/sqltext/expressions.py",
+            "dpsyn_sql/sqltext/fragments.py",
             'f"ASOF LEFT JOIN ({numbered})',
             'f"LEFT JOIN ({numbered})',
         ),
@@ -145,7 +145,7 @@ FAULTS = (
         "a row outside of a hierarchy is left out",
         "tests/sql/test_leaves.py::test_codes_of_points_are_those_of_the_last_leaf_that_begins_before[400-False]",
         (
-            "dpsyn_sql/sqltext/expressions.py",
+            "dpsyn_sql/sqltext/fragments.py",
             'f"ASOF LEFT JOIN ({numbered})',
             'f"ASOF JOIN ({numbered})',
         ),

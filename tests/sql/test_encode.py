@@ -16,8 +16,7 @@ from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.private.rows.codes import encode_query
 from dpsyn_sql.source.relation import Column, Relation
-from dpsyn_sql.sqltext.expressions import code_type
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, ident
 
 QUICK = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 INTEGERS = {

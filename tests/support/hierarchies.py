@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.attributes.trees import HierarchyColumn
-from dpsyn_sql.sqltext.expressions import fits_pattern
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, fits_pattern
 
 END = "\x03"
 

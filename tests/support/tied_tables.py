@@ -18,8 +18,7 @@ from dpsyn_sql.planning.tree import Table, Tree
 from dpsyn_sql.private.count.counter import SqlCounter
 from dpsyn_sql.private.rows.kept import KeptRows
 from dpsyn_sql.source.relation import WEIGHT, Column, Relation
-from dpsyn_sql.sqltext.expressions import code_type, lot
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, ident, lot
 
 KEY = 5
 CLASSES_OF_A_TABLE = 1_000

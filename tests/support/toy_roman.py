@@ -7,8 +7,7 @@ from dpsyn_sql.attributes.attribute import OTHER, Attribute, Coded, Valued, name
 from dpsyn_sql.attributes.fields import BinCount
 from dpsyn_sql.attributes.spec import ListedSpec, Unfit
 from dpsyn_sql.attributes.types import listed_value
-from dpsyn_sql.sqltext.expressions import fits_pattern
-from dpsyn_sql.sqltext.fragments import Fragment, literal
+from dpsyn_sql.sqltext.fragments import Fragment, fits_pattern, literal
 
 LAST = 3_999
 _PATTERN = "M{0,3}(CM|CD|D?C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})"

@@ -30,8 +30,7 @@ from dpsyn_sql.engines.spark.work import Reading, Sums, Types, adding, counting,
 from dpsyn_sql.engines.spark.work import encoding as _encoding
 from dpsyn_sql.errors import EngineFailure, InputError, InternalError, SourceError, said
 from dpsyn_sql.source.engine import Encoding, Tally
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 _T = TypeVar("_T")

@@ -36,8 +36,7 @@ from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 
 _STEM = "dpsyn_codes"
 

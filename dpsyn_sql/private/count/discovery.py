@@ -64,16 +64,17 @@ from dpsyn_sql.private.count.sums import scatter, whole
 from dpsyn_sql.private.count.trees import TreeCounter
 from dpsyn_sql.private.rows.codes import unit_bytes
 from dpsyn_sql.source.engine import Tally
-from dpsyn_sql.sqltext.expressions import (
+from dpsyn_sql.sqltext.fragments import (
+    Fragment,
     fits_pattern,
     guarded_cast,
+    ident,
     number_text,
     temporary_table,
     text_bytes,
     text_of_bytes,
     value_at,
 )
-from dpsyn_sql.sqltext.fragments import Fragment, ident
 from dpsyn_sql.sqltext.render import render
 
 # -- values of a column --------------------------------------------------------------------------------

@@ -32,8 +32,7 @@ from dpsyn_sql.private.rows.codes import (
     pack_column,
 )
 from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
-from dpsyn_sql.sqltext.expressions import code_type, value_at
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, value_at
 from dpsyn_sql.sqltext.render import render
 
 # -- encodings and tallies -----------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from dpsyn_sql.private.rows.codes import unit_bytes
 from dpsyn_sql.private.rows.kept import Bound
 from dpsyn_sql.source.engine import SourceEngine, Tally
 from dpsyn_sql.source.relation import PrivacyUnit
-from dpsyn_sql.sqltext.expressions import temporary_table, text_bytes, text_of_bytes
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table, text_bytes, text_of_bytes
 from dpsyn_sql.sqltext.render import render
 
 Hierarchies = tuple[Hierarchy, ...]

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.sqltext.expressions import code_type, text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, ident, text_bytes
 from dpsyn_sql.sqltext.render import render
 
 

@@ -39,8 +39,7 @@ from dpsyn_sql.private.rows.codes import (
 from dpsyn_sql.private.rows.hidden import HiddenCodes, moment
 from dpsyn_sql.source.engine import Encoding, SourceEngine
 from dpsyn_sql.source.relation import WEIGHT, PrivacyUnit, Relation
-from dpsyn_sql.sqltext.expressions import code_bytes, code_type, temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, code_bytes, code_type, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 _STEM = "dpsyn_kept"

@@ -28,8 +28,7 @@ from dpsyn_sql.private.rows.kept import Bound, rows_of_units
 from dpsyn_sql.source.names import fold, name_hint, shorten
 from dpsyn_sql.source.relation import Column, PrivacyUnit, Relation, Source
 from dpsyn_sql.source.slices import Partition, Slice, Sliced, Window
-from dpsyn_sql.sqltext.expressions import number_text, text_as, text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, number_text, text_as, text_bytes
 from dpsyn_sql.sqltext.render import render
 
 _ADVICE = "Cast the column in a query or view: TRY_CAST(day AS DATE) AS day."

@@ -30,8 +30,7 @@ from dpsyn_sql.rows.sample.sql_text import (
 )
 from dpsyn_sql.rows.sample.sql_text import low_variance as low_variance_query
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, string_literal, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 # -- the sampler -------------------------------------------------------------------------------------

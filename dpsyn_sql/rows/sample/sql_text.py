@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray, group_cumsum
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
-from dpsyn_sql.sqltext.expressions import code_type
-from dpsyn_sql.sqltext.fragments import Fragment, comma, string_literal
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, comma, string_literal
 from dpsyn_sql.sqltext.render import render
 
 UNIT = 2**32

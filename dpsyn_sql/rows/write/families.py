@@ -53,8 +53,7 @@ from dpsyn_sql.rows.write.staging import (
     warn_of_few_rows,
 )
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 ROUNDS = 100

@@ -24,8 +24,7 @@ from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.rows.write.staging import load_table
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.expressions import temporary_table, text_bytes
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, ident, temporary_table, text_bytes
 from dpsyn_sql.sqltext.render import render
 
 _MOST = 10**9  # ids of so many persons, in text, have the same number of digits

@@ -39,8 +39,7 @@ from dpsyn_sql.rows.write.staging import (
 from dpsyn_sql.rows.write.tasks import PartRows, RowPublisher, write_in_tasks
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.files import ending_of, file_beside
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified
+from dpsyn_sql.sqltext.fragments import Fragment, ident, qualified, temporary_table
 from dpsyn_sql.sqltext.render import render
 
 Kind = Literal["table", "schema", "file", "folder", "database", "spark"]

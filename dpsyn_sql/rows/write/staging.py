@@ -30,8 +30,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
 from dpsyn_sql.source.engine import Engine
-from dpsyn_sql.sqltext.expressions import code_type
-from dpsyn_sql.sqltext.fragments import Fragment, ident
+from dpsyn_sql.sqltext.fragments import Fragment, code_type, ident
 from dpsyn_sql.sqltext.render import render
 
 Batches = Iterator[NDArray[np.integer[Any]]]

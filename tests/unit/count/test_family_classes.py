@@ -17,8 +17,7 @@ from dpsyn_sql.planning.row_labels import (
     class_costs,
     gumbel_costs,
 )
-from dpsyn_sql.sqltext.expressions import lot
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, lot
 
 SIZES = (2, 5, 9)
 KEY = 2**63 + 12345

@@ -16,8 +16,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import attach, database_alias, detach, lock, private_instance
 from dpsyn_sql.errors import EngineFailure, InternalError
 from dpsyn_sql.source.engine import Encoding, Tally
-from dpsyn_sql.sqltext.expressions import temporary_table
-from dpsyn_sql.sqltext.fragments import Fragment
+from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 
 
 @pytest.fixture
