@@ -183,7 +183,7 @@ def test_a_target_needs_a_split_by_it(by):
         Mixture(by=by).plan(SOURCE, domain, ONE, targeted("x1"))
     with pytest.raises(InputError, match="by='target' splits by the target that workload= names"):
         Mixture(by="target").plan(SOURCE, domain, ONE)
-    assert Mixture(by="target").plan(SOURCE, domain, ONE, targeted("x1")).reserved
+    assert Mixture(by="target").plan(SOURCE, domain, ONE, targeted("x1")).reserves
 
 
 def categories(size, **kinds):
@@ -208,9 +208,9 @@ def test_any_target_gives_a_model(name):
         model, curator = run(codes, domain, Mixture(**settings), terms=targeted("x4"))
         assert model.project(["x4", "x0"]).sum() == pytest.approx(model.total)
         assert sum(budget.amount for _, _, budget in curator.asked) == ONE.amount
-        further = Mixture(**settings).plan(SOURCE, domain, ONE, targeted("x4")).further
+        (reserve,) = Mixture(**settings).plan(SOURCE, domain, ONE, targeted("x4")).reserves
         assert all(
-            math.prod(q.shape(labelled(domain, own))) <= further.cells
+            math.prod(q.shape(labelled(domain, own))) <= reserve.most_cells
             for (_, queries, _), own in zip(curator.asked, curator.labels, strict=True)
             for q in queries
             if len(q.attrs) > 1
