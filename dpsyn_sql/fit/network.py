@@ -315,12 +315,17 @@ class Builder:
                 self.add_node(node, level)
 
     def network(self, evidence: Mapping[int, IntArray] | None = None, *, together: bool = True) -> Network:
-        """The network of all nodes, by level if they have any; neighbours of a level drawn together."""
+        """The network of all nodes, neighbours of a level drawn together. With ``evidence`` (it may be empty)
+        nodes have levels."""
         levels = sorted({level for level, _ in self._made})
         nodes = {level: [node for of, node in self._made if of == level] for level in levels}
         if together:
             nodes = {level: [*joined(of_level, self.sizes)] for level, of_level in nodes.items()}
-        of_each = tuple(level for level in levels for _ in nodes[level]) if any(levels) else ()
+        of_each = (
+            tuple(level for level in levels for _ in nodes[level])
+            if any(levels) or evidence is not None
+            else ()
+        )
         return Network(
             tuple(self.sizes),
             tuple(node for level in levels for node in nodes[level]),

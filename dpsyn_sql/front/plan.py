@@ -31,7 +31,7 @@ from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.planning.tree import Tree
-from dpsyn_sql.private.count.planner import CountingPlan, plan_counting
+from dpsyn_sql.private.count.planner import CountingPlan, counted_ahead, plan_counting
 from dpsyn_sql.private.measure.noise import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events, explained_noise
 from dpsyn_sql.private.measure.questions.columns import keys_event, shown_from
@@ -235,7 +235,7 @@ def _counting(job: Job) -> CountingPlan:
     plan, in_parts = job.only.plan, job.session.engine.in_parts
     unit = plan.source.unit
     return plan_counting(
-        plan.queries,
+        counted_ahead(plan.queries),
         plan.domain,
         unit.column is not None,
         in_parts=in_parts,

@@ -238,8 +238,8 @@ def test_auto_plans_and_runs_as_the_method_chosen():
     shape, auto = attributes_of(3), method_of("auto")
     plan, chosen = auto.plan(SOURCE, shape, BUDGETS[0]), next(iter(METHODS.values()))
     assert plan == chosen.plan(SOURCE, shape, BUDGETS[0]) and plan.method == chosen.name
-    ran = [ran(m, plan, Answering(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
-    assert type(ran[0]) is type(ran[1]) and ran[0].total == ran[1].total
+    models = [ran(m, plan, Answering(shape, ANSWERS["plenty"])) for m in (auto, chosen)]
+    assert type(models[0]) is type(models[1]) and models[0].total == models[1].total
 
 
 @pytest.mark.slow

@@ -79,6 +79,15 @@ FAULTS = (
         ),
     ),
     fault(
+        "a table that is planned over bins too is counted over its codes for both",
+        "tests/unit/count/test_count_counter.py::test_what_is_planned_is_counted_over_its_codes_once",
+        (
+            "dpsyn_sql/private/count/planner.py",
+            "for query in queries if not query.maps)",
+            "for query in queries)",
+        ),
+    ),
+    fault(
         "one table of pairs is charged",
         f"{DOOR}::test_a_unit_is_charged_for_its_weight_in_each_table",
         (

@@ -92,5 +92,5 @@ def test_what_is_learnt_of_an_expression_is_read_from_it_and_says_so():
 
 def test_an_attribute_without_an_expression_has_none_in_its_facts():
     attribute = Attribute("a", "int", "categorical", (1, 2))
-    assert attribute.value == '"a"' and attribute.type.text == "INTEGER"
+    assert attribute.columns[0].read() == '"a"' and attribute.type.text == "INTEGER"
     assert "source" not in measured_facts(attribute)

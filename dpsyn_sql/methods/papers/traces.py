@@ -525,7 +525,7 @@ def network_of(task: Task, fitted: Fitted) -> Network:
     stratum, pace = _unit(nodes, fitted)
     _before(nodes)
     _row(nodes, fitted, stratum, pace)
-    return nodes.network(together=False)
+    return nodes.network({}, together=False)
 
 
 def _unit(nodes: _Nodes, fitted: Fitted) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from dpsyn_sql.private.count.passes import (
     scans,
     sibling_tables,
 )
-from dpsyn_sql.private.count.planner import CountingPlan, groups_for, plan_counting
+from dpsyn_sql.private.count.planner import CountingPlan, counted_ahead, groups_for, plan_counting
 from dpsyn_sql.private.count.sums import scatter
 from dpsyn_sql.private.rows.kept import Bound, KeptRows
 from dpsyn_sql.source.engine import Encoding, SourceEngine
@@ -108,11 +108,11 @@ class SqlCounter:
         self._families = families
         self._siblings = siblings and families is not None
         self._carried = () if families is None else (Fragment("w"),)
-        self._plan = self._planned_for(queries, domain, bounded=not rows.single)
-        self._planned = dict.fromkeys(queries)
+        self._planned = dict.fromkeys(counted_ahead(queries))
+        self._plan = self._planned_for(list(self._planned), domain, bounded=not rows.single)
         self._keeps = self._plan.cells <= most
         self._tables: Tables = {}
-        self._further = further
+        self._further = further or any(query.original not in self._planned for query in queries)
         self._encoding: Encoding | None = None
         self._encoded = False
 

@@ -147,6 +147,15 @@ class CountingPlan:
         return f"{names} ({math.prod(a.size for a in attributes):,} codes)"
 
 
+def counted_ahead(queries: Sequence[MarginalQuery]) -> list[MarginalQuery]:
+    """The marginals over original codes among ``queries``, with one-way ones of all other attributes that
+    queries over bins name: those are summed from a marginal that is here, or counted from the codes later."""
+    originals = dict.fromkeys(query for query in queries if not query.maps)
+    held = {name for query in originals for name in query.attrs}
+    binned = (name for query in queries if query.maps for name in query.attrs if name not in held)
+    return [*originals, *(MarginalQuery((name,)) for name in dict.fromkeys(binned))]
+
+
 def plan_counting(
     queries: Sequence[MarginalQuery],
     domain: Domain,

@@ -90,8 +90,10 @@ PANDAS = {  # a column, its SQL type, its values as a table has them, a domain
 def counts_of(con, source, spec, **options):
     """The exact counts of all one-way tables, by the SQL of a release."""
     request = Request(source, epsilon=1, domain=spec, method="independent", **options)
-    with prepared(con, request) as job, opened_counter(job, job.only.plan) as counter:
-        return [table.tolist() for table in counter.count(job.only.plan.queries)], job.only.plan
+    with prepared(con, request) as job:
+        plan = job.only.plan
+        with opened_counter(job, plan.source, plan.domain) as opening:
+            return [table.tolist() for table in opening(plan.steps).count(plan.queries)], plan
 
 
 def in_table(sql, values):

@@ -107,7 +107,7 @@ def test_codes_of_a_bin_are_summed_before_the_noise():
 
 def test_bins_partition_the_codes_so_that_one_row_changes_one_cell():
     for place in np.ndindex(2, 5):
-        counts = Counts(counter(), DOMAIN)
+        counts = Counts(counter, DOMAIN)
         before = next(counts.exact([BINNED]))
         TABLES["a", "b"][place] += 1
         try:
