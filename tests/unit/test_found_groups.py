@@ -163,14 +163,10 @@ def test_little_budget_finds_nothing(amount):
     assert left.amount <= amount * 10**9
 
 
-def test_a_table_of_persons_alone_has_no_class():
+def test_persons_alone_and_units_of_one_row_have_no_class():
     alone = families_of(Domain(domain().attributes[:1]), UNIT, ("region",))
-    assert found_groups(FakeDoor(), alone, STAGE) == ([], STAGE)
-
-
-def test_units_of_one_row_have_no_class():
     single = families_of(domain(), PrivacyUnit("who", 1, together=True), ("region",))
-    assert found_groups(FakeDoor(), single, STAGE) == ([], STAGE)
+    assert [found_groups(FakeDoor(), families, STAGE) for families in (alone, single)] == [([], STAGE)] * 2
 
 
 def test_the_real_door_gives_the_class_and_the_codes():
