@@ -9,6 +9,7 @@ in a row.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -87,7 +88,7 @@ class Undiscovered:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class Role(ABC):
     """A column that is written, and not measured. ``type`` is ``sql_type`` parsed, None for one that only a
     unit id can have. ``last``: it is made when all rows are there, so nothing is computed from it."""
 
@@ -100,14 +101,14 @@ class Role:
         object.__setattr__(self, "type", parse_type(self.sql_type))
 
     @property
+    @abstractmethod
     def in_plan(self) -> str:
         """What a plan says of it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def comment(self) -> str:
         """What the table that is written says of it."""
-        raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
         """What is public about it, JSON-ready."""
