@@ -134,7 +134,7 @@ def counted(source, con):
             session.engine, session.relation.sql, domain, QUERIES, session.relation.text_decimal
         )
         try:
-            return counter.count(QUERIES)
+            return [*counter.count(QUERIES)]
         finally:
             counter.close()
 

@@ -65,7 +65,7 @@ def counts(con, rows, key, max_rows, fault=None):
     unit = PrivacyUnit("id", max_rows)
     counter = SqlCounter(engine, Fragment("source"), DOMAIN, QUERIES, unit=unit, key=key)
     try:
-        return counter.count(QUERIES)
+        return [*counter.count(QUERIES)]
     finally:
         counter.close()
 
