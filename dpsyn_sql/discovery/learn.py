@@ -45,7 +45,7 @@ from dpsyn_sql.discovery.designs import design, few_units, typed_shape
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.discovery.leaves import committed_key, key_of_tree
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, Looked
-from dpsyn_sql.planning.asking import Door
+from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import Learnt
 from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.plan import CountedKey
@@ -113,6 +113,7 @@ def discovered(shape: Shape, planned: Sequence[Look], door: Door, chooser: Choos
         door: what answers.
         chooser: what decides.
     """
+    door.reserve(Reserve("columns", chooser.budget))
     learner, asked = _learner(shape, planned, chooser), list[Look]()
     answers: Any = None
     with closing(learner):

@@ -33,7 +33,13 @@ class Case:
     def __init__(self, children, folder, kind, source_rows=300, epsilon="1", query=None, **options):
         self.children, self.folder, self.kind, self.runs = children, folder, kind, 0
         # PrivBayes looks twice, in every run alike: a step means the same in each.
-        self.options = {"domain": SPEC, "epsilon": epsilon, "account": ACCOUNT, "method": "privbayes", **options}
+        self.options = {
+            "domain": SPEC,
+            "epsilon": epsilon,
+            "account": ACCOUNT,
+            "method": "privbayes",
+            **options,
+        }
         self.scratch = folder.with_name(f"{folder.name}-scratch")
         for path in (folder, self.scratch):
             path.mkdir()

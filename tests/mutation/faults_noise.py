@@ -221,6 +221,11 @@ FAULTS = (
         ("dpsyn_sql/private/measure/curator.py", "            self._stage.look()\n", "            pass\n"),
     ),
     fault(
+        "looks at columns are free of what was reserved",
+        f"{STAGE}::test_what_is_learnt_of_a_table_costs_no_more_than_its_budget",
+        (LAW, "        self._left -= asked.budget.amount\n", ""),
+    ),
+    fault(
         "several distances charged as one",
         "tests/unit/measure/test_measure_distance.py::test_distances_are_l1_and_charged_together",
         (DISTANCES, "distances * rows_per_unit**2, share)", "rows_per_unit**2, share)"),

@@ -41,6 +41,10 @@ class ReadAtOnce(LocalCurator):
         super().open(lambda steps: counter, domain, rows_per_unit)
         self.reserve(EVERYTHING)
 
+    def discover(self, counter, rows_per_unit):
+        super().discover(counter, rows_per_unit)
+        self.reserve(EVERYTHING)
+
     def ask(self, question, budget, name=""):
         return super().ask(question, budget, name).read()
 

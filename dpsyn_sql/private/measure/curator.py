@@ -94,7 +94,7 @@ class LocalCurator:
         """
         if self._private_side.counts is not None:
             raise InternalError("nothing can be discovered once the domain is complete")
-        self._pending = []
+        self._pending, self._stage = [], Stage(None)
         self._private_side = replace(self._private_side, rows_per_unit=rows_per_unit, unknown=counter)
 
     def open(self, opening: Opening, domain: Domain, rows_per_unit: int | None = None) -> None:
@@ -111,13 +111,14 @@ class LocalCurator:
         self._private_side = replace(self._private_side, rows_per_unit=rows, counts=counts, unknown=None)
 
     def reserve(self, reserve: Reserve) -> None:
-        """Say before the first look what may be asked of the table after it.
+        """Say before the first look what may be asked of the table after it, or before any question of its
+        discovery what all of them cost at most.
 
         Raises:
-            InternalError: an answer was read already, or the domain is not complete.
+            InternalError: an answer was read already, or no table is open.
         """
         if self._stage is None:
-            raise InternalError("what is discovered is not reserved")
+            raise InternalError("something is reserved before a table is open")
         self._stage.reserve(reserve)
 
     def ask(self, question: Question[Answer], budget: Budget, name: str = "") -> Handle[Answer]:

@@ -19,10 +19,10 @@ from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 
 @dataclass
 class Stage:
-    """The questions about one table over ``domain``. ``steps``: what was asked and reserved before the first
-    look."""
+    """The questions about one table over ``domain``; None: its columns are learnt, and all that this asks
+    costs no more than was reserved. ``steps``: what was asked and reserved before the first look."""
 
-    domain: Domain
+    domain: Domain | None
     steps: list[Step] = field(default_factory=list)
     _left: int | None = None
     _cells: int = 0
@@ -37,6 +37,8 @@ class Stage:
         if self._left is not None:
             raise InternalError(f"{reserve.name!r} is reserved after the first look")
         self.steps.append(reserve)
+        if self.domain is None:
+            self.look()
 
     def look(self) -> None:
         """An answer is read: from here on only what was reserved may be asked."""
@@ -50,13 +52,15 @@ class Stage:
             InternalError: it comes after the first look, and costs more than is left of what was reserved, or
                 is about marginals that were not.
         """
-        if self._left is None:
+        if self._left is None and self.domain is not None:
             self.steps.append(asked)
             return
         reserves = [step for step in self.steps if isinstance(step, Reserve)]
-        if asked.budget.amount > self._left:
+        if self._left is None or asked.budget.amount > self._left:
             raise InternalError("a question costs more than was reserved")
-        if isinstance(asked.question, Siblings):
+        if self.domain is None:
+            pass  # a look at a column names no marginal
+        elif isinstance(asked.question, Siblings):
             if not any(reserve.pairs_of_rows for reserve in reserves):
                 raise InternalError("pairs of rows are asked for that were not reserved")
         else:

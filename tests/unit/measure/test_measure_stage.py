@@ -8,8 +8,9 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.asking import Reserve, planned_steps
-from dpsyn_sql.planning.queries import MarginalQuery, Marginals, Siblings
+from dpsyn_sql.planning.queries import GridQuery, MarginalQuery, Marginals, Siblings
 from dpsyn_sql.planning.row_labels import NearestLabel
+from dpsyn_sql.private.measure.curator import LocalCurator
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5}
 DOMAIN = Domain(
@@ -118,3 +119,22 @@ def test_a_plan_is_what_is_asked_and_reserved_before_the_first_look():
     steps = planned_steps(run)
     assert [step.name for step in steps] == [*SIZES, "pairs"] and asked == [4] and read == []
     assert [query for step in steps for query in step.queries] == [*ONE_WAYS, AB]
+
+
+def test_what_is_learnt_of_a_table_costs_no_more_than_its_budget():
+    """Also where the entry, which pays for other tables too, holds more."""
+    grid = GridQuery(Attribute("n", "INTEGER", "numeric", edges=(0, 1, 2)))
+    entry = OneRelease(WHOLE).open()
+    door = LocalCurator(entry, NoNoise())
+    with pytest.raises(InternalError, match="before a table is open"):
+        door.reserve(Reserve("columns", SHARE))
+    for _ in range(2):
+        door.discover(FakeCounter(ones, []), 1)
+        with pytest.raises(InternalError, match="more than was reserved"):
+            door.ask(grid, SHARE)
+        door.reserve(Reserve("columns", Budget("gdp", 2 * SHARE.amount)))
+        door.ask(grid, SHARE)
+        door.ask(grid, SHARE)
+        with pytest.raises(InternalError, match="more than was reserved"):
+            door.ask(grid, Budget("gdp", 1))
+    assert not entry.events
