@@ -27,7 +27,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
-from dpsyn_sql.rows.sample.family_text import alias_lists, append_network
+from dpsyn_sql.rows.sample.sql_rows import alias_lists, append_network
 from dpsyn_sql.rows.write.persist import StoredRelease, drawn_from, persist_beside
 from dpsyn_sql.rows.write.staging import append, make_room
 from dpsyn_sql.sqltext.fragments import Fragment

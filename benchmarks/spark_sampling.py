@@ -24,7 +24,7 @@ from dpsyn_sql.attributes.shape import Key, Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher
-from dpsyn_sql.rows.sample.family_text import alias_lists, append_network, load_slots
+from dpsyn_sql.rows.sample.sql_rows import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write.staging import make_room
 from dpsyn_sql.rows.write.tasks import part_query, part_rows
 from dpsyn_sql.sqltext.fragments import Fragment

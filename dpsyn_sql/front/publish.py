@@ -45,7 +45,7 @@ from dpsyn_sql.report.fitted import FittedRelease, rows_wanted
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release, ReleasedTable
-from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, independent_rows, load_slots
+from dpsyn_sql.rows.sample.sql_rows import INDEPENDENTLY, independent_rows, load_slots
 from dpsyn_sql.rows.sample.systematic import unit_sizes
 from dpsyn_sql.rows.sample.tables import TableRows, table_seed
 from dpsyn_sql.rows.write.families import StagedRows, stage, together

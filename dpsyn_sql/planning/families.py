@@ -184,6 +184,10 @@ class Families:
         return tuple(known.get(name, ROW) for name in self.domain.names)
 
 
+ALONE = Families(Domain(()), 0, frozenset(), "")
+"""Of rows that are each by themselves."""
+
+
 def families_of(domain: Domain, unit: PrivacyUnit, persons: Collection[str]) -> Families | None:
     """The families of a table's attributes; None if rows do not stay together.
 

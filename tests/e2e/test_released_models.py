@@ -101,8 +101,8 @@ def test_a_certificate_says_in_the_models_words_how_rows_were_drawn(method, draw
         model = release.model
         assert release.certificate()["sampling"]["drawn"] == drawn == model.sampler().drawn
         assert type(model) is METHODS[method].model
-        monkeypatch.setattr("dpsyn_sql.rows.sample.family_text.BATCH_ROWS", 10)
-        monkeypatch.setattr("dpsyn_sql.rows.sample.family_text.MOST_LOW_VARIANCE_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.rows.sample.sql_rows.BATCH_ROWS", 10)
+        monkeypatch.setattr("dpsyn_sql.rows.sample.sql_rows.MOST_LOW_VARIANCE_ROWS", 10)
         many = dpsyn_sql.release(con, "t", exclude=["i"], method=method, seed=1, replace=True)
         by_sql = model.network() is not None
         assert many.certificate()["sampling"]["drawn"] == ("independently" if by_sql else drawn)

@@ -17,8 +17,8 @@ from dpsyn_sql.engines.open_target import open_target
 from dpsyn_sql.engines.spark import outputs
 from dpsyn_sql.errors import InputError, PublishError, TargetError
 from dpsyn_sql.front import prepare as preparation
-from dpsyn_sql.rows.sample import family_text as compiled
 from dpsyn_sql.rows.sample import rounds
+from dpsyn_sql.rows.sample import sql_rows as compiled
 
 pytestmark = pytest.mark.slow
 

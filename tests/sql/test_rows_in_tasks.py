@@ -21,7 +21,7 @@ from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.rows.sample import rounds
-from dpsyn_sql.rows.sample.family_text import alias_lists, append_network, load_slots
+from dpsyn_sql.rows.sample.sql_rows import alias_lists, append_network, load_slots
 from dpsyn_sql.rows.write import staging
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.rows.write.staging import append, stage_rows

@@ -24,7 +24,7 @@ from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.fitted import marginal_table
 from dpsyn_sql.report.labels import code_labels
-from dpsyn_sql.rows.sample.family_text import load_distributions
+from dpsyn_sql.rows.sample.sql_rows import load_distributions
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write import macros
 from dpsyn_sql.rows.write.persist import StoredRelease, check_name, drawn_from, persist, persist_beside

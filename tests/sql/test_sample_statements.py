@@ -15,9 +15,9 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit import network as networks
 from dpsyn_sql.fit.network import Network, node_of, slot_bits_of
-from dpsyn_sql.rows.sample import family_text as sql_sampler
+from dpsyn_sql.rows.sample import sql_rows as sql_sampler
 from dpsyn_sql.rows.sample import sql_text
-from dpsyn_sql.rows.sample.family_text import (
+from dpsyn_sql.rows.sample.sql_rows import (
     alias_lists,
     append_network,
     independent_rows,
@@ -273,7 +273,7 @@ def test_many_rows_are_drawn_independently(monkeypatch):
     few, many = model(SCOPES["chain"]), model(SCOPES["chain"]).network()
     assert independent_rows(few, 20_000_000) is None
     assert independent_rows(few, 20_000_001).sizes == many.sizes
-    monkeypatch.setattr("dpsyn_sql.rows.sample.family_text.MOST_NODES", 0)
+    monkeypatch.setattr("dpsyn_sql.rows.sample.sql_rows.MOST_NODES", 0)
     assert independent_rows(few, 20_000_001) is None
 
 

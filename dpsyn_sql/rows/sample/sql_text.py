@@ -1,34 +1,36 @@
-"""The queries that sample from a network, as text, and the tables that they read: conditional distributions
-as whole numbers, and codes packed into 64-bit words.
+"""The queries that draw the rows of a table, as text, and codes packed into 64-bit words.
 
-Probabilities are whole numbers, so that every rank and every comparison in SQL is exact integer arithmetic:
-the same rows on every machine, DuckDB version and number of threads. One table serves both ways to draw: SQL
-makes the stretches of a cumulative distribution of it, and the slots of an alias table.
+Rows are each by themselves; or they lie below others: below persons, which the same network draws first, or
+below the rows of the table above. These are those of the same seed, so the tables of one seed fit together.
 
 Random bits of a row, a node and a purpose are ``hash(xor(row, hash('<node>|<purpose>|<seed>')))``: the hash
-of several arguments would leave the bits of nodes dependent on each other.
+of several arguments would leave the bits of nodes dependent on each other. Of rows below others the row is
+parent * stride + p, for the p-th row of a family, p from 1 on, and the seed has the name of the table. Such
+rows are independent given the row above. Or they are walks: moments are independent given the row above, and
+sorted, then a recursive query draws rows place by place. In the end rows are numbered from 0 on without
+holes, in the order of their parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
+from dpsyn_sql.attributes.bins import drawn_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import IntArray, group_cumsum
+from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
+from dpsyn_sql.planning.families import ALONE, MOMENT, PLACES, ROW, Families
+from dpsyn_sql.planning.families import UNIT as PERSON
+from dpsyn_sql.rows.sample.moments import Ticks, supports
 from dpsyn_sql.sqltext.fragments import Fragment, code_type, comma, string_literal
 from dpsyn_sql.sqltext.render import render
 
 UNIT = 2**32
 """Probability 1. Ranks below 2^31 times it fit a BIGINT."""
-
-Columns = dict[str, NDArray[Any]]
 
 PARENT_BITS = 40
 """Bits of the number of a parent configuration; above them stands the number of a chunk."""
@@ -36,10 +38,19 @@ PARENT_BITS = 40
 WORD = 63
 """Bits of a word that are used: DuckDB takes a one shifted into the highest bit for an overflow."""
 
-FEWEST = 2**8
-"""Units that a slot of a configuration has at least, however seldom it occurs."""
+CHUNK_BITS = 20
+"""Low-variance rows are ranked among the 2^20 of their chunk."""
 
-_GOLDEN = (5**0.5 - 1) / 2
+MOST_NODES = 120
+"""Nodes that one query draws: each is a few levels of nesting, and DuckDB gives up beyond a thousand."""
+
+MOST_ON_WAY = 160
+"""The same of all tables from the root of a tree down to one, drawn by one query: planned in ten seconds."""
+
+_ALL, _TICK = Fragment("TRUE"), Fragment("tick")
+_BESIDE = (_TICK, Fragment("in_bin"))
+# Beside the words while rows are drawn: the tick of the row before; how many rows of the unit are in the bin,
+# this one and later ones.
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,11 @@ class Place:
     word: int
     shift: int
     bits: int
+
+    @property
+    def value(self) -> str:
+        """SQL: the value, unpacked."""
+        return f"(w{self.word} >> {self.shift}) & {2**self.bits - 1}"
 
 
 Layout = tuple[Place | None, ...]
@@ -114,93 +130,6 @@ def strides(node: Node, sizes: tuple[int, ...]) -> list[int]:
     return found[::-1]
 
 
-def parent_numbers(node: Node, sizes: tuple[int, ...]) -> IntArray:
-    """The number of each line's parent configuration (n,), rising."""
-    return node.given @ np.array(strides(node, sizes), np.int64)
-
-
-def value_numbers(node: Node, sizes: tuple[int, ...]) -> IntArray:
-    """The number of each line's values (n,): row-major, the first variable counts most."""
-    shape = tuple(sizes[variable] for variable in node.variables)
-    return np.asarray(np.ravel_multi_index(tuple(node.values.T), shape), np.int64)
-
-
-def shares(node: Node, sizes: tuple[int, ...]) -> Columns:
-    """Columns parent, value, weight: of each configuration of the parents whole numbers in proportion to the
-    probabilities of its values.
-
-    Together they are as many as the configuration has units of 2^-32 of all rows, but at least ``FEWEST`` a
-    slot: what seldom occurs takes few bits, and no joint probability is off by more than a unit. They are
-    differences of rounded sums; what is added before rounding is spread evenly over the configurations, so
-    that rounding favours no value. Those of 0 are left out.
-    """
-    parent, value = parent_numbers(node, sizes), value_numbers(node, sizes)
-    begins, counts = _groups(parent)
-    least = min(1.0, FEWEST * 2.0 ** slot_bits_of(node) / UNIT)
-    units = np.clip(node.reach[begins], least, 1.0) * (UNIT - 1)
-    phase = (0.5 + np.arange(begins.size) * _GOLDEN) % 1.0
-    sums = group_cumsum(node.weights, begins)
-    whole = np.repeat(sums[begins + counts - 1], counts)
-    upto = (np.repeat(phase, counts) + sums / whole * np.repeat(units, counts)).astype(np.int64)
-    weight = np.diff(upto, prepend=0)
-    weight[begins] = upto[begins]
-    kept = np.flatnonzero(weight > 0)
-    return {"parent": parent[kept], "value": value[kept], "weight": weight[kept].astype(np.uint32)}
-
-
-def share_table(network: Network) -> Columns:
-    """Columns node and those of ``shares``, of all nodes."""
-    parts = []
-    for number, node in enumerate(network.nodes):
-        columns = shares(node, network.sizes)
-        parts.append({"node": np.full(len(columns["value"]), number, np.int32), **columns})
-    names = list(parts[0]) if parts else []
-    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}  # never all twice
-
-
-def variable_table(network: Network) -> Columns:
-    """Columns node, place, parent, variable, size and attribute (-1: none): what the numbers in
-    ``share_table`` stand for."""
-    of_codes = {variable: attribute for attribute, variable in enumerate(network.codes)}
-    for variable, bins in network.evidence.items():  # of an attribute of the same number, in working bins
-        if not np.array_equal(bins, np.arange(bins.size)):
-            of_codes.pop(variable, None)
-    lines = [
-        (number, place, place < len(node.parents), variable)
-        for number, node in enumerate(network.nodes)
-        for place, variable in enumerate((*node.parents, *node.variables))
-    ]
-    if not lines:
-        return {}
-    node, place, parent, variables = zip(*lines, strict=True)
-    return {
-        "node": np.array(node, np.int32),
-        "place": np.array(place, np.int32),
-        "parent": np.array(parent, np.bool_),
-        "variable": np.array(variables, np.int32),
-        "size": np.array([network.sizes[variable] for variable in variables], np.int64),
-        "attribute": np.array([of_codes.get(variable, -1) for variable in variables], np.int32),
-    }
-
-
-def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the lines of each configuration begin, and how many they are."""
-    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
-    return begins, np.diff(np.append(begins, parent.size))
-
-
-CHUNK_BITS = 20
-"""Low-variance rows are ranked among the 2^20 of their chunk."""
-
-MOST_NODES = 120
-"""Nodes that one query draws: each is a few levels of nesting, and DuckDB gives up beyond a thousand."""
-
-MOST_ON_WAY = 160
-"""The same of all tables from the root of a tree down to one, drawn by one query: planned in ten seconds."""
-
-_ALL = Fragment("TRUE")
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """What a template needs to know about one node.
@@ -237,23 +166,55 @@ class Tables:
     lists: Fragment | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A whole number, of at most so many ``bits``, of the rows above that the query gives too: from column
+    ``source`` of the rows of the parent, as ``column``."""
+
+    source: str
+    column: str
+    bits: int = WORD
+
+
 @dataclass(frozen=True)
 class Script:
-    """A network with its packing and a seed (an expression that is the same for all rows)."""
+    """How the rows of a table are drawn: of a network, by a seed (an expression, the same for all rows).
+
+    ``families``: how rows go together, over whose domain the network then has levels. ``above``: by the name
+    of an attribute above, the column of the parent's rows with its code: of all that are evidence, and of the
+    number of rows of a family. None of rows of persons, which are drawn. ``passed``: what tables below need
+    of the rows above.
+    """
 
     network: Network
     seed: Fragment
+    families: Families = ALONE
+    above: Mapping[str, str] | None = None
+    passed: tuple[Passed, ...] = ()
+
+    # -- the network ------------------------------------------------------------------------------------
 
     @cached_property
     def places(self) -> Layout:
         """Of all variables."""
         return layout(self.network)
 
+    @cached_property
+    def _places_passed(self) -> list[Place]:
+        """Where what is passed is, in words of its own."""
+        places, word, shift = list[Place](), 1 + max((at.word for at in self.places if at), default=0), 0
+        for number in self.passed:
+            if shift + number.bits > WORD:
+                word, shift = word + 1, 0
+            places.append(Place(word, shift, number.bits))
+            shift += number.bits
+        return places
+
     @property
     def words(self) -> list[Fragment]:
-        """Names of the packed words."""
-        last = max((place.word for place in self.places if place), default=0)
-        return [Fragment(f"w{word}") for word in range(1 + last)]
+        """Names of the packed words; below others the last one is how many rows stand before the family."""
+        last = max((at.word for at in (*self.places, *self._places_passed) if at), default=0)
+        return [Fragment(f"w{word}") for word in range(1 + last + (not self.families.by_themselves))]
 
     @property
     def codes(self) -> list[Fragment]:
@@ -267,17 +228,20 @@ class Script:
     def value(self, variable: int) -> str:
         """SQL: the value of a variable, unpacked."""
         place = self.places[variable]
-        return "0" if place is None else f"(w{place.word} >> {place.shift}) & {2**place.bits - 1}"
+        return "0" if place is None else place.value
 
-    def steps(self, tables: Tables) -> list[Step]:
-        """One step a node."""
-        return [self.step(number, node, tables) for number, node in enumerate(self.network.nodes)]
+    def steps(self, tables: Tables, level: int | None = None) -> list[Step]:
+        """One step a node; of the nodes of one ``level``, by themselves in a query."""
+        levels = self.network.levels
+        numbers = [n for n in range(len(self.network.nodes)) if level is None or levels[n] == level]
+        return [self._step(number, tables, numbers[0]) for number in numbers]
 
-    def step(self, number: int, node: Node, tables: Tables, first: int = 0) -> Step:
+    def _step(self, number: int, tables: Tables, first: int) -> Step:
         """The step of a node; that of node ``first`` comes first in its query."""
+        node = self.network.nodes[number]
         place, slot_bits = place_of(node.variables[0], self.places), slot_bits_of(node)
         bits = sum(place_of(variable, self.places).bits for variable in node.variables)
-        lists, columns = self._lists(number, node, tables, bits)
+        lists, columns = self._lists(number, tables, bits)
         return Step(
             Fragment(f"step{number}"),
             Fragment(f"step{number - 1}" if number > first else "started"),
@@ -288,7 +252,7 @@ class Script:
                 else word
                 for index, word in enumerate(self.words)
             ),
-            render("sample/stretches", slot_bits=slot_bits, lines=self._lines(number, node, tables)),
+            render("sample/stretches", slot_bits=slot_bits, lines=self._lines(number, tables)),
             lists,
             tuple(columns),
             slot_bits,
@@ -299,46 +263,6 @@ class Script:
             ),
         )
 
-    def _lines(self, number: int, node: Node, tables: Tables) -> Fragment:
-        return render(
-            "sample/lines",
-            table=tables.table,
-            condition=Fragment(f"{tables.condition} AND node = {number}"),
-            packed=Fragment(packed(node, self.network.sizes, self.places)),
-        )
-
-    def _lists(self, number: int, node: Node, tables: Tables, bits: int) -> tuple[Fragment, list[Fragment]]:
-        """The alias table of a node in lists, and their names; ``bits``: of packed values."""
-        threshold = UNIT.bit_length() - slot_bits_of(node)  # its bits
-        packed = threshold + 2 * bits <= WORD
-        names = ["entries"] if packed else ["thresholds", "own", "aliases"]
-        columns = [Fragment(f"{name}{number}") for name in names]
-        if tables.lists is not None:
-            return Fragment(f"(SELECT {comma(columns)} FROM {tables.lists})"), columns
-        slots = self._slots_of(number, node, tables)
-        if not packed:
-            return render("sample/lists", type=_whole(bits), slots=slots, columns=columns), columns
-        words = render("sample/entries", slots=slots, column=columns[0], threshold_bits=threshold, bits=bits)
-        return words, columns
-
-    def _slots_of(self, number: int, node: Node, tables: Tables) -> Fragment:
-        if tables.slots is not None:
-            return Fragment(f"{tables.slots} WHERE node = {number}")
-        return Fragment(f"(\n{self._slots(number, node, tables)}\n)")
-
-    def _slots(self, number: int, node: Node, tables: Tables) -> Fragment:
-        return render(
-            "sample/slots",
-            number=number,
-            lines=self._lines(number, node, tables),
-            slot_bits=slot_bits_of(node),
-            configurations=configurations(node, self.network.sizes),
-        )
-
-    def slots(self, tables: Tables) -> list[Fragment]:
-        """One query a node: its alias table, with the columns node, position, threshold, value, alias."""
-        return [self._slots(number, node, tables) for number, node in enumerate(self.network.nodes)]
-
     def _parent(self, node: Node) -> Fragment:
         """The number of the parents' configuration."""
         terms = [
@@ -347,52 +271,327 @@ class Script:
         ]
         return Fragment(f"({' + '.join(terms)})" if terms else "CAST(0 AS UBIGINT)")
 
-    def low_variance(self, nrows: Fragment, tables: Tables) -> Fragment:
-        """One query for all rows, balanced by chunks: columns row, a0, a1, ..."""
-        return low_variance(nrows, self.words, self.steps(tables), self.codes)
+    def _lines(self, number: int, tables: Tables) -> Fragment:
+        return render(
+            "sample/lines",
+            table=tables.table,
+            condition=Fragment(f"{tables.condition} AND node = {number}"),
+            packed=Fragment(packed(self.network.nodes[number], self.network.sizes, self.places)),
+        )
 
-    def iid(self, nrows: Fragment, tables: Tables, first: int | Fragment = 0, ordered: int = 0) -> Fragment:
-        """One query for rows independent of each other, as of ``independent``: columns row, a0, a1, ..."""
-        return independent(nrows, self.words, self.steps(tables), self.codes, first, ordered)
+    def _lists(self, number: int, tables: Tables, bits: int) -> tuple[Fragment, list[Fragment]]:
+        """The alias table of a node in lists, and their names; ``bits``: of packed values."""
+        threshold = UNIT.bit_length() - slot_bits_of(self.network.nodes[number])  # its bits
+        packed = threshold + 2 * bits <= WORD
+        names = ["entries"] if packed else ["thresholds", "own", "aliases"]
+        columns = [Fragment(f"{name}{number}") for name in names]
+        if tables.lists is not None:
+            return Fragment(f"(SELECT {comma(columns)} FROM {tables.lists})"), columns
+        slots = Fragment(f"(\n{self._slots(number, tables)}\n)")
+        if tables.slots is not None:
+            slots = Fragment(f"{tables.slots} WHERE node = {number}")
+        if not packed:
+            return render("sample/lists", type=_of_bits(bits), slots=slots, columns=columns), columns
+        words = render("sample/entries", slots=slots, column=columns[0], threshold_bits=threshold, bits=bits)
+        return words, columns
+
+    def _slots(self, number: int, tables: Tables) -> Fragment:
+        node = self.network.nodes[number]
+        return render(
+            "sample/slots",
+            number=number,
+            lines=self._lines(number, tables),
+            slot_bits=slot_bits_of(node),
+            configurations=configurations(node, self.network.sizes),
+        )
+
+    def slots(self, tables: Tables) -> list[Fragment]:
+        """One query a node: its alias table, with the columns node, position, threshold, value, alias."""
+        return [self._slots(number, tables) for number in range(len(self.network.nodes))]
+
+    # -- rows of a root ---------------------------------------------------------------------------------
+
+    def low_variance(self, number: Fragment, tables: Tables) -> Fragment:
+        """One query for so many rows, or the rows of so many persons, these balanced by chunks: columns row,
+        a0, a1, ...; of persons those of ``below``."""
+        steps, columns = self._root(tables)
+        started = render("sample/start", numbers=Fragment(f"range(0, {number})"), words=self.words, steps=[])
+        return self._complete(_drawn("low_variance", started, steps, columns), tables)
+
+    def iid(self, number: Fragment, tables: Tables, first: int | Fragment = 0, ordered: int = 0) -> Fragment:
+        """The same, all independent of each other, numbered from ``first`` (and in this order if ``ordered``
+        is 1)."""
+        steps, columns = self._root(tables)
+        numbers = render("sample/numbers", first=first, rows=number, steps=steps)
+        started = render("sample/start", numbers=numbers, words=self.words, steps=steps)
+        return self._complete(_drawn("iid", started, steps, columns, ordered), tables)
+
+    def _root(self, tables: Tables) -> tuple[list[Step], list[Fragment]]:
+        """The steps to the rows of a root, or to persons, and the columns that come out of them."""
+        if self.families.by_themselves:
+            return self.steps(tables), self.codes
+        return self.steps(tables, PERSON), self.words
+
+    def _complete(self, drawn: Fragment, tables: Tables) -> Fragment:
+        return drawn if self.families.by_themselves else self.below(drawn, tables)
+
+    # -- rows below others ------------------------------------------------------------------------------
+
+    @property
+    def stride(self) -> int:
+        """What the number of a unit is multiplied by in those of its rows."""
+        return int(edge_ticks(self._attribute(self.families.size))[-1])
+
+    def _index(self, name: str) -> int:
+        return self.families.domain.index(name)
+
+    def _attribute(self, name: str) -> Attribute:
+        return self.families.domain.attributes[self._index(name)]
+
+    def _code(self, name: str) -> str:
+        return whole(self.value(self.network.codes[self._index(name)]))
+
+    def below(self, parents: Fragment, tables: Tables) -> Fragment:
+        """One query for the rows: columns row, parent, rank, a0, a1, ... of all that is drawn, those of
+        ``passed``, and t if rows are ordered.
+
+        Args:
+            parents: query of persons: row, w0, w1, ...; or of the rows above: row, and the columns of
+                ``above`` and ``passed``.
+            tables: where the distributions are.
+        """
+        families, size = self.families, self.families.size
+        code = self._code(size) if self.above is None else whole(self.above[size])
+        words = [Fragment(word) for word in self._words_above()]
+        given = render("sample/given", parents=parents, number=self._number(code), words=words)
+        started = render("sample/family_rows", given=given, words=self.words, stride=self.stride)
+        walks = families.order or families.previous or families.place or families.since
+        drawn = (
+            self._walk(started, tables) if walks else _beside(started, self.steps(tables, ROW), self._written)
+        )
+        codes = [f"a{place}" for place in range(families.drawn)] + [number.column for number in self.passed]
+        names = [Fragment(name) for name in (*codes, *(["t"] if families.order else []))]
+        return render("sample/numbered", drawn=drawn, stride=self.stride, codes=names)
+
+    def _words_above(self) -> Iterator[str]:
+        """The words of a family before its rows are drawn."""
+        terms: list[list[str]] = [[word] if self.above is None else [] for word in self.words]
+        for name, column in (self.above or {}).items():
+            variable = self._index(name)
+            if variable in self.network.evidence:
+                self._add_evidence(terms, variable, whole(column))
+        for number, place in zip(self.passed, self._places_passed, strict=True):
+            terms[place.word].append(f"(CAST({number.source} AS UBIGINT) << {place.shift})")
+        terms[-1] = ["CAST(sofar AS UBIGINT)"]
+        for word, summands in enumerate(terms):
+            yield f"{' | '.join(summands) or 'CAST(0 AS UBIGINT)'} AS w{word}"
+
+    def _add_evidence(self, terms: list[list[str]], variable: int, code: str) -> None:
+        """Add to the words what a code that is known puts into them."""
+        place = self.places[variable]
+        if place is not None:
+            value = _listed(self.network.evidence[variable], code)
+            terms[place.word].append(f"(CAST({value} AS UBIGINT) << {place.shift})")
+
+    def _walk(self, started: Fragment, tables: Tables) -> Fragment:
+        """Rows of families, one after the other: ``started`` has the columns row, w0, w1, ..."""
+        families, sources = self.families, self.steps(tables, ROW)
+        steps = [
+            replace(step, words=(*step.words, *_BESIDE), lists=Fragment(f"lists{number}"))
+            for number, step in enumerate(sources)
+        ]
+        drawn, codes, tick = _beside(self._next(), steps, [*self.words, *_BESIDE]), self._written, _TICK
+        if families.order:
+            own = self._code(families.order)
+            drawn = Fragment(f"SELECT\n    *,\n    {own} AS own\nFROM (\n{drawn}\n)")
+            codes, tick = [*codes, Fragment("tick AS t")], self._tick()
+        return render(
+            "sample/walk",
+            words=self.words,
+            stride=self.stride,
+            lists=[(step.lists, source.lists) for step, source in zip(steps, sources, strict=True)],
+            moments=self._in_order(_beside(started, self.steps(tables, MOMENT), self.words)),
+            drawn=drawn,
+            tick=tick,
+            codes=codes,
+        )
+
+    def _number(self, code: str) -> Fragment:
+        """How many rows a unit has, by the code of its size: even within its bin."""
+        edges = edge_ticks(self._attribute(self.families.size))
+        first = _listed(edges[:-1], code)
+        if edges[-1] - edges[0] == len(edges) - 1:
+            return Fragment(first)
+        width = _listed([high - low for low, high in pairwise(edges)], code)
+        bits = self._bits(self.families.size, "rows")
+        return Fragment(f"({first} + CAST((({bits} >> 32) * CAST({width} AS UBIGINT)) >> 32 AS BIGINT))")
+
+    def _bits(self, name: str, purpose: str) -> str:
+        return row_bits(name, purpose, self.seed)
+
+    @property
+    def _written(self) -> list[Fragment]:
+        """Codes that are drawn, and what is passed."""
+        passed = [
+            Fragment(f"{whole(at.value)} AS {number.column}")
+            for number, at in zip(self.passed, self._places_passed, strict=True)
+        ]
+        return [*self.codes[: self.families.drawn], *passed, Fragment(f"{whole(self.words[-1])} AS sofar")]
+
+    def _in_order(self, moments: Fragment) -> Fragment:
+        """Rows with their moments, numbered in the order of the moments."""
+        words, moment = self.words, "0"
+        if self.families.order:
+            order = self._attribute(self.families.order)
+            variable = self.network.codes[self._index(order.name)]
+            moment, place = self._code(order.name), self.places[variable]
+            if place is not None and (recoding := order.recoding) is not None:  # NULL, where it is but noise
+                drawn = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
+                instead = _listed(recoding.instead, whole(drawn))
+                lost = ", ".join(map(str, recoding.codes))
+                moment = f"CASE WHEN {moment} IN ({lost}) THEN {instead} ELSE {moment} END"
+                others = 2**64 - 1 - (2**place.bits - 1 << place.shift)
+                words[place.word] = Fragment(
+                    f"(w{place.word} & CAST('{others}' AS UBIGINT)) | (CAST(own AS UBIGINT) << {place.shift})"
+                )
+        columns = [Fragment(f"{word} AS m{number}") for number, word in enumerate(words)]
+        return render(
+            "sample/moments", drawn=moments, own=Fragment(moment), columns=columns, stride=self.stride
+        )
+
+    def _next(self) -> Fragment:
+        """Rows before they are drawn: numbers, the words of their unit and moment, what is known before."""
+        terms = [[f"m{word}"] for word in range(len(self.words))]
+        for variable, code in self._known():
+            self._add_evidence(terms, variable, code)
+        words = [f"    {' | '.join(summands)} AS w{word}" for word, summands in enumerate(terms)]
+        columns = ",\n".join([*words, *(f"    {column}" for column in _BESIDE)])
+        return Fragment(
+            f'SELECT\n{columns},\n    CAST(number AS UBIGINT) AS "row"\nFROM walk\n'
+            'INNER JOIN moments\n    ON number = "row" + 1'
+        )
+
+    def _known(self) -> Iterator[tuple[int, str]]:
+        """Evidence variables and the codes that are known of them, from the row before at its place."""
+        families, place = self.families, f'("row" % {self.stride})'
+        for name, attribute in families.previous:
+            none = self._attribute(name).size - 1
+            yield self._index(name), f"(CASE WHEN {place} = 0 THEN {none} ELSE {self._code(attribute)} END)"
+        if families.place:
+            only, first, middle, last = range(len(PLACES))
+            yield (
+                self._index(families.place),
+                f"(CASE WHEN n = 1 THEN {only} WHEN {place} = 0 THEN {first} WHEN {place} = n - 1 "
+                f"THEN {last} ELSE {middle} END)",
+            )
+
+    def _tick(self) -> Fragment:
+        """The tick of a row from that of the row before, as of ``sample.moments``."""
+        order, since = self._attribute(self.families.order), self.families.since
+        start, high = (_listed(ends, "own") for ends in zip(*supports(order), strict=True))
+        first = f'"row" % {self.stride} = 1'
+        bits, step = self._bits(order.name, "tick"), Ticks(order).step
+        alone = drawn_tick(order, Fragment("own"), Fragment(self._bits(order.name, "position")))
+        floor = f"(CASE WHEN {first} THEN {start} ELSE greatest({start}, tick) END)"
+        lowest, number = _multiples(floor, high, step)
+        end = f"({lowest} + {step} * {_first_part(number)})"
+        drawn = (
+            f"CASE WHEN ({first} OR tick < {start}) AND (in_bin = 1 OR {number} = 0) "
+            f"THEN {alone} ELSE coalesce({_between(floor, end, step, bits)}, {floor}) END"
+        )
+        if since:
+            spans, code = edge_ticks(self._attribute(since)), self._code(since)
+            least = f"greatest({start}, tick + {_listed(spans[:-1], code)})"
+            most = f"least({end}, tick + {_listed(spans[1:], code)})"
+            inside = _between(least, most, step, bits)
+            unknown = f"{first} OR {code} >= {len(spans) - 1}"
+            drawn = f"CASE WHEN {unknown} THEN {drawn} ELSE coalesce({inside}, {drawn}) END"
+        return Fragment(f"CAST(CASE WHEN own >= {order.regular} THEN tick ELSE {drawn} END AS BIGINT)")
 
 
-def low_variance(
-    nrows: Fragment, words: Sequence[Fragment], steps: Sequence[Step], codes: Sequence[Fragment]
+def _drawn(
+    how: str, started: Fragment, steps: Sequence[Step], codes: Sequence[Fragment], ordered: int = 0
 ) -> Fragment:
-    """The query for rows that are balanced by chunks: the columns row and ``codes``."""
-    started = render("sample/start", numbers=Fragment(f"range(0, {nrows})"), words=words, steps=[])
+    """The query that takes rows through all steps: the columns row and ``codes``."""
+    last = steps[-1].name if steps else Fragment("started")
     return render(
-        "sample/low_variance",
+        f"sample/{how}",
         started=started,
         steps=steps,
         codes=codes,
-        last=last_of(steps),
+        last=last,
         chunk_bits=CHUNK_BITS,
+        ordered=ordered,
     )
 
 
-def independent(
-    nrows: Fragment,
-    words: Sequence[Fragment],
-    steps: Sequence[Step],
-    codes: Sequence[Fragment],
-    first: int | Fragment = 0,
-    ordered: int = 0,
-) -> Fragment:
-    """The query for independent rows, numbered from ``first`` (and in this order if ``ordered`` is 1): the
-    columns row and ``codes``."""
-    numbers = render("sample/numbers", first=first, rows=nrows, steps=steps)
-    started = render("sample/start", numbers=numbers, words=words, steps=steps)
-    last = last_of(steps)
-    return render("sample/iid", started=started, steps=steps, codes=codes, last=last, ordered=ordered)
+def _beside(rows: Fragment, steps: Sequence[Step], codes: Sequence[Fragment]) -> Fragment:
+    """The query that takes rows of families through all steps."""
+    return _drawn("iid", render("sample/beside", rows=rows, steps=steps), steps, codes)
 
 
-def last_of(steps: Sequence[Step]) -> Fragment:
-    """The name of what all steps come out of."""
-    return steps[-1].name if steps else Fragment("started")
+def row_bits(name: str, purpose: str, seed: Fragment, row: str = '"row"') -> Fragment:
+    """64 random bits of a row, an attribute and a purpose."""
+    text = string_literal(f"{name}|{purpose}|")
+    return Fragment(f"hash(xor(CAST({row} AS UBIGINT), hash({text} || {seed})))")
 
 
-def _whole(bits: int) -> Fragment:
+def _multiples(low: str, high: str, step: int) -> tuple[str, str]:
+    """The first multiple of ``step`` from ``low`` on, and how many there are below ``high``."""
+    first = f"({low})" if step == 1 else f"({low} + ((-({low})) % {step} + {step}) % {step})"
+    return first, f"greatest((({high}) - {first} + {step - 1}) // {step}, 0)"
+
+
+def _between(low: str, high: str, step: int, bits: str) -> str:
+    """A multiple of ``step`` from ``low`` on and below ``high``; NULL if there is none."""
+    first, number = _multiples(low, high, step)
+    return f"CASE WHEN {number} > 0 THEN {first} + {number_below(number, bits)} * {step} END"
+
+
+def number_below(number: str, bits: str) -> str:
+    """SQL: a BIGINT below ``number``, of 64 random bits; 0 if that is 0."""
+    return f"CAST((CAST({bits} AS UHUGEINT) * CAST({number} AS UHUGEINT)) >> 64 AS BIGINT)"
+
+
+def _first_part(number: str) -> str:
+    """``moments.first_part`` of so many places, for a row with ``in_bin`` rows left."""
+    rest = f"({number}) % (in_bin + 1)"
+    return f"(2 * (({number}) // (in_bin + 1)) + (2 * ({rest}) + in_bin) // (in_bin + 1))"
+
+
+def _listed(values: Sequence[int] | IntArray, code: str) -> str:
+    return f"({array_of(map(str, map(int, values)), 'BIGINT')})[{code} + 1]"
+
+
+def array_of(values: Iterable[str], kind: str) -> str:
+    """SQL: a list of expressions of a type."""
+    return f"CAST([{', '.join(values)}] AS {kind}[])"
+
+
+def whole(expression: str) -> str:
+    """SQL: a number as BIGINT."""
+    return f"CAST({expression} AS BIGINT)"
+
+
+def _of_bits(bits: int) -> Fragment:
     """The smallest type of so many bits."""
     types = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER", 64: "UBIGINT"}
     return Fragment(types[min(size for size in types if size >= bits)])
+
+
+def seed_of(table: str, seed: Fragment) -> Fragment:
+    """The seed of one table of a tree: rows of the same number in two tables share no random bits."""
+    return seed if not table else Fragment(f"({string_literal(f'{table}|')} || {seed})")
+
+
+def table_network(network: Network) -> Network:
+    """A network without evidence that no node follows from."""
+    used = {parent for node in network.nodes for parent in node.parents}
+    return replace(network, evidence={v: bins for v, bins in network.evidence.items() if v in used})
+
+
+def evidence_names(network: Network, families: Families) -> list[str]:
+    """The attributes above that rows of a table follow from; the size of a family is one."""
+    used = table_network(network).evidence
+    names = [attribute.name for attribute in families.above]
+    return [name for name in names if name == families.size or families.domain.index(name) in used]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsyn_sql.attributes.attribute import Domain, edge_ticks
+from dpsyn_sql.attributes.attribute import edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.planning.families import PLACES, Families
+from dpsyn_sql.planning.families import ALONE, PLACES, Families
 from dpsyn_sql.rows.sample.batches import generator_of
 from dpsyn_sql.rows.sample.systematic import Columns
 from dpsyn_sql.source.engine import Engine
@@ -29,7 +29,6 @@ from dpsyn_sql.sqltext.render import render
 if TYPE_CHECKING:
     from dpsyn_sql.rows.sample.moments import Chain
 
-_PERSONS = Families(Domain(()), 0, frozenset(), "")
 _NUMBERS = 2**35
 # Streams of numbers of rows, by the attribute that tells them; rows of ``rows/sample/walk.py`` are below.
 
@@ -132,7 +131,7 @@ class TableRows:
     @classmethod
     def persons(cls, number: int) -> TableRows:
         """A root of so many persons, without columns."""
-        return cls.root(_PERSONS, np.zeros((number, 0), np.uint8))
+        return cls.root(ALONE, np.zeros((number, 0), np.uint8))
 
     @classmethod
     def below(cls, above: TableRows, families: Families, people: People, codes: Codes) -> TableRows:

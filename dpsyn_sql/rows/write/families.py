@@ -26,8 +26,8 @@ from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import code_type
-from dpsyn_sql.rows.sample.family_text import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
+from dpsyn_sql.rows.sample.sql_rows import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.tables import (
     Before,
     DrawnRows,
@@ -146,7 +146,7 @@ def stage(
         retained: values that will be written in place of those of the codes; conditions are checked with
             them.
         deadline: how much time there is to balance rows.
-        network: SQL draws the rows of it, each independently (``sample.family_text.independent_rows``); None:
+        network: SQL draws the rows of it, each independently (``sample.sql_rows.independent_rows``); None:
             the sampler of the model.
 
     Raises:

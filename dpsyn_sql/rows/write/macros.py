@@ -22,7 +22,6 @@ from typing import Literal
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.bins import drawn_tick
 from dpsyn_sql.attributes.output import (
     conditions,
     constant_expression,
@@ -47,15 +46,21 @@ from dpsyn_sql.attributes.shape import (
 )
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.planning.families import Families
-from dpsyn_sql.rows.sample.family_text import (
-    FamilyScript,
+from dpsyn_sql.planning.families import ALONE, Families
+from dpsyn_sql.rows.sample.sql_text import (
+    MOST_NODES,
+    MOST_ON_WAY,
+    WORD,
     Passed,
+    Script,
+    Tables,
+    array_of,
     evidence_names,
+    number_below,
+    row_bits,
     seed_of,
     table_network,
 )
-from dpsyn_sql.rows.sample.sql_text import MOST_NODES, MOST_ON_WAY, WORD, Script, Tables
 from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
@@ -81,14 +86,6 @@ class DrawnTable:
     def stored(self) -> Tables:
         """Where its distributions are."""
         return Tables(Fragment("dpsyn.shares"), Fragment(f"release = {self.release}"))
-
-
-def fresh_tick(families: Families, seed: Fragment) -> Fragment:
-    """The tick of a row from its own code, ``own``, if a column orders rows."""
-    if not families.order:
-        return Fragment("0")
-    order = families.domain[families.order]
-    return drawn_tick(order, Fragment("own"), row_bits(seed)(order))
 
 
 def valued(
@@ -125,16 +122,15 @@ def valued(
     )
 
 
-def row_bits(
-    seed: Fragment, unit: Fragment | None = None, shared: frozenset[str] = frozenset()
+def position_bits(
+    seed: Fragment, unit: str | None = None, shared: frozenset[str] = frozenset()
 ) -> Callable[[Attribute], Fragment]:
-    """As ``position_bits``, with the seed as an expression; of the attributes ``shared`` by rows of a unit
-    from its number."""
+    """As ``attributes.output.position_bits``, with the seed as an expression; of the attributes ``shared`` by
+    rows of a unit from its number."""
 
     def bits(attribute: Attribute) -> Fragment:
-        purpose = string_literal(f"{attribute.name}|position|")
-        number = unit if unit is not None and attribute.name in shared else ident("row")
-        return Fragment(f"hash(xor(CAST({number} AS UBIGINT), hash({purpose} || {seed})))")
+        number = unit if unit is not None and attribute.name in shared else '"row"'
+        return row_bits(attribute.name, "position", seed, number)
 
     return bits
 
@@ -236,7 +232,7 @@ class WayDown:
         """The random bits of a wanted row."""
         shape = self.tables[-1].shape
         shared = shape.per_unit if shape.together else frozenset[str]()
-        return row_bits(self.bits_seed(self._last), Fragment("parent"), shared)
+        return position_bits(self.bits_seed(self._last), "parent", shared)
 
     @cached_property
     def _named(self) -> dict[str, tuple[Role, Number]]:
@@ -313,16 +309,11 @@ class WayDown:
         return query
 
     def _root(self, units: Fragment, *, low_variance: bool) -> Fragment:
-        """Rows that are each by themselves, or persons and their rows."""
-        network, seed, root = self.networks[0], self.bits_seed(0), self.tables[0]
-        families, stored = root.families, root.stored
-        if families is None or families.by_themselves:
-            script = Script(network, seed)
-            return script.low_variance(units, stored) if low_variance else script.iid(units, stored)
-        families = families.with_attributes(root.shape.domain)
-        below = FamilyScript(network, seed, families)
-        persons = below.persons(units, stored, low_variance=low_variance)
-        return below.below(persons, stored, fresh_tick(families, seed))
+        root, families = self.tables[0], ALONE
+        if root.families is not None:
+            families = root.families.with_attributes(root.shape.domain)
+        script = Script(self.networks[0], self.bits_seed(0), families)
+        return script.low_variance(units, root.stored) if low_variance else script.iid(units, root.stored)
 
     def _below(self, parents: Fragment, depth: int) -> Fragment:
         table, seed = self.tables[depth], self.bits_seed(depth)
@@ -336,8 +327,8 @@ class WayDown:
             if item.depth < depth and item != Number(depth - 1, "row")
         ]
         above = {name: self.column(code, depth - 1) for name, code in self._evidence(depth).items()}
-        script = FamilyScript(table_network(self.networks[depth]), seed, families, above, tuple(passed))
-        return script.below(parents, table.stored, fresh_tick(families, seed))
+        script = Script(table_network(self.networks[depth]), seed, families, above, tuple(passed))
+        return script.below(parents, table.stored)
 
     def _width(self, item: Item) -> int:
         if isinstance(item, Number):
@@ -350,7 +341,7 @@ class WayDown:
         shape = self.tables[depth].shape
         if not shape.never:
             return rows
-        bits = row_bits(self.bits_seed(depth))
+        bits = position_bits(self.bits_seed(depth))
         _, impossible = impossible_query(shape, Fragment("everything"), ident("row"), 0, bits)
         return render("sample/possible", rows=rows, impossible=impossible)
 
@@ -367,10 +358,9 @@ class WayDown:
                 values[role.name] = public
         return values
 
-    def _bits(self, attribute: str) -> str:
+    def _bits(self, attribute: str) -> Fragment:
         """64 random bits of a row of the last table for the row that an attribute of it names."""
-        purpose, seed = string_literal(f"{attribute}|named|"), self.bits_seed(self._last)
-        return f"hash(xor(CAST({ident('row')} AS UBIGINT), hash({purpose} || {seed})))"
+        return row_bits(attribute, "named", self.bits_seed(self._last))
 
     def _measured(self, attribute: str) -> Fragment:
         """The value of an attribute of the last table."""
@@ -385,9 +375,9 @@ class WayDown:
         order = np.argsort(lookup.groups, kind="stable")
         sizes = np.bincount(lookup.groups)
         starts, group = np.cumsum(sizes) - sizes, f"CAST({self._measured(role.attribute)} AS BIGINT) + 1"
-        size, start = (f"({_listed(map(str, values), 'BIGINT')})[{group}]" for values in (sizes, starts))
-        chosen = _below(self._bits(role.attribute), size)
-        keys = _listed((literal(str(lookup.keys[role.key][row])) for row in order), "VARCHAR")
+        size, start = (f"({array_of(map(str, values), 'BIGINT')})[{group}]" for values in (sizes, starts))
+        chosen = number_below(size, self._bits(role.attribute))
+        keys = array_of((literal(str(lookup.keys[role.key][row])) for row in order), "VARCHAR")
         key = f"({keys})[{start} + {chosen} + 1]"
         return Fragment(f"CASE WHEN {size} > 0 THEN CAST({key} AS {written_type(role.type)}) END")
 
@@ -403,18 +393,9 @@ class WayDown:
             return None
         rows = ident("row") if role.earlier else units
         least = 0 if role.earlier and role.name in shape.not_null else 1  # a first row may name itself
-        value = _key(key, role, Fragment(_below(self._bits(role.attribute), rows)))
+        value = _key(key, role, Fragment(number_below(rows, self._bits(role.attribute))))
         there = self._measured(role.attribute)
         return Fragment(f"CASE WHEN {there} IS NOT NULL AND {rows} >= {least} THEN {value} END")
-
-
-def _below(bits: str, count: str) -> str:
-    """A number below ``count``, a BIGINT, of 64 random bits; 0 if that is 0."""
-    return f"(CAST((CAST({bits} AS UHUGEINT) * CAST({count} AS UHUGEINT)) >> 64 AS BIGINT))"
-
-
-def _listed(values: Iterable[str], kind: str) -> str:
-    return f"CAST([{', '.join(values)}] AS {kind}[])"
 
 
 def _key(key: Role, role: Role, number: Fragment) -> Fragment:

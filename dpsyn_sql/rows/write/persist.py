@@ -26,8 +26,7 @@ from dpsyn_sql.fit.model import Model, families_in
 from dpsyn_sql.fit.network import Network, Table
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
-from dpsyn_sql.rows.sample.family_text import MOST_LOW_VARIANCE_ROWS
-from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
+from dpsyn_sql.rows.sample.sql_rows import MOST_LOW_VARIANCE_ROWS, share_table, variable_table
 from dpsyn_sql.rows.write.macros import DrawnTable, parameters, sample_queries
 from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.engine import Engine

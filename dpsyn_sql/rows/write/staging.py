@@ -149,7 +149,7 @@ def stage_rows(
         engine: the session that writes.
         shape: complete, with checked expressions.
         draw: ``draw(rows, seed, first)`` adds rows to the table, numbered from ``first`` on, and says how
-            many (``append``, or ``sample.family_text.append_network``).
+            many (``append``, or ``sample.sql_rows.append_network``).
         rows: wanted.
         table: quoted name of the table to create, as ``make_room``.
         seed: of the first sample and, together with the round, of the others; of positions in bins.

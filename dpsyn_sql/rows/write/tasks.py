@@ -15,7 +15,7 @@ from dpsyn_sql.attributes.output import Units, beside_codes, output_statement
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.common.folders import locked_folder
 from dpsyn_sql.fit.network import Network
-from dpsyn_sql.rows.sample.family_text import check_statement
+from dpsyn_sql.rows.sample.sql_rows import check_statement
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write.persist import StoredRelease, column_comments, persist_beside, statement_of
 from dpsyn_sql.rows.write.staging import possible_statements, room_statement
@@ -24,7 +24,7 @@ from dpsyn_sql.sqltext.fragments import Fragment
 from dpsyn_sql.sqltext.render import render
 
 SLOTS = Fragment("dpsyn_slots")
-"""The alias tables of the network (``sample.family_text.load_slots``)."""
+"""The alias tables of the network (``sample.sql_rows.load_slots``)."""
 
 _STAGED = Fragment("dpsyn_staged")
 _MODELS = "dpsyn-model-"
@@ -146,7 +146,7 @@ def part_rows(
         rows: wanted; of staged ones how many they are.
         seed: public.
         network: what is drawn from.
-        slots: table of its alias tables (``sample.family_text.load_slots``).
+        slots: table of its alias tables (``sample.sql_rows.load_slots``).
         staged: table of codes, which no condition excludes.
     """
     gaps = network is not None and bool(shape.never)

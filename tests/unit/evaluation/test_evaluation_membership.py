@@ -24,7 +24,7 @@ from dpsyn_sql.evaluation.membership import (
     membership,
 )
 from dpsyn_sql.fit.network import Network, joined, node_of
-from dpsyn_sql.rows.sample.sql_text import share_table, variable_table
+from dpsyn_sql.rows.sample.sql_rows import share_table, variable_table
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.fit.network import Network, Node, node_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.planning.families import BEFORE, ROW, UNIT
+from dpsyn_sql.rows.sample.sql_rows import shares
 from dpsyn_sql.rows.sample.sql_text import UNIT as UNITS
-from dpsyn_sql.rows.sample.sql_text import shares
 from dpsyn_sql.rows.sample.systematic import Lines
 
 DENORMAL = 5e-324

@@ -17,7 +17,7 @@ from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.rows.sample.family_text import MOST_LOW_VARIANCE_ROWS
+from dpsyn_sql.rows.sample.sql_rows import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
 SETTINGS = Settings()

@@ -11,7 +11,7 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.rows.sample import systematic
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS, batch_sizes, code_type
-from dpsyn_sql.rows.sample.family_text import independent_rows
+from dpsyn_sql.rows.sample.sql_rows import independent_rows
 from dpsyn_sql.rows.sample.systematic import (
     Quotas,
     counted_rows,

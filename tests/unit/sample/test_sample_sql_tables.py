@@ -15,7 +15,8 @@ from dpsyn_sql.fit.network import Network, Node, configurations, node_of, slot_b
 from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.models.networks import GraphicalModel
-from dpsyn_sql.rows.sample.sql_text import FEWEST, UNIT, layout, packed, parent_numbers, shares, value_numbers
+from dpsyn_sql.rows.sample.sql_rows import FEWEST, shares
+from dpsyn_sql.rows.sample.sql_text import UNIT, layout, packed
 
 
 @st.composite
@@ -92,10 +93,10 @@ def test_configurations_are_numbered_apart_and_values_packed():
     last = node_of("x3", (0, 1, 2), (3,), np.ones((3, 5, 2, 4)))
     places = layout(Network(sizes, (root(1, 5), root(0, 3), root(2, 2), last), ()))
     assert configurations(last, sizes) == 30 and slot_bits_of(last) == 2
-    assert parent_numbers(last, sizes).tolist() == np.repeat(np.arange(30), 4).tolist()
+    assert shares(last, sizes)["parent"].tolist() == np.repeat(np.arange(30), 4).tolist()
     assert packed(last, sizes, places) == "value"
     both = node_of("y", (), (0, 1), np.ones((3, 5)))
-    assert value_numbers(both, sizes).tolist() == list(range(15))
+    assert shares(both, sizes)["value"].tolist() == list(range(15))
     text = packed(both, sizes[:2], layout(Network(sizes[:2], (both,), ())))
     assert text == "((value // 5) % 3 << 0) | ((value) % 5 << 2)"
 
