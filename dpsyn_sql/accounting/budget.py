@@ -36,6 +36,12 @@ MOST_ADVISED = 10
 LARGEST_DELTA = Fraction(1, 10**6)
 """Policy: a delta above one in a million protects too few people too weakly."""
 
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+"""Of a normal variable of standard deviation 1."""
+
+_LEAST_AMOUNT = 1e-30
+# Of a law of noise: what nothing pays for has more noise than there are rows.
+
 _CONVERSION_SHARE = Fraction(9, 10)
 THRESHOLD_SHARE = Fraction(1, 10)
 """Of delta: for the conversion from mu, and for thresholds."""
@@ -106,6 +112,43 @@ def stated_delta(delta: Fraction, thresholds: int) -> float:
 def _check_delta(conversion: Fraction, thresholds: int, delta: Fraction) -> None:
     if conversion + Fraction(thresholds, DELTA_UNITS) > delta:
         raise InternalError("conversion and thresholds would take more than delta")
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Noise of counts that are paid for with the share w of an amount: its standard deviation is
+    ``deviation`` w^-``power`` (rows).
+
+    A count of which a unit changes at most r rows, paid with all of the amount, has
+
+    - Gaussian noise of deviation s = r / mu; the amount is mu^2 / 2, so s = r / sqrt(2 amount). Counts of the
+      same unit add up their amounts: of n that share it each has s n^(1/2).
+    - Laplace noise of scale b = r / epsilon, whose deviation is sqrt(2) b and whose mean absolute value is b;
+      the amount is epsilon: of n counts that share it each has sqrt(2) b n.
+    """
+
+    deviation: float
+    power: float
+
+    @classmethod
+    def of(cls, amount: float, *, gaussian: bool, rows: float = 1) -> NoiseLaw:
+        """The law of an amount (mu^2 / 2, or epsilon); of one of 0 that of next to nothing."""
+        amount = max(amount, _LEAST_AMOUNT)
+        return cls(rows / math.sqrt(2 * amount), 0.5) if gaussian else cls(math.sqrt(2) * rows / amount, 1.0)
+
+    def shared(self, counts: float) -> float:
+        """Standard deviation (rows) of each of so many counts that share the amount."""
+        return float(self.deviation * counts**self.power)
+
+    @property
+    def absolute_part(self) -> float:
+        """Mean absolute value in standard deviations."""
+        return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
+
+    @property
+    def mean_absolute(self) -> float:
+        """Mean absolute value (rows) with all of the amount."""
+        return self.absolute_part * self.deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +233,10 @@ class Budget:
     def rho(self) -> Fraction:
         """The zCDP parameter, which mu^2 / 2 is too; a pure epsilon implies epsilon^2/2."""
         return self.fraction if self.gaussian else self.fraction**2 / 2
+
+    def law(self, rows: float = 1) -> NoiseLaw:
+        """Noise of counts that it pays for; a unit changes at most so many ``rows`` of each."""
+        return NoiseLaw.of(float(self.fraction), gaussian=self.gaussian, rows=rows)
 
     def split(self, weights: Sequence[int | float | Fraction]) -> tuple[Budget, ...]:
         """Divide by weights; the shares sum to this budget exactly.

@@ -44,7 +44,7 @@ from dpsyn_sql.discovery.cells import (
     with_finer_counts,
     without_atoms,
 )
-from dpsyn_sql.discovery.designs import cell_noise, texts_of
+from dpsyn_sql.discovery.designs import texts_of
 from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, labels_of_keys, with_stems
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree
 from dpsyn_sql.discovery.one_look import Looked, attribute_of_one_look, first_values, looked_at, other_part
@@ -204,7 +204,7 @@ def _numbers_at_once(
 ) -> Learner[LearntColumn]:
     """One grid, whose counts are the one-way table too, and the granularity."""
     look = looks["mixed"]
-    cuts, owners = special_cuts(column.type, column.least, column.most, rows / cell_noise(look.budget))
+    cuts, owners = special_cuts(column.type, column.least, column.most, rows / look.budget.law().deviation)
     asked = [PaidLook(look, GridQuery(_grid(column, cuts), owners))]
     if "steps" in looks:
         asked.append(_granularity(looks["steps"], column, likely_steps(column.type)))

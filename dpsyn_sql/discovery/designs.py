@@ -12,7 +12,6 @@ What was asked stays in every later design as it was.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -140,14 +139,7 @@ def few_units(shape: Shape, unit: PrivacyUnit, budget: Budget, rows: float | Non
     """
     if rows is None or unit.max_rows > 1 or not _flat(shape):
         return False
-    return rows < FEW_UNITS * cell_noise(budget, max(1, len(shape.measured)))
-
-
-def cell_noise(budget: Budget, questions: int = 1) -> float:
-    """Standard deviation (units) of one count of so many questions that share a budget and of which a unit
-    adds 1 to each."""
-    amount = max(float(budget.fraction), 1e-12)
-    return math.sqrt(questions / (2 * amount)) if budget.gaussian else math.sqrt(2) * questions / amount
+    return rows < FEW_UNITS * budget.law().shared(max(1, len(shape.measured)))
 
 
 def typed_shape(shape: Shape, types: Mapping[str, str]) -> Shape:

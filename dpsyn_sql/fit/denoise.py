@@ -231,6 +231,14 @@ def working_bins(
     return np.concatenate([regular, regular[-1] + np.cumsum(apart) * apart])
 
 
+def rows_of_a_bin(attribute: Attribute, table: Observation, least: float, most: int) -> float:
+    """The rows that a code needs for a bin of its own: ``least``, and of unordered codes what at most
+    ``most`` of them have."""
+    if attribute.ordered or attribute.size <= most:
+        return least
+    return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
+
+
 def merged_neighbours(
     values: FloatArray, least: float, most: float, *, finer_tails: bool = False
 ) -> IntArray:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, hstack, vstack
 
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, InternalError
 from dpsyn_sql.fit.arrays import FloatArray, quotient, widened
@@ -21,7 +22,6 @@ from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of, ju
 from dpsyn_sql.fit.views import Views, consistent, margins_of, product_of, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.planning.queries import Map, NoisyMarginal, NoisyResidual
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 
 def cost_factor(shape: Sequence[int]) -> float:

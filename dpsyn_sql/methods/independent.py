@@ -151,16 +151,6 @@ def over_bins(domain: Domain, members: Iterable[tuple[int, IntArray]]) -> Margin
     )
 
 
-def cell_deviation(budget: Budget, tables: int, rows: int) -> float:
-    """Standard deviation (rows) of a cell of so many tables, or distances, that are asked for together.
-
-    A unit has at most ``rows`` rows.
-    """
-    if budget.kind == "pure":
-        return math.sqrt(2) * tables * rows / float(budget.fraction)
-    return rows * math.sqrt(tables / (2 * float(budget.rho)))
-
-
 # -- independent columns -----------------------------------------------------------------------------
 
 # Independent attributes: one-way marginals only. Copy this file to start a method.

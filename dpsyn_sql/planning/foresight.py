@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsyn_sql.accounting.budget import MOST_ADVISED, Budget
+from dpsyn_sql.accounting.budget import MOST_ADVISED, Budget, NoiseLaw
 from dpsyn_sql.planning.limits import TIED_PART
 
 ROWS = (1_000, 10_000, 100_000)
@@ -103,7 +103,8 @@ def foreseen(rows: int, columns: int, budget: Budget, spends: Spends, unit_rows:
 
 def _tables(noise: float, spent: float, *, gaussian: bool) -> int:
     """How many tables can be measured together with at most so much noise in a cell (rows)."""
-    return math.floor(2 * spent * noise**2 if gaussian else spent * noise / math.sqrt(2))
+    law = NoiseLaw.of(spent, gaussian=gaussian)
+    return math.floor(math.pow(noise / law.deviation, 1 / law.power))
 
 
 def foresight_lines(

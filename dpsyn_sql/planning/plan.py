@@ -109,7 +109,8 @@ def equivalent_rho(unit: PrivacyUnit, domain: Domain, budget: Budget, *, of_unit
     """The rho, for units of one row, whose Gaussian noise is that of a budget; ``of_units``: for units that
     count one, whatever they weigh.
 
-    Laplace noise of a pure epsilon on d tables has the deviation of Gaussian noise of rho = epsilon^2 / 4 d.
+    By ``NoiseLaw`` Laplace noise of epsilon on d tables has the deviation of Gaussian noise of rho =
+    epsilon^2 / 4 d on all of them.
     """
     rows = unit.sensitivity // (unit.weight if of_units else 1)
     if budget.gaussian:

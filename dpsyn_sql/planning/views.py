@@ -12,6 +12,8 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, NoiseLaw
+
 # -- planes ------------------------------------------------------------------------------------------
 
 # Coverings of all pairs made of finite planes: any two points lie on exactly one line.
@@ -138,9 +140,6 @@ PAIR_APART, TRIPLE_APART = 0.07, 0.03
 """Total variation distance of a pair from independence, and of a triple from what its pairs say: about the
 means of Adult."""
 
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""Of a normal variable of standard deviation 1."""
-
 _HOPELESS = 1.5
 # Errors that many times the best end the search for smaller views: these get worse from there on.
 
@@ -161,14 +160,6 @@ class Covering:
 
     views: tuple[Scope, ...]
     apart: tuple[Scope, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Standard deviation of a cell of a view with the share w of the budget: ``unit`` w^-``power`` (rows)."""
-
-    unit: float
-    power: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +274,7 @@ def _digest(text: str) -> bytes:
 def best_views(
     sizes: Sequence[int],
     total: float,
-    noise: Noise,
+    noise: NoiseLaw,
     cover: int,
     room: int,
     seed: str | None = None,
@@ -358,7 +349,7 @@ def expected_error(
     sizes: Sequence[int],
     views: Sequence[Scope],
     total: float,
-    noise: Noise,
+    noise: NoiseLaw,
     pair_weights: PairWeights = _ALIKE,
 ) -> tuple[tuple[float, ...], float]:
     """The best shares of views, and the expected total variation distance: its weighted mean over pairs and
@@ -371,7 +362,7 @@ def expected_error(
     pairs: float = math.comb(there, 2)
     pairs += sum(w - 1 for (i, j), w in pair_weights.items() if sizes[i] > 1 and sizes[j] > 1)
     triples = math.comb(there, 3)
-    deviations = noise.unit * shares**-noise.power
+    deviations = noise.deviation * shares**-noise.power
     error = MEAN_ABSOLUTE * float(deviations @ weights) / rows + PAIR_APART * (pairs - covered)
     mean_error = error / (pairs or 1)
     if triples:

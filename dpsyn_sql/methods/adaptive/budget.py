@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, NoiseLaw
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.estimate import Observation
@@ -19,7 +19,6 @@ from dpsyn_sql.fit.reconstruct import cost_factor
 from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 
 # -- evidence ----------------------------------------------------------------------------------------
 
@@ -394,23 +393,10 @@ def room_of_each(reserve: Reserve) -> int:
     return (reserve.together - OTHER_CELLS) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseLaw:
-    """Noise of a table measured with the share s of a budget: ``unit`` / s^``power`` rows per cell.
+def relative_cost(law: NoiseLaw, scope: Scope, sizes: Sequence[int]) -> float:
+    """The cost f of a table relative to that of the whole one of the same noise.
 
-    ``unit`` is the mean absolute noise with the whole budget; the power is 1/2 for Gaussian noise
-    and 1 for Laplace noise under pure differential privacy. Under Gaussian noise tables are measured as
-    residuals, with noise of sqrt(f) times that, f = ``factor``; Laplace noise would be larger so.
+    Under Gaussian noise tables are measured as residuals, with noise of sqrt(f) times that of a count;
+    Laplace noise would be larger so.
     """
-
-    unit: float
-    power: float
-
-    @property
-    def mean_absolute(self) -> float:
-        """Mean absolute value in standard deviations."""
-        return MEAN_ABSOLUTE if self.power == 0.5 else math.sqrt(0.5)
-
-    def factor(self, scope: Scope, sizes: Sequence[int]) -> float:
-        """The cost of a table relative to that of the whole one of the same noise."""
-        return cost_factor([sizes[variable] for variable in scope]) if self.power == 0.5 else 1.0
+    return cost_factor([sizes[variable] for variable in scope]) if law.power == 0.5 else 1.0

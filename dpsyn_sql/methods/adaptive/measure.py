@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import IntArray, snapped
@@ -41,7 +41,6 @@ from dpsyn_sql.methods.adaptive.model import State, Task
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import (
     SIZE_POWER,
-    cell_deviation,
     groups_of_equal_size,
     in_words,
     one_way_steps,
@@ -59,7 +58,6 @@ from dpsyn_sql.planning.queries import (
     Residuals,
     holds_residuals,
 )
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.planning.workload import Workload
 from dpsyn_sql.source.relation import WEIGHT
 
@@ -262,7 +260,7 @@ def noisy_scores(
     }
     return Scores(
         values,
-        cell_deviation(budget, len(candidates), task.unit.sensitivity),
+        budget.law(task.unit.sensitivity).shared(len(candidates)),
         budget.kind,
         distances,
     )
@@ -341,11 +339,11 @@ def with_dispersions(task: Task, state: State, scores: Scores) -> State:
     round_dispersions = dispersions(scores.distances, scores.deviation)
     of_pairs = dict[Scope, float]()
     for pair, dispersion in round_dispersions.pairs.items():
-        attributes = _attributes(task, pair)
+        attributes = task.working.attributes(pair)
         of_pairs[attributes] = max(dispersion, of_pairs.get(attributes, 0.0))
     within = dict[Scope, float]()
     for twin, dispersion in round_dispersions.pairs.items():
-        pair = _attributes(task, twin)
+        pair = task.working.attributes(twin)
         if twin != pair and pair in round_dispersions.pairs:
             fine, coarse = scores.distances[pair], scores.distances[twin]
             within[pair] = within_twin(
@@ -353,7 +351,7 @@ def with_dispersions(task: Task, state: State, scores: Scores) -> State:
             )
     clear = dict[Scope, float]()
     for pair, rows in scores.clear().items():
-        attributes = _attributes(task, pair)
+        attributes = task.working.attributes(pair)
         clear[attributes] = max(rows, clear.get(attributes, 0.0))
     return replace(
         state,
@@ -371,7 +369,7 @@ def with_measured_dispersions(task: Task, state: State, tables: Mapping[Scope, O
         variance = _cell_deviation(table) ** 2
         squares = float(((table.values - state.total * expected[pair]) ** 2).sum())
         excess = (squares - variance * table.values.size) / (state.total * task.grain(pair)) - 1
-        attributes = _attributes(task, pair)
+        attributes = task.working.attributes(pair)
         of_pairs[attributes] = max(0.0, excess, of_pairs.get(attributes, 0.0))
     return replace(state, dispersions=(*state.dispersions, Dispersions(of_pairs, 0.0)))
 
@@ -389,7 +387,7 @@ def components(task: Task, state: State) -> dict[Scope, Components]:
     precisions, noises = dict[Scope, float](), dict[Scope, float]()
     for scope, table in (*state.tables.items(), *state.beside.items()):
         if len(scope) == 2:
-            attributes, sigma = _attributes(task, scope), max(_cell_deviation(table), 1e-6)
+            attributes, sigma = task.working.attributes(scope), max(_cell_deviation(table), 1e-6)
             precision = sigma**-2 if scope == attributes else 0.0
             precisions[attributes] = max(precision, precisions.get(attributes, 0.0))
             if scope != attributes:
@@ -420,11 +418,5 @@ def _twin_noise(task: Task, state: State, twin: Scope, sigma: float) -> float:
     """The noise of a coarse table as a dispersion of working bins: a cell of m of the M rows of its coarse
     cell has m^2 / M^2 of the variance, which is m (sigma^2 / M) (m / M); with those of a typical cell."""
     coarse = cells_of([twin], task.working.sizes)
-    fine = cells_of([_attributes(task, twin)], task.working.sizes)
+    fine = cells_of([task.working.attributes(twin)], task.working.sizes)
     return sigma**2 * coarse**2 / (state.total * fine)
-
-
-def _attributes(task: Task, pair: Scope) -> Scope:
-    if pair[-1] < len(task.domain.names):  # no coarse twin
-        return pair
-    return tuple(sorted(task.working.variables[variable].attribute for variable in pair))

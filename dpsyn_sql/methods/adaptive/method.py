@@ -37,7 +37,6 @@ from dpsyn_sql.fit.model import Model
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (
-    NoiseLaw,
     Settings,
     one_way_share,
     reserve_of,
@@ -52,7 +51,6 @@ from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     MAX_CANDIDATE_CELLS,
     candidate_queries,
-    cell_deviation,
 )
 from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.methods.recipe import Recipe
@@ -80,10 +78,8 @@ take from the target's pairs is worth more there (docs/decisions/0047)."""
 
 def rows_needed(attributes: int, budget: Budget, pairs: int = 0) -> float:
     """Rows below which scores of all pairs (or so many) would find nothing but noise. A unit has one row."""
-    pairs = max(1, pairs or attributes * (attributes - 1) // 2)
-    if budget.gaussian:
-        return LEAST_STRENGTH * math.sqrt(pairs / (2 * max(float(budget.fraction), 1e-30)))
-    return LEAST_STRENGTH_PURE * pairs / max(float(budget.fraction), 1e-30)
+    strength = LEAST_STRENGTH if budget.gaussian else LEAST_STRENGTH_PURE / math.sqrt(2)
+    return strength * budget.law().shared(max(1, pairs or attributes * (attributes - 1) // 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +110,9 @@ class Adaptive(Recipe):
         part = float(self.one_way_part(rows, attributes, budget, terms))
         if part >= 1:
             return math.inf
-        spent, partners = part * max(float(budget.fraction), 1e-30), attributes * (attributes - 1)
-        power = 0.5 if budget.gaussian else 1.0
-        sigma = math.sqrt(attributes / (2 * spent)) if budget.gaussian else math.sqrt(2) * attributes / spent
-        noise = partners * NoiseLaw(1.0, power).mean_absolute * TYPICAL_CODES * sigma
-        saved = 1 - math.pow(part, power)
+        law, partners = budget.law(), attributes * (attributes - 1)
+        noise = partners * law.absolute_part * TYPICAL_CODES * law.shared(attributes / part)
+        saved = 1 - math.pow(part, law.power)
         return self.constants.charge * saved * noise / (TYPICAL_DEPENDENCE * rows)
 
     def run(
@@ -259,7 +253,7 @@ class Adaptive(Recipe):
         scores = step.budget.split((share, 1 - share))[0]
         twice = 2 * len(step.queries)  # with coarse twins
         unit = plan.source.unit
-        return 1.5 * cell_deviation(scores, twice, unit.sensitivity) / unit.weight
+        return 1.5 * scores.law(unit.sensitivity).shared(twice) / unit.weight
 
     def clear(self, model: Model) -> Mapping[tuple[str, str], float]:
         """By the distances to the model before the last pairs were measured."""
@@ -479,7 +473,7 @@ def _selected(
     cap = task.cap if last else min(small, task.cap)
     in_every_tree = [*working.held, *state.tables]
     with phase("select"):
-        law = task.noise_law(budget)
+        law = budget.law(task.unit.sensitivity)
         outside = (
             kept_out if last and not working.levels else None
         )  # no exchange of rows meets them in families

@@ -31,7 +31,6 @@ from dpsyn_sql.fit.graph import JunctionTree, Scope, cells_of, junction_tree
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.variances import Dispersions
 from dpsyn_sql.methods.adaptive.budget import (
-    NoiseLaw,
     Settings,
     distributions,
     score_share,
@@ -45,7 +44,6 @@ from dpsyn_sql.planning.families import BEFORE, UNIT, Families
 from dpsyn_sql.planning.limits import Terms
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.source.relation import PrivacyUnit
 
 _FORBIDDEN = -1e3
@@ -107,6 +105,12 @@ class Working:
     def sizes(self) -> tuple[int, ...]:
         """Bins of each variable."""
         return tuple(variable.size for variable in self.variables)
+
+    def attributes(self, scope: Scope) -> Scope:
+        """The attributes (ascending) of variables, some of which may be coarse twins."""
+        if scope[-1] < len(self.domain.attributes):
+            return scope
+        return tuple(sorted(self.variables[variable].attribute for variable in scope))
 
     def sum_of_sigma(self, variable: int) -> float:
         """Sum over the bins of a variable of the noise of its one-way table (rows)."""
@@ -333,19 +337,11 @@ class Task:
     def parts(self, budget: Budget) -> tuple[Budget, Budget]:
         """The budget of a round for the scores, and for the tables that they choose."""
         if self.many:
-            share = score_share_of_many(self._sizes, self.noise_law(budget).power, self.constants)
+            share = score_share_of_many(self._sizes, budget.law().power, self.constants)
         else:
             share = score_share(self.rho, self.constants, gaussian=budget.gaussian)
         scores, tables = budget.split((share, 100 - share))
         return scores, tables
-
-    def noise_law(self, budget: Budget) -> NoiseLaw:
-        """Noise of a table measured with a part of a budget."""
-        rows = self.unit.sensitivity
-        if budget.kind == "pure":
-            return NoiseLaw(rows / float(budget.fraction), 1.0)
-        unit = MEAN_ABSOLUTE * rows / math.sqrt(2 * float(budget.rho))
-        return NoiseLaw(unit, 0.5)
 
 
 _FIT_SHARE = 0.5
@@ -472,7 +468,7 @@ def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
     working, sizes = task.working, task.working.sizes
     joints = dict[Scope, FloatArray]()
     scopes = sorted(state.beside, key=lambda scope: (cells_of([scope], sizes), scope))
-    tables = all_pairs(state.beliefs, [*scopes, *{_attributes(working, scope) for scope in scopes}])
+    tables = all_pairs(state.beliefs, [*scopes, *{working.attributes(scope) for scope in scopes}])
     for scope in scopes:
         ordered = [task.domain.attributes[working.variables[v].attribute].ordered for v in scope]
         expected = state.total * tables[scope]
@@ -480,7 +476,7 @@ def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
         chosen = [working.variables[v] for v in scope]
         if chosen[0].attribute > chosen[1].attribute:
             chosen, ratio = chosen[::-1], ratio.T
-        pair = _attributes(working, scope)
+        pair = working.attributes(scope)
         bins = []
         for variable in chosen:  # the bin of this variable for each working bin of its attribute
             fine_bins = working.variables[variable.attribute].bins
@@ -488,7 +484,3 @@ def targets(task: Task, state: State) -> dict[Scope, FloatArray]:
         joint = tables[pair] * ratio[np.ix_(*bins)]
         joints[pair] = joint / joint.sum()
     return joints
-
-
-def _attributes(working: Working, pair: Scope) -> Scope:
-    return tuple(sorted(working.variables[variable].attribute for variable in pair))

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
 from dpsyn_sql.fit.denoise import Binned
@@ -20,14 +20,19 @@ from dpsyn_sql.fit.joints import products
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
 from dpsyn_sql.fit.pairs import all_pairs
-from dpsyn_sql.methods.adaptive.budget import MAX_FURTHER_CELLS, MOST_COLUMNS, MOST_TOGETHER, Settings
+from dpsyn_sql.methods.adaptive.budget import (
+    MAX_FURTHER_CELLS,
+    MOST_COLUMNS,
+    MOST_TOGETHER,
+    Settings,
+    relative_cost,
+)
 from dpsyn_sql.methods.adaptive.model import State, Task, targets
 from dpsyn_sql.methods.adaptive.select import Scores
-from dpsyn_sql.methods.independent import cell_deviation, over_bins
+from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.methods.papers.mixture import Task as Rounds
 from dpsyn_sql.methods.papers.mixture import labels_of
 from dpsyn_sql.planning.queries import Distances
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.rows.sample.graphical import drawn_bins
 
 # -- groups ------------------------------------------------------------------------------------------
@@ -200,10 +205,10 @@ def full_table(task: Task, budget: Budget) -> Scope | None:
         return None
     if task.working.given.issuperset(used):
         return None
-    cells, law = cells_of([used], sizes), task.noise_law(budget)
+    cells, law = cells_of([used], sizes), budget.law(task.unit.sensitivity)
     cheap = (
         cells <= MAX_FURTHER_CELLS
-        and task.constants.charge * law.unit * cells < task.constants.full_noise * task.total
+        and task.constants.charge * law.mean_absolute * cells < task.constants.full_noise * task.total
     )
     return used if cheap else None
 
@@ -288,9 +293,9 @@ def _share(task: Task, number: int, budget: Budget) -> Fraction:
     """The part of the budget with which ``Settings.visible`` stands out of so many distances, in thousandths;
     not less than ``screen_least``."""
     settings = task.constants
-    deviation = cell_deviation(budget, number, task.unit.sensitivity)  # of distances with all of it
+    deviation = budget.law(task.unit.sensitivity).shared(number)  # of distances with all of it
     visible = settings.visible * task.total / _luck(number, budget, settings)
-    share = (deviation / visible) ** (1 / task.noise_law(budget).power)
+    share = (deviation / visible) ** (1 / budget.law().power)
     return Fraction(min(1_000, math.ceil(1_000 * max(settings.screen_least, min(share, 1.0)))), 1_000)
 
 
@@ -319,7 +324,7 @@ def _distances(task: Task, state: State, sets: Sequence[tuple[Scope, Scope]], bu
         for (scope, _), table in zip(sets, counts, strict=True)
     ]
     rows = snapped(np.array(noisy, dtype=np.float64) - np.array(sampling), 1.0)
-    deviation = cell_deviation(budget, len(sets), task.unit.sensitivity)
+    deviation = budget.law(task.unit.sensitivity).shared(len(sets))
     return Scores(dict(zip(expected, rows.tolist(), strict=True)), deviation, budget.kind)
 
 
@@ -357,7 +362,7 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
     They stand out beyond what a smaller one in them explains, hold more than their noise, and fit into a
     model of no more than ``task.cap`` cells.
     """
-    sizes, constants, law = task.working.sizes, task.constants, task.noise_law(budget)
+    sizes, constants, law = task.working.sizes, task.constants, budget.law(task.unit.sensitivity)
     least = _luck(len(scores.rows), budget, constants) * scores.deviation
     least = max(least, constants.least_set * task.total)
     clear = sorted(
@@ -371,7 +376,7 @@ def _chosen(task: Task, tied: Sequence[Scope], scores: Scores, budget: Budget) -
         if scores.rows[scope] - max(inside, default=0.0) <= least:
             continue
         cells = cells_of([scope], sizes)
-        noise = constants.charge * law.unit * cells * law.factor(scope, sizes) ** law.power
+        noise = constants.charge * law.mean_absolute * cells * relative_cost(law, scope, sizes) ** law.power
         larger = graph.grown(scope, task.cap)
         if noise > scores.rows[scope] or larger is None or cells > room:
             continue

@@ -15,12 +15,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget, Kind
+from dpsyn_sql.accounting.budget import Budget, Kind, NoiseLaw
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, posterior_means, snapped
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import JunctionTree, Scope, Triangulation, cells_of
 from dpsyn_sql.fit.variances import Distance
-from dpsyn_sql.methods.adaptive.budget import NoiseLaw, Settings, room_of_each
+from dpsyn_sql.methods.adaptive.budget import Settings, relative_cost, room_of_each
 from dpsyn_sql.methods.adaptive.model import Task, Working
 from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.queries import MarginalQuery
@@ -203,7 +203,7 @@ class _Basket:
     """Pairs taken so far, and the noise they would carry at the best division of the budget.
 
     A table of weight v_c counts as one of v_c cells_c cells. With w_c = (v_c cells_c)^allocation f_c^(1/3)
-    and W their sum it gets the share w_c / W, and noise that weighs v_c cells_c unit (f_c W / w_c)^power.
+    and W their sum it gets the share w_c / W, and noise that weighs v_c cells_c u (f_c W / w_c)^power.
     """
 
     sizes: Sequence[int]
@@ -220,7 +220,7 @@ class _Basket:
         power = self.law.power
         now = self.weight**power * self.spread
         grown = (self.weight + weight) ** power * (self.spread + spread)
-        return float(self.law.unit * (grown - now))
+        return float(self.law.mean_absolute * (grown - now))
 
     def take(self, pair: Scope) -> None:
         weight, spread = self._shares(pair)
@@ -230,7 +230,7 @@ class _Basket:
 
     def _shares(self, pair: Scope) -> tuple[float, float]:
         cells = self.weights.get(pair, 1.0) * cells_of([pair], self.sizes)
-        factor = self.law.factor(pair, self.sizes)
+        factor = relative_cost(self.law, pair, self.sizes)
         weight = cells**self.settings.allocation * factor**self.settings.residual_power
         return weight, cells * (factor / weight) ** self.law.power
 
@@ -272,7 +272,7 @@ def selected(
     basket, graph, misses = _Basket(sizes, weights, law, settings), Triangulation(sizes, required, levels), 0
     patience = 4 * len(sizes) + 40
     # A table with a variable of one code says nothing that the others do not.
-    wanted = [pair for pair, score in scores.items() if score > 0 and law.factor(pair, sizes) > 0]
+    wanted = [pair for pair, score in scores.items() if score > 0 and relative_cost(law, pair, sizes) > 0]
     for pair in sorted(wanted, key=lambda p: -scores[p] / cells_of([p], sizes) ** settings.greed):
         if fine_of.get(pair) in basket.taken:
             continue
@@ -310,10 +310,10 @@ def pairs_worth_their_budget(
     chosen = worth_measuring.keys() - {twins[pair] for pair in worth_measuring if pair in twins}
     rows_of = scores.likely() if task.many else scores.expected(chosen)
     gain = math.fsum(weights.get(pair, 1.0) * rows_of[pair] for pair in chosen)
-    means, law = workload.means(domain.names), task.noise_law(for_pairs)
+    means, law = workload.means(domain.names), for_pairs.law(task.unit.sensitivity)
     partners = sum(size > 1 for size in domain.shape()) - 1
     noise = math.fsum(
-        float(means[name]) * partners * law.mean_absolute * working.observed[index,].sum_of_sigma
+        float(means[name]) * partners * law.absolute_part * working.observed[index,].sum_of_sigma
         for index, name in enumerate(domain.names)
     )
     measured = task.budget.amount - (0 if task.reserve is None else task.reserve.budget.amount)
@@ -332,13 +332,13 @@ def triples_worth_more(
     that pooling removes from their ``tables``, of which ``charge`` counts."""
     weights = table_weights(task.working, task.terms.workload, [*expected, *pairs])
     gain = math.fsum(weights.get(triple, 1.0) * rows for triple, rows in expected.items())
-    law, weight_of_all = task.noise_law(budget), math.fsum(pairs.values())
+    law, weight_of_all = budget.law(task.unit.sensitivity), math.fsum(pairs.values())
     saved = 0.0
     for pair, share in pairs.items():
         table = tables[pair]
-        factor = law.factor(pair, task.working.sizes)
-        deviation = law.unit / law.mean_absolute * (factor * weight_of_all / share) ** law.power
+        factor = relative_cost(law, pair, task.working.sizes)
+        deviation = law.shared(factor * weight_of_all / share)
         again = pooled(table, Observation(table.values, np.asarray(deviation)))
-        taken_off = law.mean_absolute * (table.sum_of_sigma - again.sum_of_sigma)
+        taken_off = law.absolute_part * (table.sum_of_sigma - again.sum_of_sigma)
         saved += weights.get(pair, 1.0) * taken_off
     return bool(gain > task.constants.triple_worth * task.constants.charge * saved)

@@ -24,7 +24,7 @@ from dpsyn_sql.fit.denoise import merged_neighbours, merged_rare
 from dpsyn_sql.methods.adaptive.budget import room_of_each
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.methods.adaptive.orders import full_table
-from dpsyn_sql.methods.independent import cell_deviation, over_bins
+from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.methods.models.networks import GraphicalModel, TargetModel
 from dpsyn_sql.planning.asking import Reserve
 from dpsyn_sql.planning.queries import Marginals
@@ -76,7 +76,7 @@ def asked(task: Task, step: Reserve) -> tuple[Asked | None, Reserve]:
         cells = max(math.prod(table.shape) for table in tables)
         for share in range(LEAST_SHARE, MOST_SHARE + 1):
             own, left = step.budget.split((share, 100 - share))
-            deviation = cell_deviation(own, len(tables), task.unit.sensitivity) if own.amount else math.inf
+            deviation = own.law(task.unit.sensitivity).shared(len(tables)) if own.amount else math.inf
             if task.total >= CLEAR * deviation * cells:
                 return Asked(tuple(tables), own), replace(step, budget=left)
     return None, step

@@ -17,7 +17,7 @@ from dpsyn_sql.fit import latent
 from dpsyn_sql.fit.copula import FixedCopula, fit_copula
 from dpsyn_sql.fit.latent import FittedLatent, Ordered, PartTable
 from dpsyn_sql.fit.views import Margins, Measurements, fit_margins
-from dpsyn_sql.methods.independent import LEAST_UNITS, cell_deviation, one_way_steps, over_bins
+from dpsyn_sql.methods.independent import LEAST_UNITS, one_way_steps, over_bins
 from dpsyn_sql.methods.models.margins import CopulaModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.asking import Door, Reserve, tables_of
@@ -213,7 +213,7 @@ class DPCopula(Recipe):
             )
             tables = max(1, math.comb(len(sizes), 2))
             for_pairs = _pair_budget(for_bins, True)[1]
-            sigma = cell_deviation(for_pairs, tables, rows)
+            sigma = for_pairs.law(rows).shared(tables)
             # Values that do not stand out of the noise, such as a NULL that never occurs, make no part.
             occupied = math.prod(ordered.shares[splitting].size for splitting in trial)
             if total / occupied < ROWS_PER_SIGMA * sigma or cells > MOST_PART_CELLS:

@@ -21,11 +21,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import Budget, NoiseLaw
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
-from dpsyn_sql.fit.denoise import Binned, binned
+from dpsyn_sql.fit.denoise import Binned, binned, rows_of_a_bin
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.model import Model
@@ -39,7 +39,7 @@ from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import Marginals, NoisyMarginal
-from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, Noise, best_views
+from dpsyn_sql.planning.views import MOST_TOGETHER, MOST_VIEW_CELLS, Design, best_views
 from dpsyn_sql.rows.sample.views import SYNTHESES
 
 ONE_WAY_SHARE, ONE_WAY_SLOPE, ONE_WAY_MOST, ONE_WAY_RHO = 25, 17, 60, 0.0149
@@ -123,7 +123,7 @@ class DPSyn(Recipe):
         total, measured = total_of(observed), dict[Scope, Observation]()
         working = binned(domain, observed, [0.0] * len(observed), MOST_BINS[0])
         if reserve is not None and total > 0 and reserve.budget.amount >= LEAST_UNITS:
-            noise = noise_of(reserve.budget, terms.unit.sensitivity)
+            noise = reserve.budget.law(terms.unit.sensitivity)
             designed, design = self._designed(domain, noise, observed, total, terms)
             measured = _measured(door, reserve.budget, designed, design)
             if measured:
@@ -183,7 +183,7 @@ class DPSyn(Recipe):
             )
 
     def _designed(
-        self, domain: Domain, noise: Noise, observed: Sequence[Observation], total: float, terms: Terms
+        self, domain: Domain, noise: NoiseLaw, observed: Sequence[Observation], total: float, terms: Terms
     ) -> tuple[Binned, Design]:
         """Working bins and views, from noisy one-way tables and public facts.
 
@@ -194,7 +194,7 @@ class DPSyn(Recipe):
         weights = _pair_weights(domain, terms)
         seed = ",".join(domain.names) if self.views == "random" else None
         used = sum(attribute.size > 1 for attribute in domain.attributes)
-        least = LEAST_SIGMAS * noise.unit * math.comb(used, 2) ** noise.power
+        least = LEAST_SIGMAS * noise.shared(math.comb(used, 2))
         coarser = ((MOST_BINS[-1], COARSER**power) for power in count(1))
         steps = chain(((most, 1.0) for most in MOST_BINS), coarser)
         while True:
@@ -255,24 +255,13 @@ def _pair_weights(domain: Domain, terms: Terms) -> dict[tuple[int, int], float]:
     }
 
 
-def noise_of(budget: Budget, rows: int) -> Noise:
-    """Of a view that gets all of the budget for views; a unit has at most ``rows`` rows."""
-    if budget.kind == "pure":
-        return Noise(math.sqrt(2) * rows / float(budget.fraction), 1.0)
-    return Noise(rows / math.sqrt(2 * float(budget.rho)), 0.5)
-
-
 def _least(attribute: Attribute, table: Observation, least: float, most: int) -> float:
-    """The rows that a code needs for a bin of its own; of unordered codes at most ``most`` have them.
-
-    Noise of the one-way table alone makes no bins: of k codes the largest is about sqrt(2 ln k) deviations.
-    """
+    """As ``rows_of_a_bin``. Noise of the one-way table alone makes no bins: of k codes the largest is about
+    sqrt(2 ln k) deviations."""
     if attribute.size <= min(SMALL, most):
         return -math.inf
     least = max(least, math.sqrt(2 * math.log(attribute.size)) * float(table.sigma))
-    if attribute.ordered or attribute.size <= most:
-        return least
-    return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))
+    return rows_of_a_bin(attribute, table, least, most)
 
 
 def _measured(door: Door, budget: Budget, working: Binned, design: Design) -> dict[Scope, Observation]:

@@ -15,7 +15,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
-from dpsyn_sql.fit.denoise import Binned, binned
+from dpsyn_sql.fit.denoise import Binned, binned, rows_of_a_bin
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import PartTable
@@ -35,7 +35,6 @@ from dpsyn_sql.fit.mixture import (
 from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     asked_again,
-    cell_deviation,
     one_way_steps,
     one_way_tables,
     over_bins,
@@ -160,7 +159,7 @@ class Task:
         for_pairs, left = self.budget.split(PAIRS_AND_ROUNDS)
         sizes, classes = self.working.sizes, len(self.components)
         cells = classes * sum(sizes[a] * sizes[b] for a, b in scopes)
-        noise = cell_deviation(for_pairs, max(1, len(scopes)), self.rows)
+        noise = for_pairs.law(self.rows).shared(max(1, len(scopes)))
         stand_out = self.total * len(scopes) >= PAIR_ROWS_PER_SIGMA * noise * cells
         if self.by == KMEANS or not scopes or cells > MOST_CELLS or not stand_out:
             drawn = at_random(self.working.shares, self.class_of.size, _SEED)
@@ -407,9 +406,10 @@ class Mixture(Recipe):
         rounds = self.rounds or (ROUNDS_ALONE if self.by == KMEANS else ROUNDS)
         for_rounds = budget if self.by == KMEANS else budget.split(PAIRS_AND_ROUNDS)[1]
         number = sum(attribute.size > 1 for attribute in domain.attributes)
-        noise = cell_deviation(for_rounds, number * rounds, rows)
-        pairs = zip(domain.attributes, observed, strict=True)
-        working = binned(domain, observed, [_least(a, o, LEAST_SIGMAS * noise) for a, o in pairs], MOST_BINS)
+        noise = for_rounds.law(rows).shared(number * rounds)
+        columns = zip(domain.attributes, observed, strict=True)
+        least = [rows_of_a_bin(*column, LEAST_SIGMAS * noise, 2 * MOST_BINS) for column in columns]
+        working = binned(domain, observed, least, MOST_BINS)
         classes = domain.index(target) if target and working.sizes[domain.index(target)] > 1 else None
         informative = tuple(p for p, size in enumerate(working.sizes) if size > 1 and p != classes)
         if len(informative) < (2 if classes is None else 1):
@@ -440,11 +440,3 @@ def _most_bins(attribute: Attribute) -> int:
 
 def _pair_cells(sizes: Sequence[int]) -> int:
     return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
-
-
-def _least(attribute: Attribute, table: Observation, least: float) -> float:
-    """The rows that a code needs for a bin of its own; of unordered codes at most twice ``MOST_BINS`` do."""
-    most = 2 * MOST_BINS
-    if attribute.ordered or attribute.size <= most:
-        return least
-    return max(least, float(np.nextafter(np.sort(table.values)[-most - 1], math.inf)))

@@ -26,7 +26,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, snapped
@@ -39,7 +39,6 @@ from dpsyn_sql.methods.independent import (
     MAX_CANDIDATE_CELLS,
     asked_again,
     candidate_queries,
-    cell_deviation,
     one_way_steps,
     one_way_tables,
     over_bins,
@@ -49,7 +48,6 @@ from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.asking import Door, Reserve
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import Choice, Distances, FamilyChoice, MarginalQuery, Marginals, Score
-from dpsyn_sql.planning.views import MEAN_ABSOLUTE
 from dpsyn_sql.rows.sample.systematic import stratified
 
 MOST_DEGREE = 4
@@ -190,13 +188,14 @@ class PrivBayes(Recipe):
         planned = {(domain.index(query.attrs[0]), domain.index(query.attrs[1])) for query in reserve.queries}
         choosing, measuring = reserve.budget.split(CHOOSING_AND_MEASURING)
         total, active = max(total_of(observed), 1.0), sorted({v for pair in planned for v in pair})
-        least = LEAST_SIGMAS * cell_deviation(measuring, len(active) - 1, rows)
+        least = LEAST_SIGMAS * measuring.law(rows).shared(len(active) - 1)
         bins = binned(domain, observed, [least] * len(observed), MOST_BINS)
         encoded = Encoded.of(bins, hierarchical=self.encoding == HIERARCHICAL)
         active = [v for v in active if encoded.size((v, 0)) > 1]
         families = max(1, len(active) - 1)
-        noise = cell_deviation(measuring, families, rows)
-        mean = noise * (math.sqrt(0.5) if measuring.kind == "pure" else MEAN_ABSOLUTE)
+        law = measuring.law(rows)
+        noise = law.shared(families)
+        mean = noise * law.absolute_part
         useful = total / (self.theta * mean) if self.degree == 0 else math.inf
         # Tables that may be asked for: the candidates of every step, or of fewer a step, and all pairs.
         tables = max(

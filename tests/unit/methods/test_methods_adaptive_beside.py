@@ -9,12 +9,11 @@ import pytest
 from support.domains import SOURCE, domain_of
 from support.doors import FakeCurator, ran, table_of
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget, NoiseLaw
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.variances import Components, Dispersions
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.budget import NoiseLaw
 from dpsyn_sql.methods.adaptive.measure import components
 from dpsyn_sql.methods.adaptive.model import Task, independence, working_domain
 from dpsyn_sql.methods.adaptive.select import selected
@@ -27,12 +26,12 @@ SIZES = (8,) * 5
 
 @pytest.mark.parametrize(("gain", "outside"), [(1.0, 1), (0.6, 0)])
 def test_only_the_cap_sends_a_pair_beside_the_tree_and_only_if_it_is_worth_more(gain, outside):
-    law = NoiseLaw(10.0, 0.5)
+    law = NoiseLaw(10.0 / MEAN_ABSOLUTE, 0.5)
     scores = {(0, 1): 1e5, (1, 2): 1e4, (0, 2): 0.0}
     taken = selected({**scores, (0, 2): 1.0}, {}, {}, (8, 8, 8), (), 200, law, SETTINGS)
     assert [*taken] == [(0, 1), (1, 2)]  # a triangle has 512 cells
     first = (64**0.6, 64 / 64**0.3)
-    price = law.unit * ((3 * first[0]) ** 0.5 * 3 - (2 * first[0]) ** 0.5 * 2) * first[1]
+    price = law.mean_absolute * ((3 * first[0]) ** 0.5 * 3 - (2 * first[0]) ** 0.5 * 2) * first[1]
     scores[0, 2] = gain * 1.05 * SETTINGS.charge * price / SETTINGS.beside
     beside = set()
     taken = selected(scores, {}, {}, (8, 8, 8), (), 200, law, SETTINGS, beside)
@@ -143,6 +142,6 @@ def test_a_table_with_a_coarse_twin_adds_no_precision():
 
 
 def test_a_pair_with_a_variable_of_one_code_is_no_residual():
-    law = NoiseLaw(10.0, 0.5)
+    law = NoiseLaw(10.0 / MEAN_ABSOLUTE, 0.5)
     taken = selected({(0, 1): 1e5, (0, 2): 1e5}, {}, {}, (8, 1, 8), (), 200, law, SETTINGS)
     assert taken.keys() == {(0, 2)}

@@ -1,7 +1,6 @@
 """Shares of adaptive marginals: what they grow with, and those of more than a hundred attributes."""
 
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.budget import Settings, score_share_of_many, tree_cap, triple_share
 from dpsyn_sql.planning.plan import equivalent_rho
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.measure.noise import counts_event, standard_deviation
 from dpsyn_sql.rows.sample.sql_rows import MOST_LOW_VARIANCE_ROWS
 from dpsyn_sql.source.relation import PrivacyUnit, Relation, Source
 
@@ -57,9 +57,15 @@ def test_the_noise_of_a_unit_of_several_rows_counts_as_theirs():
     assert equivalent_rho(one, domain, budget) == pytest.approx(float(budget.rho))
     assert equivalent_rho(ten, domain, budget) == pytest.approx(float(budget.rho) / 100)
     pure = Budget("pure", 2 * 10**12)
-    assert equivalent_rho(one, domain, pure) == pytest.approx(
-        float(pure.fraction * Fraction(1, 4) * pure.fraction)
-    )
+    assert equivalent_rho(one, domain, pure) == pytest.approx(float(pure.fraction**2 / 4))
+
+
+def test_counts_that_share_a_budget_have_the_noise_that_the_door_adds_to_each():
+    for kind in ("gdp", "pure"):
+        budget = Budget(kind, 10**13)
+        (share, *_) = budget.split([1] * 9)
+        event = counts_event(3, 9, share)
+        assert budget.law(3).shared(9) == pytest.approx(standard_deviation(event), rel=1e-3)
 
 
 def test_one_ways_get_more_of_a_small_budget():

@@ -13,13 +13,13 @@ from scipy.optimize import minimize
 from scipy.stats import laplace, norm
 from support.domains import SOURCE, attribute, domain_of
 
-from dpsyn_sql.accounting.budget import Budget
+from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget, NoiseLaw
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Triangulation, junction_tree
 from dpsyn_sql.fit.variances import Distance
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.adaptive.budget import OTHER_CELLS, NoiseLaw, Settings
+from dpsyn_sql.methods.adaptive.budget import OTHER_CELLS, Settings
 from dpsyn_sql.methods.adaptive.model import working_domain
 from dpsyn_sql.methods.adaptive.select import (
     Scores,
@@ -178,7 +178,7 @@ def test_measurements_of_other_pairs_are_not_pooled():
 
 
 SETTINGS = Settings()
-GAUSSIAN = NoiseLaw(10.0, 0.5)
+GAUSSIAN = NoiseLaw(10.0 / MEAN_ABSOLUTE, 0.5)
 PART = (1 - 1 / 4) ** 2  # of the cost of a table of 4 x 4 cells, for its residual
 
 
@@ -210,7 +210,7 @@ def test_only_pairs_that_are_worth_their_noise_are_taken():
 
 
 def test_a_second_pair_is_charged_for_the_budget_it_takes_from_the_first():
-    one = 16 * GAUSSIAN.unit * math.sqrt(PART)
+    one = 16 * GAUSSIAN.mean_absolute * math.sqrt(PART)
     both = math.sqrt(2) * 2 * one - one  # at half the budget each
     for score, taken in ((0.5 * both * 1.02, 2), (0.5 * both * 0.98, 1)):
         assert len(choice({(0, 1): 1e5, (2, 3): score}, (4, 4, 4, 4))) == taken
@@ -362,7 +362,9 @@ def test_the_rule_of_shares_minimises_the_weighted_noise():
 
 
 def chosen(scores, weights, **changes):
-    return selected(scores, {}, weights, (4,) * 8, (), 1e6, NoiseLaw(10.0, 0.5), Settings(**changes))
+    return selected(
+        scores, {}, weights, (4,) * 8, (), 1e6, NoiseLaw(10.0 / MEAN_ABSOLUTE, 0.5), Settings(**changes)
+    )
 
 
 def test_a_weight_multiplies_the_gain_the_noise_and_the_share():

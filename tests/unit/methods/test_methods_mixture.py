@@ -15,7 +15,6 @@ from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
 from dpsyn_sql.fit.mixture import Components
 from dpsyn_sql.methods import method_of
-from dpsyn_sql.methods.independent import cell_deviation
 from dpsyn_sql.methods.papers.mixture import ROUNDS, ROUNDS_ALONE, Mixture, Task
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
@@ -41,7 +40,7 @@ class Noisy(FakeCurator):
     def answer(self, question, budget):
         super().answer(question, budget)
         self.labels.append(question.labels)
-        sigma = cell_deviation(budget, len(question.queries), 1)
+        sigma = budget.law().shared(len(question.queries))
         wider, codes = self.domain, self.codes
         if question.labels:
             wider = labelled(self.domain, question.labels)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsyn_sql.accounting.budget import NoiseLaw
 from dpsyn_sql.planning.views import (
     DIFFERENCE_SETS,
     MOST_TOGETHER,
     MOST_VIEW_CELLS,
     PAIR_APART,
     TRIPLE_APART,
-    Noise,
     best_views,
     covering_views,
     expected_error,
@@ -24,7 +24,7 @@ from dpsyn_sql.planning.views import (
 )
 
 SIZES = st.lists(st.integers(1, 40), min_size=0, max_size=12)
-GAUSSIAN, LAPLACE = Noise(5.0, 0.5), Noise(5.0, 1.0)
+GAUSSIAN, LAPLACE = NoiseLaw(5.0, 0.5), NoiseLaw(5.0, 1.0)
 
 
 def cells(sizes, scope):
@@ -90,7 +90,7 @@ def test_views_of_planes_hold_every_pair_and_keep_to_the_limits(sizes, most):
 
 
 def test_the_best_design_is_that_of_a_plane_where_its_error_is_less():
-    noise = Noise(5.8, 0.5)
+    noise = NoiseLaw(5.8, 0.5)
     found = best_views([2] * 16, 1e4, noise, 2, 2**22)
     assert len(found.views) == 20
     for cells_of_a_view in (16, 32, 64, 128, 256):
@@ -126,7 +126,7 @@ def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise, weights):
     rng, pairs, rounds = np.random.default_rng(0), list(combinations(range(4), 2)), 4000
     distances = {pair: [] for pair in pairs}
     for view, share in zip(views, shares, strict=True):
-        deviation = noise.unit * share**-noise.power
+        deviation = noise.deviation * share**-noise.power
         shape = (rounds, *(sizes[index] for index in view))
         drawn = (
             rng.normal(0, deviation, shape)
@@ -143,7 +143,7 @@ def test_the_expected_error_of_pairs_is_that_of_simulated_noise(noise, weights):
     gained = 0.0
     for view, share in zip(views, shares, strict=True):
         if view in triples:
-            deviation = noise.unit * share**-noise.power
+            deviation = noise.deviation * share**-noise.power
             own = math.sqrt(2 / math.pi) * deviation * cells(sizes, view) / 2 / total
             gained += max(0, TRIPLE_APART - own) / 4
     assert error - (TRIPLE_APART - gained) == pytest.approx(measured, rel=0.13 if noise.power == 1 else 0.01)
