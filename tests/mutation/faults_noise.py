@@ -523,8 +523,26 @@ FAULTS = (
         ),
     ),
     fault(
+        "numbers of cells run over their type",
+        f"{PRODUCTS}::test_rows_are_added_to_the_cells_of_their_codes",
+        (
+            "dpsyn_sql/private/count/sums.py",
+            "kind = np.min_scalar_type(dense.size - 1)",
+            "kind = np.min_scalar_type(max(dense.shape) - 1)",
+        ),
+    ),
+    fault(
+        "rows that are read count 1 whatever they weigh",
+        f"{PRODUCTS}::test_weights_of_families_equal_group_by[read-17]",
+        (
+            "dpsyn_sql/private/count/passes.py",
+            "each = 1 if weights is None else whole_codes(weights, WEIGHT + 1)",
+            "each = 1",
+        ),
+    ),
+    fault(
         "rows of codes read twice",
-        f"{PRODUCTS}::test_equals_group_by[rows-17]",
+        f"{PRODUCTS}::test_equals_group_by[read-rows-17]",
         ("dpsyn_sql/engines/counting_engine.py", "end = start + ROW_GROUP", "end = start + ROW_GROUP + 1"),
         (
             "dpsyn_sql/engines/counting_engine.py",

@@ -261,7 +261,7 @@ def test_trees_read_the_source_once(store, unit, table, parts, seed):
 
 def test_what_lies_in_parts_is_explained_as_it_is_counted(tmp_path, monkeypatch):
     """Products of indicators need codes that one database keeps."""
-    names = [f"a{i}" for i in range(60)]
+    names = [f"a{i}" for i in range(80)]
     con = duckdb.connect(str(tmp_path / "w.duckdb"))
     con.execute(f"CREATE TABLE wide ({', '.join(f'{name} BOOLEAN' for name in names)})")
     binary = {"type": "categorical", "categories": [False, True], "other": False}

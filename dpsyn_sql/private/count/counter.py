@@ -24,9 +24,8 @@ from dpsyn_sql.planning.row_labels import NearestLabel, labelled
 from dpsyn_sql.private.count.passes import (
     BinnedMarginals,
     Tables,
-    grouped,
+    counted,
     is_one_pass,
-    multiplied,
     repack,
     scans,
     sibling_tables,
@@ -45,7 +44,7 @@ MAX_KEPT_CELLS = 3 * 2**24
 
 
 class SqlCounter:
-    """Counts marginals by GROUP BY where the rows lie, or by products.
+    """Counts marginals by GROUP BY where the rows lie, or by reading their codes.
 
     Everything planned is counted at the first question and kept, further marginals when they are asked for.
     If no others can be asked for, the encoded table is dropped at once, else by ``close``. Plans of more than
@@ -253,18 +252,9 @@ class SqlCounter:
         if keep and encoding.part is None:
             self._keep(encoding)
             keep = False
-        found = self._counted(encoding, plan, queries, keep=keep)
+        found = counted(self._engine, encoding, plan, queries, keep=keep)
         self._encoded |= keep
         return found
-
-    def _counted(
-        self, encoding: Encoding, plan: CountingPlan, queries: Sequence[MarginalQuery], *, keep: bool = False
-    ) -> Tables:
-        """Marginals of a plan's domain over its codes; ``keep``: these are kept as well."""
-        weighted = plan.weighted
-        if plan.strategy == "products":
-            return multiplied(self._engine, encoding, plan, queries, weighted=weighted, keep=keep)
-        return grouped(self._engine, encoding, plan, weighted=weighted, keep=keep)
 
     def _group_further(self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel] = ()) -> Tables:
         """Marginals that were not planned: the existing columns are packed again for them alone, as bins and
@@ -285,7 +275,7 @@ class SqlCounter:
             labels,
             self._carried,
         )
-        found = self._counted(repacked, plan, binned.queries)
+        found = counted(self._engine, repacked, plan, binned.queries)
         return {query: found[own] for query, own in zip(queries, binned.queries, strict=True)}
 
     def _check_further(self, queries: Sequence[MarginalQuery], labels: Sequence[NearestLabel]) -> None:

@@ -14,8 +14,9 @@ family; where rows lie in parts, generated SQL counts them there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,25 @@ from dpsyn_sql.common.progress import phase
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.planning.row_labels import NearestLabel
 from dpsyn_sql.private.count.planner import SCAN_ATTRIBUTES, CountingPlan, Group, cells_of
-from dpsyn_sql.private.count.sums import Axes, PairSums, SiblingSums, add_to, marginals, scatter
+from dpsyn_sql.private.count.sums import (
+    Axes,
+    Pack,
+    PairSums,
+    SiblingSums,
+    add_rows,
+    add_to,
+    marginals,
+    narrow,
+    scatter,
+    whole_codes,
+)
 from dpsyn_sql.private.rows.codes import (
     digit,
     mixed_radix,
     pack_column,
 )
 from dpsyn_sql.source.engine import Encoding, SourceEngine, Tally
+from dpsyn_sql.source.relation import WEIGHT
 from dpsyn_sql.sqltext.fragments import Fragment, code_type, value_at
 from dpsyn_sql.sqltext.render import render
 
@@ -178,46 +191,27 @@ def _size(domain: Domain, name: str, bins: Map | None) -> int:
 
 
 Tables = dict[MarginalQuery, NDArray[np.int64]]
-Pack = tuple[int, ...]
-
 _WEIGHT = Fragment("w")
 
 _HELD_CELLS = 2**25
 # Counts that a pass over the rows adds up: 256 MiB.
 
 
-def multiplied(
+def counted(
     engine: SourceEngine,
     encoding: Encoding,
     plan: CountingPlan,
     queries: Sequence[MarginalQuery],
     *,
-    weighted: bool,
     keep: bool = False,
 ) -> Tables:
-    """Marginals of a plan's domain from products of its codes; arguments and errors as ``grouped``."""
-    sums = PairSums(plan.domain, plan.packs, weighted=weighted)
-    packs = [pack_column(pack) for pack in range(len(plan.packs))]
-    columns = [*packs, _WEIGHT] if weighted else packs
-    with phase("count", engine.parts(encoding)) as advance:
-        done = 0
-        for place, codes in engine.chunks(columns, over=encoding, step="reading codes", keep=keep):
-            advance(place - done)
-            done = place
-            sums.add([codes[pack] for pack in packs], codes[_WEIGHT] if weighted else None)
-        return sums.tables(queries, plan.domain)
-
-
-def grouped(
-    engine: SourceEngine, encoding: Encoding, plan: CountingPlan, *, weighted: bool, keep: bool = False
-) -> Tables:
-    """All marginals of a plan's groups: int64 arrays of full shape, axes in the order of the queries.
+    """Marginals of a plan's domain: int64 arrays of full shape, axes in the order of the queries.
 
     Args:
         engine: holds the rows.
         encoding: with the columns p0, p1, ... of the plan's packs, kept or to be made in passing.
-        plan: its domain, packs and groups.
-        weighted: rows count by their column w.
+        plan: of these marginals; ``weighted``: rows count by their column w.
+        queries: those of the plan's groups; of at most two attributes if products count them.
         keep: the codes are kept as well.
 
     Raises:
@@ -225,14 +219,51 @@ def grouped(
         InternalError: a code is wrong.
         SourceError: the source changed meanwhile, or there is no room for the codes.
     """
+    if plan.strategy == "products":
+        return _multiplied(engine, encoding, plan, queries, keep=keep)
     found = Tables()
     with phase("count", len(plan.groups) * engine.parts(encoding)) as advance:
         for number, groups in enumerate(_passes(plan.groups)):
             first = keep and number == 0
-            sums = _summed(engine, encoding, plan, groups, advance, weighted=weighted, keep=first)
+            summed = _read if plan.strategy == "read" else _grouped
+            sums = summed(engine, encoding, plan, groups, advance, keep=first)
             for group, counts in zip(groups, sums, strict=True):
                 found.update(_from_group(counts, plan.domain, plan.packs, group))
     return found
+
+
+def _multiplied(
+    engine: SourceEngine,
+    encoding: Encoding,
+    plan: CountingPlan,
+    queries: Sequence[MarginalQuery],
+    *,
+    keep: bool,
+) -> Tables:
+    """The same by products of the codes; arguments and errors as ``counted``."""
+    sums = PairSums(plan.domain, plan.packs, weighted=plan.weighted)
+    with phase("count", engine.parts(encoding)) as advance:
+        for codes, weights in _rows(engine, encoding, plan, range(len(plan.packs)), advance, keep=keep):
+            sums.add(codes, weights)
+        return sums.tables(queries, plan.domain)
+
+
+def _rows(
+    engine: SourceEngine,
+    encoding: Encoding,
+    plan: CountingPlan,
+    packs: Iterable[int],
+    advance: Callable[[int], None],
+    *,
+    keep: bool,
+) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any] | None]]:
+    """Some rows after the other: the codes of these packs, and weights if they have some; unchecked."""
+    columns, done = [pack_column(pack) for pack in packs], 0
+    read = [*columns, _WEIGHT] if plan.weighted else columns
+    for part, codes in engine.chunks(read, over=encoding, step="reading codes", keep=keep):
+        advance(part - done)
+        done = part
+        yield [codes[column] for column in columns], codes[_WEIGHT] if plan.weighted else None
 
 
 def is_one_pass(groups: Sequence[Group]) -> bool:
@@ -253,28 +284,55 @@ def _passes(groups: Sequence[Group]) -> Iterator[list[Group]]:
         yield held
 
 
-def _summed(
+def _grouped(
     engine: SourceEngine,
     encoding: Encoding,
     plan: CountingPlan,
     groups: Sequence[Group],
     advance: Callable[[int], None],
     *,
-    weighted: bool,
     keep: bool,
 ) -> list[NDArray[np.int64]]:
-    """The counts of each group over its packs, by one pass over the rows."""
-    tallies = [marginal(encoding.table, group.packs, weighted=weighted) for group in groups]
-    sums = [
-        np.zeros([cells_of(plan.domain, plan.packs[pack]) for pack in group.packs], np.int64)
-        for group in groups
-    ]
+    """The counts of each group over its packs, by one pass of GROUP BYs over the rows."""
+    tallies = [marginal(encoding.table, group.packs, weighted=plan.weighted) for group in groups]
+    sums = _no_counts(plan, groups)
     step = "counting marginals on the codes"
     for number, result in engine.part_sums(tallies, over=encoding, step=step, keep=keep):
         codes = [result[pack_column(pack)] for pack in groups[number].packs]
         add_to(sums[number], codes, result["n"])
         advance(1)
     return sums
+
+
+def _read(
+    engine: SourceEngine,
+    encoding: Encoding,
+    plan: CountingPlan,
+    groups: Sequence[Group],
+    advance: Callable[[int], None],
+    *,
+    keep: bool,
+) -> list[NDArray[np.int64]]:
+    """The same, by reading the codes: every row is added to the counts of every group."""
+    sums = _no_counts(plan, groups)
+    packs = sorted({pack for group in groups for pack in group.packs})
+    sizes = [cells_of(plan.domain, plan.packs[pack]) for pack in packs]
+    homes = [[packs.index(pack) for pack in group.packs] for group in groups]
+
+    def advanced(parts: int) -> None:
+        advance(parts * len(groups))
+
+    for codes, weights in _rows(engine, encoding, plan, packs, advanced, keep=keep):
+        checked = [narrow(column, size) for column, size in zip(codes, sizes, strict=True)]
+        each = 1 if weights is None else whole_codes(weights, WEIGHT + 1)
+        for home, counts in zip(homes, sums, strict=True):
+            add_rows(counts, [checked[place] for place in home], each)
+    return sums
+
+
+def _no_counts(plan: CountingPlan, groups: Sequence[Group]) -> list[NDArray[np.int64]]:
+    shapes = ([cells_of(plan.domain, plan.packs[pack]) for pack in group.packs] for group in groups)
+    return [np.zeros(shape, np.int64) for shape in shapes]
 
 
 def _from_group(counts: NDArray[np.int64], domain: Domain, columns: Sequence[Pack], group: Group) -> Tables:
@@ -344,7 +402,7 @@ def sibling_tables(
         InternalError: a code is wrong, or kept rows have another order.
     """
     if not engine.in_parts:
-        return _multiplied(engine, encoding, SiblingSums(domain, packs, queries))
+        return _siblings(engine, encoding, SiblingSums(domain, packs, queries))
     tallies = [sibling_tally(encoding, domain, packs, query) for query in queries]
     found = []
     with phase("count", len(queries)) as advance:
@@ -355,7 +413,7 @@ def sibling_tables(
     return found
 
 
-def _multiplied(engine: SourceEngine, encoding: Encoding, sums: SiblingSums) -> list[NDArray[np.int64]]:
+def _siblings(engine: SourceEngine, encoding: Encoding, sums: SiblingSums) -> list[NDArray[np.int64]]:
     """The tables of codes that were kept."""
     with phase("count", engine.parts(encoding)) as advance:
         done = 0

@@ -1,6 +1,6 @@
 """How to count the wanted marginals at the lowest cost; only public facts decide.
 
-Four strategies:
+Five strategies:
 
 - ``scan``: all marginals are one-way; they come directly from the source, one scan for every
   63 attributes.
@@ -8,8 +8,10 @@ Four strategies:
   GROUP BY per (maximal) marginal.
 - ``packed``: the same, with several small attributes packed into one mixed-radix column. Grouping
   by sets of packs gives many marginals at once; they are summed out in numpy.
-- ``products``: the packed codes are read, and all pairs counted by products of matrices
-  (``private/count/sums.py``). For many pairs of small attributes, where the rows are at hand.
+- ``read``: the packed codes are read, and numpy counts the same groups (``private/count/sums.py``). For
+  many pairs of attributes, where the rows are at hand.
+- ``products``: the codes are read, and all pairs counted by products of matrices. For pairs of small
+  attributes.
 
 If the rows of a privacy unit are bounded, ``scan`` is not used: the codes of whole rows decide once, in
 the encoded table, which rows count, so that all marginals count the same rows.
@@ -24,7 +26,8 @@ of wall time per row of the encoded table, by the number of cells of the GROUP B
 
 Up to 2^12 cells DuckDB counts in a plain array, up to about 2^16 its hash table stays in the
 processor's cache. Beyond that each row costs a cache miss. Every statement costs about 1 ms,
-and a cell of its result about 30 ns to fetch, scatter and sum out.
+and a cell of its result about 30 ns to fetch, scatter and sum out. To add codes that
+were read to an array takes one processor 3 ns up to 2^12 cells, 5 at 2^16, 10 at 2^18, 23 at 2^24.
 """
 
 from __future__ import annotations
@@ -43,8 +46,9 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError, PlanTooLarge
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.count import sums
+from dpsyn_sql.private.count.sums import Pack
 
-Strategy = Literal["scan", "encoded", "packed", "products"]
+Strategy = Literal["scan", "encoded", "packed", "read", "products"]
 
 MAX_MARGINAL_CELLS = 2**24
 """Cells of one marginal, and of one GROUP BY: 128 MB of int64. Beyond it almost every cell of a
@@ -60,10 +64,15 @@ engines that number grouping sets by bits (GROUPING) stop at 63."""
 
 _LOG_CELLS = (8.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 24.0)
 _NANOSECONDS_PER_ROW = (3.0, 4.5, 6.0, 9.0, 25.0, 52.0, 83.0, 95.0)
+_NANOSECONDS_PER_READ_ROW = (2.9, 3.0, 4.0, 5.0, 10.0, 13.0, 18.0, 23.0)
 _NANOSECONDS_PER_CELL = 30.0
 _NANOSECONDS_PER_STATEMENT = 1e6
 _REFERENCE_ROWS = 1e6  # a constant, so that cells and statements can be weighed against rows
 _PACK_CAPACITIES = tuple(2**bits for bits in (4, 5, 6, 7, 8, 10, 12, 14, 16))
+_PACK_CODES = 2**8
+# Of a pack that is read: counts of two packs fit into the cache of a processor.
+_FEWEST_PAIRS = 1_000
+# That are read; fewer take little time either way.
 _WORST_SHOWN = 3
 _NAME_SHOWN = 40
 
@@ -100,7 +109,7 @@ class CountingPlan:
 
     @property
     def largest_group(self) -> int:
-        """Cells of the largest GROUP BY."""
+        """Cells of the largest group."""
         return max((group.cells for group in self.groups), default=0)
 
     @property
@@ -108,6 +117,8 @@ class CountingPlan:
         """Estimate on 2 cores, without encoding."""
         if self.strategy == "products":
             return sums.nanoseconds_per_row(self.indicators, weighted=self.weighted) / 1e3
+        if self.strategy == "read":
+            return _nanoseconds_of_reading(self.groups) / 1e3
         return _cost(group.cells for group in self.groups) / 1e9
 
     @property
@@ -129,8 +140,8 @@ class CountingPlan:
             )
         if self.strategy != "scan":
             lines += [f"  column p{i}: {self._pack_text(pack)}" for i, pack in enumerate(self.packs)]
-            groups = f"{len(self.groups):,} GROUP BY {_plural(len(self.groups), 'statement')} on the codes"
-            made = f"{groups}, the largest with {self.largest_group:,} cells"
+            way = _plural(len(self.groups), "array" if self.strategy == "read" else "GROUP BY statement")
+            made = f"{len(self.groups):,} {way} on the codes, the largest with {self.largest_group:,} cells"
             if self.strategy == "products":
                 made = f"products of a matrix of {self.indicators:,} indicators"
             rate = f"{self.seconds_per_million_rows:.2g} s per million rows on 2 cores, after encoding"
@@ -190,10 +201,15 @@ def plan_counting(
         reason = f"all marginals are one-way: {scans} {_plural(scans, 'scan')} of the source"
         return CountingPlan("scan", domain, singles, groups, cells, reason)
     marginals = f"{len(queries):,} {_plural(len(queries), 'marginal')}"
-    if not in_parts and sums.cheaper(queries, domain, weighted=weighted):
-        packs = sums.byte_packs(wanted, domain)
-        reason = f"{marginals} of one or two small attributes"
-        return CountingPlan("products", domain, packs, (), cells, reason, bounded, weighted)
+    if not in_parts and _is_of_pairs(queries):
+        packs = byte_packs(wanted, domain)
+        groups = groups_for(queries, packs, domain)
+        if sums.multiply(_nanoseconds_of_reading(groups), packs, domain, weighted=weighted):
+            reason = f"{marginals} of one or two small attributes"
+            return CountingPlan("products", domain, packs, (), cells, reason, bounded, weighted)
+        if max(group.cells for group in groups) <= MAX_MARGINAL_CELLS:
+            reason = f"{marginals} of one or two attributes"
+            return CountingPlan("read", domain, packs, groups, cells, reason, bounded, weighted)
     plain = groups_for(queries, singles, domain)
     packs, groups = _cheapest_packing(queries, domain, singles, plain, cells)
     if packs == singles:
@@ -201,6 +217,26 @@ def plan_counting(
         return CountingPlan("encoded", domain, singles, plain, cells, reason, bounded, weighted)
     reason = f"{marginals} from {len(groups):,} GROUP BY over packed columns, instead of {len(plain):,}"
     return CountingPlan("packed", domain, packs, groups, cells, reason, bounded, weighted)
+
+
+def _is_of_pairs(queries: Sequence[MarginalQuery]) -> bool:
+    """Whether there are many pairs of attributes, and no larger marginals."""
+    orders = [len(query.attrs) for query in queries]
+    return max(orders) <= 2 and orders.count(2) >= _FEWEST_PAIRS
+
+
+def byte_packs(wanted: Sequence[int], domain: Domain) -> tuple[Pack, ...]:
+    """Attributes in their order, as many to a pack as fit into a byte; a larger one alone."""
+    packs, cells = list[list[int]](), _PACK_CODES
+    for attribute in wanted:
+        size = domain.attributes[attribute].size
+        if packs and cells * size <= _PACK_CODES:
+            packs[-1].append(attribute)
+            cells *= size
+        else:
+            packs.append([attribute])
+            cells = size
+    return tuple(map(tuple, packs))
 
 
 def check_size(queries: Sequence[MarginalQuery], domain: Domain) -> int:
@@ -369,6 +405,12 @@ def _cost(cells: Iterable[int]) -> float:
     per_row = np.interp(np.log2(np.maximum(counts, 1.0)), _LOG_CELLS, _NANOSECONDS_PER_ROW)
     each = _REFERENCE_ROWS * per_row + _NANOSECONDS_PER_CELL * counts + _NANOSECONDS_PER_STATEMENT
     return float(each.sum())
+
+
+def _nanoseconds_of_reading(groups: Sequence[Group]) -> float:
+    """A row's, to add its codes to the array of each group."""
+    cells = np.array([group.cells for group in groups], dtype=np.float64)
+    return float(np.interp(np.log2(np.maximum(cells, 1.0)), _LOG_CELLS, _NANOSECONDS_PER_READ_ROW).sum())
 
 
 def _plural(count: int, noun: str) -> str:

@@ -1,12 +1,12 @@
-"""PRIVATE: exact sums in numpy: of the result of a GROUP BY, of products of matrices, of pairs of rows.
+"""PRIVATE: exact sums in numpy: of the result of a GROUP BY, of rows of codes, of pairs of rows.
 
-From the result of one GROUP BY to dense marginals, in exact int64 arithmetic. PRIVATE.
+Cells that a GROUP BY found, with their counts, and rows of codes, which count 1 or their weights, add up to
+dense arrays of int64; marginals are summed out of these.
 
-PRIVATE: exact counts of pairs of many small attributes, as products of matrices.
-
-Every code of an attribute but the first has an indicator: 1 in the rows with this code, 0 in the others. The
-product of the matrix of indicators (rows, k) with itself is the number of rows with both codes, for all pairs
-at once. Its diagonal counts single codes; the first code of each attribute gets what is left:
+Many pairs of small attributes are counted as products of matrices. Every code of an attribute but the first
+has an indicator: 1 in the rows with this code, 0 in the others. The product of the matrix of indicators
+(rows, k) with itself is the number of rows with both codes, for all pairs at once. Its diagonal counts single
+codes; the first code of each attribute gets what is left:
 
     encoded table -> codes, so many rows at a time -> indicators -> sums += indicators' indicators
                   -> tables: sums, differences to one-way counts and to the number of rows
@@ -16,11 +16,10 @@ a sum of zeros and ones over at most 2^24 rows, and every part of it, is an inte
 that have weights, whole numbers, are added in float64: indicators times weights, up to a weight of 2^53. Sums
 move to int64 before a sum could exceed that.
 
-PRIVATE: exact tables of pairs of rows of one family, as products of matrices.
-
-A family has a row in the matrix of an attribute: how many of its rows have each code. The product of two such
-matrices, with the weights of the families between them, has all ordered pairs of rows of one family; pairs of
-a row with itself are taken out again:
+Tables of pairs of rows of one family are products of matrices too. A family has a row in the matrix of an
+attribute: how many of its rows have each code. The product of two such matrices, with the weights of the
+families between them, has all ordered pairs of rows of one family; pairs of a row with itself are taken out
+again:
 
     codes, families in turn -> matrix of each attribute (families, bins) -> sums += A' v B - rows with both
 
@@ -49,8 +48,10 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.queries import Map, MarginalQuery
 from dpsyn_sql.sqltext.fragments import Fragment
 
-# -- from a GROUP BY to marginals ----------------------------------------------------------------------
+# -- from cells to marginals ---------------------------------------------------------------------------
 
+
+Pack = tuple[int, ...]
 
 Axes = tuple[tuple[int, ...], ...]
 """For each axis of packs the places of the kept attributes, ascending."""
@@ -74,11 +75,31 @@ def scatter(codes: Sequence[NDArray[Any]], counts: NDArray[Any], shape: Sequence
 
 def add_to(dense: NDArray[np.int64], codes: Sequence[NDArray[Any]], counts: NDArray[Any]) -> None:
     """The same, added to a contiguous array; errors as ``scatter``."""
-    flat = np.zeros(len(counts), dtype=np.int64)
-    for axis, size in zip(codes, dense.shape, strict=True):
-        flat *= size
-        flat += whole_codes(axis, size)
-    np.add.at(dense.reshape(-1), flat, whole(counts))
+    add_rows(
+        dense, [narrow(axis, size) for axis, size in zip(codes, dense.shape, strict=True)], whole(counts)
+    )
+
+
+def add_rows(
+    dense: NDArray[np.int64], codes: Sequence[NDArray[Any]], weights: NDArray[np.int64] | int = 1
+) -> None:
+    """Add rows to a contiguous array, given for each axis their codes, which ``narrow`` checked.
+
+    ``weights``: what each row counts, or all of them. Cells are numbers of the smallest type, which halves
+    the time of int64.
+    """
+    kind = np.min_scalar_type(dense.size - 1)
+    flat, stride = np.zeros(len(codes[0]), dtype=kind), 1
+    for axis, size in zip(reversed(codes), reversed(dense.shape), strict=True):
+        if size > 1:
+            flat += axis.astype(kind, copy=False) * kind.type(stride)
+        stride *= size
+    np.add.at(dense.reshape(-1), flat, weights)
+
+
+def narrow(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The same in the smallest unsigned type that holds them; errors as ``whole_codes``."""
+    return whole_codes(values, size).astype(np.min_scalar_type(size - 1))
 
 
 def marginals(
@@ -159,8 +180,6 @@ def whole(values: NDArray[Any]) -> NDArray[np.int64]:
 # -- pairs of attributes -------------------------------------------------------------------------------
 
 
-Pack = tuple[int, ...]
-
 EXACT_ROWS = 2**24
 """Integers up to this one are exact in float32."""
 
@@ -169,9 +188,6 @@ EXACT_WEIGHT = 2**53
 
 MOST_INDICATORS = 4096
 """Sums in float32 and in int64 then take 200 MB; of weights 256 MB."""
-
-_PACK_CODES = 2**8
-# A pack of a byte: its indicators are looked up in a short table.
 
 _HELD = 2**24
 # Indicators held at once: 64 MB.
@@ -183,48 +199,17 @@ _NANOSECONDS_PER_INDICATOR = 1.5
 _WEIGHTED = 2.5
 # As often as long for rows with weights: numbers of twice the size, and products for all pairs of indicators.
 
-_NANOSECONDS_PER_PAIR_OF_BITS = 0.12
-# What a GROUP BY over packs costs at best, per row and per pair of binary attributes that it joins
-# (``private/count/planner.py``): 9 ns over two packs of eight.
 
-_FEWEST_PAIRS = 1_000
-# Fewer take little time either way.
-
-
-def cheaper(queries: Sequence[MarginalQuery], domain: Domain, *, weighted: bool = False) -> bool:
-    """Whether marginals of at most two attributes cost less as products than as GROUP BYs over packs.
-
-    Public facts decide: the number of pairs and the sizes of attributes. A pair of attributes of b and c bits
-    costs a GROUP BY at least b c times as much as a pair of binary attributes.
-    """
-    pairs = [query.attrs for query in queries if len(query.attrs) == 2]
-    if len(pairs) < _FEWEST_PAIRS or any(len(query.attrs) > 2 for query in queries):
-        return False
-    bits = {attribute.name: math.log2(max(2, attribute.size)) for attribute in domain.attributes}
-    grouped = _NANOSECONDS_PER_PAIR_OF_BITS * sum(bits[one] * bits[other] for one, other in pairs)
-    names = {name for query in queries for name in query.attrs}
-    indicators = sum(domain[name].size - 1 for name in names)
-    return indicators <= MOST_INDICATORS and nanoseconds_per_row(indicators, weighted=weighted) < grouped
+def multiply(nanoseconds: float, packs: Sequence[Pack], domain: Domain, *, weighted: bool = False) -> bool:
+    """Whether products of all attributes of ``packs`` take less time than so many nanoseconds a row."""
+    indicators = sum(domain.attributes[place].size - 1 for pack in packs for place in pack)
+    return indicators <= MOST_INDICATORS and nanoseconds_per_row(indicators, weighted=weighted) < nanoseconds
 
 
 def nanoseconds_per_row(indicators: int, *, weighted: bool = False) -> float:
     """Of wall time on 2 cores, by the number of indicators."""
     of_rows = _NANOSECONDS_PER_PRODUCT * indicators**2 + _NANOSECONDS_PER_INDICATOR * indicators
     return of_rows * (_WEIGHTED if weighted else 1.0)
-
-
-def byte_packs(wanted: Sequence[int], domain: Domain) -> tuple[Pack, ...]:
-    """Attributes in their order, as many to a pack as fit into a byte; a larger one alone."""
-    packs, cells = list[list[int]](), _PACK_CODES
-    for attribute in wanted:
-        size = domain.attributes[attribute].size
-        if packs and cells * size <= _PACK_CODES:
-            packs[-1].append(attribute)
-            cells *= size
-        else:
-            packs.append([attribute])
-            cells = size
-    return tuple(map(tuple, packs))
 
 
 class PairSums:

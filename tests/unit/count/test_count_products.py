@@ -1,4 +1,5 @@
-"""Counts by products of matrices: equal to brute force and to GROUP BYs, exact, and chosen by public facts."""
+"""Counts of codes that are read, by adding rows or by products of matrices: equal to brute force and to GROUP
+BYs, exact, and chosen by public facts."""
 
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -17,10 +18,11 @@ from dpsyn_sql.engines.instance import private_instance
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import families_of
 from dpsyn_sql.planning.queries import MarginalQuery
+from dpsyn_sql.private.count import passes, planner
 from dpsyn_sql.private.count import sums as products
 from dpsyn_sql.private.count.counter import SqlCounter
-from dpsyn_sql.private.count.planner import plan_counting
-from dpsyn_sql.private.count.sums import PairSums, byte_packs
+from dpsyn_sql.private.count.planner import byte_packs, plan_counting
+from dpsyn_sql.private.count.sums import PairSums
 from dpsyn_sql.source.relation import PrivacyUnit
 from dpsyn_sql.sqltext.fragments import Fragment
 
@@ -151,15 +153,53 @@ def test_codes_that_cannot_be_are_refused(bad):
         )
 
 
-@pytest.fixture
-def everywhere(monkeypatch):
-    """Products count all pairs, in chunks of 16 rows."""
-    monkeypatch.setattr(
-        products,
-        "cheaper",
-        lambda queries, domain, *, weighted=False: all(len(query.attrs) < 3 for query in queries),
-    )
+@pytest.fixture(params=["read", "products"])
+def everywhere(monkeypatch, request):
+    """All pairs are counted from codes that are read in chunks of 16 rows; the name of this way."""
+    monkeypatch.setattr(planner, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(products, "multiply", lambda *_, weighted=False: request.param == "products")
     monkeypatch.setattr(counting_engine, "ROW_GROUP", 16)
+    monkeypatch.setattr(passes, "_HELD_CELLS", 200)
+    return request.param
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 5, 16, 17, 255, 256, 257, 300]), min_size=1, max_size=3),
+    st.integers(0, 60),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.data(),
+)
+def test_rows_are_added_to_the_cells_of_their_codes(sizes, rows, seed, weighted, data):
+    """Arrays around the sizes where the type of a cell's number changes; the last cell has a row."""
+    rng = np.random.default_rng(seed)
+    codes = [np.append(rng.integers(0, size, rows), size - 1) for size in sizes]
+    weights = np.append(rng.integers(0, 2**20 + 1, rows), 2**20) if weighted else np.ones(rows + 1, np.int64)
+    found, expected = np.zeros(sizes, dtype=np.int64), np.zeros(sizes, dtype=np.int64)
+    np.add.at(expected, tuple(codes), weights)
+    cut = data.draw(st.integers(0, rows))
+    for part in (slice(cut), slice(cut, None)):
+        checked = [products.narrow(column[part], size) for column, size in zip(codes, sizes, strict=True)]
+        products.add_rows(found, checked, weights[part] if weighted else 1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_more_indicators_than_products_hold_are_read(monkeypatch):
+    """Attributes of thousands of codes, NULL among them, in three chunks."""
+    monkeypatch.setattr(planner, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(counting_engine, "ROW_GROUP", 16)
+    domain, connection = domain_of(*(sizes := (3_000, 2, 1_100, 3))), duckdb.connect()
+    codes = [np.random.default_rng(i).integers(0, size, 33) for i, size in enumerate(sizes)]
+    columns = ", ".join(f"nullif(f{i}, {size - 1}) AS a{i}" for i, size in enumerate(sizes))
+    connection.register("frame", {f"f{i}": column.astype(np.int32) for i, column in enumerate(codes)})
+    connection.execute(f"CREATE TABLE source AS SELECT {columns} FROM frame")
+    queries = [query for query in asked(domain) if {"a0", "a2"} - set(query.attrs) and query.attrs]
+    counter = SqlCounter(DuckDBEngine(connection), Fragment("source"), domain, queries)
+    assert counter.plan.strategy == "read"
+    for query, table in zip(queries, counter.count(queries), strict=True):
+        places = [domain.index(name) for name in query.attrs]
+        np.testing.assert_array_equal(table, brute(codes, places, query.shape(domain)))
 
 
 SIZES = (2, 3, 2, 5, 4, 2, 2, 2, 2, 2, 6)
@@ -184,12 +224,12 @@ def engine_with(rows):
 def test_equals_group_by(everywhere, rows, unit):
     domain, engine = domain_of(*SIZES), engine_with(rows)
     queries = asked(domain)
-    multiplied = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
-    assert multiplied.plan.strategy == "products" and not multiplied.plan.groups
+    reading = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
+    assert reading.plan.strategy == everywhere
     grouped = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7)
     # The same packs: the rows of a unit that are kept depend on their codes in these.
-    grouped._plan = replace(multiplied.plan, strategy="packed")
-    for one, other in zip(multiplied.count(queries), grouped.count(queries), strict=True):
+    grouped._plan = replace(reading.plan, strategy="packed")
+    for one, other in zip(reading.count(queries), grouped.count(queries), strict=True):
         np.testing.assert_array_equal(one, other)
     engine.close()
 
@@ -200,11 +240,11 @@ def test_weights_of_families_equal_group_by(everywhere, rows):
     families = families_of(domain_of(*SIZES), unit, ["a1"])
     domain = families.domain
     queries = asked(domain)
-    multiplied = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7, families=families)
-    assert multiplied.plan.strategy == "products" and multiplied.plan.weighted
+    reading = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7, families=families)
+    assert reading.plan.strategy == everywhere and reading.plan.weighted
     grouped = SqlCounter(engine, Fragment("source"), domain, queries, unit=unit, key=7, families=families)
-    grouped._plan = replace(multiplied.plan, strategy="packed")
-    for one, other in zip(multiplied.count(queries), grouped.count(queries), strict=True):
+    grouped._plan = replace(reading.plan, strategy="packed")
+    for one, other in zip(reading.count(queries), grouped.count(queries), strict=True):
         np.testing.assert_array_equal(one, other)
     engine.close()
 
@@ -229,13 +269,13 @@ def test_kept_and_for_further_marginals(everywhere):
 
 
 @pytest.mark.parametrize("rows", [0, 100])
-def test_codes_in_a_file_are_multiplied_too(everywhere, rows):
+def test_codes_in_a_file_are_read_too(everywhere, rows):
     """Where codes did not fit as a temporary table, statements read a view of a table in a file."""
     domain, memory, engine = domain_of(*SIZES), engine_with(rows), private_instance()
     engine.execute(source_of(rows), step="making the source")
     engine._filed = FiledTables(engine, engine._scratch.path)
     filed = SqlCounter(engine, Fragment("source"), domain, asked(domain))
-    assert filed.plan.strategy == "products"
+    assert filed.plan.strategy == everywhere
     kept = SqlCounter(memory, Fragment("source"), domain, asked(domain))
     for one, other in zip(filed.count(asked(domain)), kept.count(asked(domain)), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -260,21 +300,28 @@ def test_rows_that_cannot_be_read_by_their_places_are_an_error(everywhere):
 
 
 def test_public_sizes_choose():
-    small, large = domain_of(*[2] * 60), domain_of(*[40] * 60)
+    small, large = domain_of(*[2] * 80), domain_of(*[40] * 80)
     pairs = [MarginalQuery(pair) for pair in combinations(small.names, 2)]
     assert plan_counting(pairs, small).strategy == "products"
     assert plan_counting(pairs, small, in_parts=True).strategy == "packed"
     assert plan_counting([*pairs, MarginalQuery(small.names[:3])], small).strategy == "packed"
-    assert plan_counting(pairs, large).strategy != "products"
+    assert plan_counting(pairs, large).strategy == "read"
+    assert plan_counting(pairs, large, in_parts=True).strategy != "read"
     assert plan_counting(pairs[:900], small).strategy == "packed"
-    assert plan_counting(pairs, small, bounded=True, weighted=True).strategy == "packed"
-    many = domain_of(*[2] * 160)
+    assert plan_counting(pairs, small, bounded=True, weighted=True).strategy == "read"
+    wide = domain_of(5_000, *[40] * 60)
+    beyond = [MarginalQuery(("a0", "a1")), *(MarginalQuery(pair) for pair in combinations(wide.names[1:], 2))]
+    assert plan_counting(beyond, wide).strategy == "read"
+    text = "\n".join(plan_counting(pairs, large).describe())
+    assert "Counting    read (3,160 marginals of one or two attributes)" in text
+    assert "3,160 arrays on the codes, the largest with 1,600 cells; about 9.4 s per million rows" in text
+    many = domain_of(*[2] * 400)
     all_pairs = [MarginalQuery(pair) for pair in combinations(many.names, 2)]
     weighted = plan_counting(all_pairs, many, bounded=True, weighted=True)
     assert weighted.strategy == "products"
     assert weighted.seconds_per_million_rows > plan_counting(all_pairs, many).seconds_per_million_rows
     bounded = plan_counting(pairs, small, bounded=True)
     text = "\n".join(bounded.describe())
-    assert "Counting    products (1,770 marginals of one or two small attributes)" in text
-    assert "products of a matrix of 60 indicators; about 0.13 s per million rows" in text
+    assert "Counting    products (3,160 marginals of one or two small attributes)" in text
+    assert "products of a matrix of 80 indicators; about 0.18 s per million rows" in text
     assert "privacy unit" in text
