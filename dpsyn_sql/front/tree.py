@@ -35,7 +35,7 @@ from dpsyn_sql.planning.tree import Table, Tree, roles_of
 from dpsyn_sql.planning.tying.keys import Given
 from dpsyn_sql.planning.tying.tables import check_weights, tied_tables
 from dpsyn_sql.private.rows.relations import discovery_relation, sliced_source, typed_relation
-from dpsyn_sql.rows.sample.moments import ordering
+from dpsyn_sql.rows.sample.ticks import ordering
 from dpsyn_sql.rows.write.expressions import check_expressions
 from dpsyn_sql.source.names import display_name, fold, listed
 from dpsyn_sql.source.relation import ROW_OF_RESULT, Column, PrivacyUnit, Relation, Source

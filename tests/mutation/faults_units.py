@@ -45,7 +45,7 @@ FAULTS = (
         "values of a unit that go backwards within a bin",
         f"{SAMPLED}::test_dates_of_a_unit_never_go_backwards_and_lie_in_their_bins[options1]",
         (
-            "dpsyn_sql/rows/sample/moments.py",
+            "dpsyn_sql/rows/sample/ticks.py",
             "floor = np.maximum(before, start)",
             "floor = start",
         ),
@@ -54,7 +54,7 @@ FAULTS = (
         "rows of a unit that gather at the end of a bin",
         f"{SAMPLED}::test_rows_in_one_bin_are_spread_over_it",
         (
-            "dpsyn_sql/rows/sample/moments.py",
+            "dpsyn_sql/rows/sample/ticks.py",
             "number = first_part(number, left)",
             "number = number + 0 * left",
         ),

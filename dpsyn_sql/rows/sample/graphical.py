@@ -9,7 +9,7 @@ its expected number, within a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -27,11 +27,10 @@ from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batches, by_themselves, co
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.systematic import (
     LOW_VARIANCE,
-    Stretches,
     cells,
+    drawn_lines,
+    ends_of,
     meet_quotas,
-    stretches,
-    stretches_of,
     whole,
 )
 
@@ -137,41 +136,15 @@ def _pairs(sizes: Sequence[int]) -> list[Scope]:
     return list(combinations([variable for variable, size in enumerate(sizes) if size > 1], 2))
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """What a variable follows from: the variables ``known`` before it.
+def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
+    """Columns of all variables of the model, cliques after their parents; one-way counts are met.
 
-    ``given``: of each of their cells the probabilities of its codes; ``own``: those among all rows;
-    ``sizes``: of all variables.
+    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
+    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
+    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
+    gives about the same probability in their configuration.
     """
-
-    variable: int
-    known: Scope
-    given: Stretches
-    own: FloatArray
-    sizes: tuple[int, ...]
-
-    def draw(self, columns: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> IntArray:
-        """Codes (n,) of the variable given the columns of those before it; its own counts are met."""
-        groups = cells(columns, self.known, self.sizes) if self.known else np.zeros(rows, np.int64)
-        size = self.own.size
-        drawn = self.given.drawn(groups, generator) - groups * size
-        ends = self.given.ends
-
-        def suits(places: Codes, codes: Codes) -> FloatArray:
-            lines = groups[places] * size + codes
-            starts = np.where(codes == 0, groups[places], ends[lines - 1])
-            with np.errstate(divide="ignore"):
-                return np.asarray(np.log(ends[lines] - starts))
-
-        if self.known:
-            meet_quotas(suits, drawn, whole(self.own, rows, generator))
-        return drawn
-
-
-def _laws(beliefs: Beliefs) -> Iterator[Law]:
-    """Of all variables of the model, cliques after their parents."""
-    tree = beliefs.tree
+    tree, columns = beliefs.tree, dict[int, IntArray]()
     for index in tree.order:
         clique, table = tree.cliques[index], beliefs.tables[index]
         before = tuple(tree.separators[index])
@@ -180,25 +153,31 @@ def _laws(beliefs: Beliefs) -> Iterator[Law]:
             scope = (*before, variable)
             summed_table = summed(table, [axis for axis, other in enumerate(clique) if other not in scope])
             axes = [other for other in clique if other in scope]
-            joint = summed_table.transpose([axes.index(other) for other in scope]).reshape(
-                -1, tree.sizes[variable]
-            )
-            yield Law(variable, before, stretches_of(joint), joint.sum(axis=0), tree.sizes)
+            joint = summed_table.transpose([axes.index(other) for other in scope])
+            groups = cells(columns, before, tree.sizes) if before else np.zeros(rows, np.int64)
+            joint = joint.reshape(-1, tree.sizes[variable])
+            columns[variable] = _with_counts_met(joint, groups, generator, met=not before)
             before = scope
-
-
-def drawn_bins(beliefs: Beliefs, rows: int, generator: np.random.Generator) -> dict[int, IntArray]:
-    """Columns of all variables of the model; one-way counts are met.
-
-    A clique has thousands of configurations, most of them of less than a row: rounding in each adds up to
-    an error of the order of sqrt(rows) in one-way counts. So each variable has a quota of rows for each of
-    its codes, and the few rows too many of a code move to codes that lack some: those to which the model
-    gives about the same probability in their configuration.
-    """
-    columns: dict[int, IntArray] = {}
-    for law in _laws(beliefs):
-        columns[law.variable] = law.draw(columns, rows, generator)
     return columns
+
+
+def _with_counts_met(
+    joint: FloatArray, groups: Codes, generator: np.random.Generator, *, met: bool
+) -> IntArray:
+    """Codes (n,) of a variable given the configuration of each row, a row of ``joint`` (g, codes); its counts
+    over all rows are as expected, as they are without configurations (``met``)."""
+    size, ends = joint.shape[1], ends_of(joint)
+    drawn = np.asarray(drawn_lines(ends, groups, generator) - groups * size)
+
+    def suits(places: Codes, codes: Codes) -> FloatArray:
+        lines = groups[places] * size + codes
+        starts = np.where(codes == 0, groups[places], ends[lines - 1])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(ends[lines] - starts))
+
+    if not met:
+        meet_quotas(suits, drawn, whole(joint.sum(axis=0), groups.size, generator))
+    return drawn
 
 
 def drawn_codes(
@@ -229,12 +208,15 @@ def _codes(bins: IntArray, within: FloatArray, drawn: Codes, generator: np.rando
     if bins[by_bin[-1]] == bins.size - 1:  # one code a bin
         return np.asarray(by_bin[drawn])
     owners = bins[by_bin]
+    begins = np.searchsorted(owners, np.arange(owners[-1] + 1))
     sums = np.cumsum(within[by_bin])
-    starts = np.searchsorted(owners, np.arange(owners[-1] + 1))
-    before = np.append(0.0, sums)[starts]
+    before = np.append(0.0, sums)[begins]
     whole = np.append(before[1:], sums[-1]) - before
     upper = (sums - before[owners]) / np.maximum(whole, np.finfo(np.float64).tiny)[owners]
-    return np.asarray(by_bin[stretches(owners, upper).drawn(drawn, generator)])
+    ends = owners + np.clip(upper, 0, 1)
+    last = np.append(owners[1:] != owners[:-1], True)
+    ends[last] = owners[last] + 1
+    return np.asarray(by_bin[drawn_lines(ends, drawn, generator)])
 
 
 _GOLDEN = (np.sqrt(5) - 1) / 2

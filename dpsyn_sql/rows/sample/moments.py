@@ -1,35 +1,23 @@
-"""Moments of the rows of units that follow each other as in the model, and their exact values.
+"""Moments of the rows of units that follow each other as in the model.
 
 The moments m_1 <= m_2 <= ... of a unit of n rows are drawn from the product of f(m_r | unit) and
 follow(m_(r-1), m_r), by messages backwards and draws forwards (Rabiner 1989), so that a step knows how many
 rows are left. ``follow`` is fitted to the model's table of moment before and moment by iterative
 proportional fitting, f to the model's moments given the unit. What else a network says of moments is drawn
 after them.
-
-Exact values, in ticks, never go back. A value that has its bin for itself lies in it as any value does. One
-after another value lies in what is left of its own bin, and there where the bin of the time since the row
-before says, if that is a part of it. Of several rows of a unit in one bin each leaves room for those to come:
-what is left for the first of m is the first 2/(m+1), so that they are spread over the bin and do not gather
-at its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, edge_ticks, fill_ticks
-from dpsyn_sql.attributes.positions import tick_pieces, tick_positions
-from dpsyn_sql.attributes.shape import Shape, Undiscovered
-from dpsyn_sql.errors import InputError, said
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
 from dpsyn_sql.fit.network import Node
 from dpsyn_sql.rows.sample.systematic import Lines, evenly
 from dpsyn_sql.rows.sample.tables import People
-from dpsyn_sql.source.names import fold, listed
 
 MOST_BACK = 0.1
 """The most of the model's rows after another whose moment lies before that one's, where moments are a chain:
@@ -373,141 +361,3 @@ class LinkedMoments:
         groups = self._lines.groups({v: own[units] for v, own in people.columns.items()}, units.size)
         rows, apart = people.rows[units], people.in_unit(units, ranks)
         return chain.draw(self.weights, Units(rows, rows - ranks, groups, start, apart), generator)
-
-
-# -- values ------------------------------------------------------------------------------------------
-
-MOST_TICK = 2**61
-"""Ticks below it can be added in int64."""
-
-NONE_BEFORE = -(2**62)
-"""The tick before a first row."""
-
-
-def ordering(shape: Shape, order: str) -> str:
-    """The attribute that orders the rows of a unit.
-
-    Raises:
-        InputError: it is no measured column, or its values have no bins of whole numbers, dates or times.
-    """
-    found = [item for item in shape.measured if fold(item.name) == fold(order)]
-    if not found:
-        names = [item.name for item in shape.measured if _orders(item)]
-        raise InputError(
-            f"order={said(order)} is not a measured column of the source. "
-            + (f"Rows can be ordered by {listed(names)}." if names else "No column can order rows.")
-        )
-    if not _orders(found[0]):
-        raise InputError(
-            f"order={said(order)} cannot order rows: it must be a date, a timestamp or a whole number, with "
-            "bounds or bins within 2^61 of zero in the domain file. Declare it as temporal or numeric "
-            "(dpsyn init writes a form)."
-        )
-    if found[0].name in shape.per_unit:
-        raise InputError(
-            f"order={said(order)} is declared per_unit: true, so it orders no rows of a unit. "
-            "Take away one of the two."
-        )
-    if isinstance(found[0], Attribute):
-        check_ticks(found[0])
-    return found[0].name
-
-
-def _orders(item: Attribute | Undiscovered) -> bool:
-    kind = item.type
-    if isinstance(item, Undiscovered):
-        bounded = all(end is not None and abs(end) < MOST_TICK for end in (item.least, item.most))
-        small = kind.high - kind.low < 2**33 or kind.temporal or bounded
-        if item.hierarchy is not None or not item.typed or not small:
-            return False
-    return item.kind != "categorical" and kind.discrete and kind.family != "time" and kind.scale == 0
-
-
-def check_ticks(attribute: Attribute) -> None:
-    """Whether rows can be ordered by an attribute; to be asked before the debit.
-
-    Raises:
-        InputError: it has no bins of whole ticks in int64: floats, text, HUGEINT beyond 2^61.
-    """
-    if attribute.kind == "categorical" or not attribute.type.discrete:
-        raise InputError(
-            f"Rows cannot be ordered by column {attribute.name!r}: it takes bins of whole numbers, decimals, "
-            "dates, times or timestamps."
-        )
-    edges = edge_ticks(attribute)
-    if max(abs(edges[0]), abs(edges[-1])) > MOST_TICK:
-        raise InputError(f"Rows cannot be ordered by column {attribute.name!r}: its values are too large.")
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """Draws values of the attribute ``order``; ``since``: its difference to the row before, in bins of ticks
-    of ``order``'s type, with NULL as its last code. All arrays below are int64 (n,)."""
-
-    order: Attribute
-    since: Attribute | None = None
-
-    @property
-    def step(self) -> int:
-        """Values are whole multiples of so many ticks."""
-        return self.order.granularity if isinstance(self.order.granularity, int) else 1
-
-    def alone(self, codes: IntArray, generator: np.random.Generator) -> IntArray:
-        """Values of codes that are bins, of rows that have their bins for themselves."""
-        pieces = tick_pieces(self.order)
-        positions = tick_positions(pieces.pieces, self.step)
-        number = np.array(pieces.starts, np.int64)[codes]
-        chosen = generator.integers(0, FILL_PIECES, codes.size)
-        number = number + np.where(number < pieces.single, 0, chosen)
-        counts = np.array(positions.counts, np.int64)[number]
-        return np.asarray(
-            np.array(positions.lows, np.int64)[number] + self.step * generator.integers(0, counts)
-        )
-
-    def draw(
-        self,
-        codes: IntArray,
-        before: IntArray,
-        since: IntArray | None,
-        left: IntArray,
-        generator: np.random.Generator,
-    ) -> IntArray:
-        """Values of codes that are bins, none below that of the value ``before`` (``NONE_BEFORE`` without
-        one). ``since``: codes. ``left``: rows of the unit from this one on that are in its bin, 1 or more."""
-        start, high = np.array(supports(self.order), np.int64)[codes].T
-        floor = np.maximum(before, start)
-        first, number = multiples(floor, high, self.step)
-        number = first_part(number, left)
-        values, undrawn = np.empty(codes.size, np.int64), np.ones(codes.size, np.bool_)
-        if since is not None and self.since is not None:
-            spans = np.array(edge_ticks(self.since), np.int64)
-            known = np.minimum(since, spans.size - 2)
-            most = np.minimum(first + self.step * number, before + spans[known + 1])
-            least, fitting = multiples(np.maximum(start, before + spans[known]), most, self.step)
-            inside = (fitting > 0) & (since < spans.size - 1) & (before > NONE_BEFORE)
-            values[inside] = least[inside] + self.step * generator.integers(0, fitting[inside])
-            undrawn = ~inside
-        alone = undrawn & (before < start) & ((left == 1) | (number == 0))
-        values[alone] = self.alone(codes[alone], generator)
-        rest = undrawn & ~alone
-        drawn = first[rest] + self.step * generator.integers(0, np.maximum(number[rest], 1))
-        values[rest] = np.where(number[rest] > 0, drawn, floor[rest])
-        return values
-
-
-def supports(order: Attribute) -> list[tuple[int, int]]:
-    """Where the values of each bin lie, from a tick on and below another."""
-    bins = fill_ticks(order) or tuple(pairwise(edge_ticks(order)))
-    return [(cuts[0], max(cuts[-1], cuts[0] + 1)) for cuts in bins]
-
-
-def first_part(number: IntArray, left: IntArray) -> IntArray:
-    """How many of ``number`` places the first of ``left`` rows may have: 2/(left+1) of them, rounded up."""
-    whole, rest = np.divmod(number, left + 1)
-    return np.asarray(2 * whole - (-2 * rest) // (left + 1))
-
-
-def multiples(low: IntArray, high: IntArray, step: int) -> tuple[IntArray, IntArray]:
-    """The first multiple of ``step`` from ``low`` on, and how many there are below ``high``, at least 0."""
-    first = -(-low // step) * step
-    return first, np.maximum(-((first - high) // step), 0)

@@ -16,16 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
-from dpsyn_sql.attributes.bins import drawn_tick
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.fit.network import Network, Node, configurations, slot_bits_of
 from dpsyn_sql.planning.families import ALONE, MOMENT, PLACES, ROW, Families
 from dpsyn_sql.planning.families import UNIT as PERSON
-from dpsyn_sql.rows.sample.moments import Ticks, supports
+from dpsyn_sql.rows.sample.ticks import Ticks, chosen, whole
 from dpsyn_sql.sqltext.fragments import Fragment, code_type, comma, string_literal
 from dpsyn_sql.sqltext.render import render
 
@@ -78,18 +76,23 @@ def layout(network: Network) -> Layout:
     Raises:
         InternalError: those of a node do not fit a word.
     """
-    places: list[Place | None] = [None] * len(network.sizes)
-    word, shift = 0, 0
-    for variables in (*((known,) for known in network.evidence), *(node.variables for node in network.nodes)):
-        widths = [(network.sizes[variable] - 1).bit_length() for variable in variables]
+    groups = [*((known,) for known in network.evidence), *(node.variables for node in network.nodes)]
+    widths = [[(network.sizes[variable] - 1).bit_length() for variable in group] for group in groups]
+    places = dict(zip(chain(*groups), _side_by_side(widths), strict=True))
+    return tuple(places.get(variable) for variable in range(len(network.sizes)))
+
+
+def _side_by_side(groups: Iterable[Sequence[int]], word: int = 0) -> Iterator[Place]:
+    """Places of so many bits each, from a word on; those of a group share a word."""
+    shift = 0
+    for widths in groups:
         if sum(widths) > WORD:
             raise InternalError("more variables are drawn together than can be packed")
         if shift + sum(widths) > WORD:
             word, shift = word + 1, 0
-        for variable, bits in zip(variables, widths, strict=True):
-            places[variable] = Place(word, shift, bits)
+        for bits in widths:
+            yield Place(word, shift, bits)
             shift += bits
-    return tuple(places)
 
 
 def place_of(variable: int, places: Layout) -> Place:
@@ -202,13 +205,8 @@ class Script:
     @cached_property
     def _places_passed(self) -> list[Place]:
         """Where what is passed is, in words of its own."""
-        places, word, shift = list[Place](), 1 + max((at.word for at in self.places if at), default=0), 0
-        for number in self.passed:
-            if shift + number.bits > WORD:
-                word, shift = word + 1, 0
-            places.append(Place(word, shift, number.bits))
-            shift += number.bits
-        return places
+        first = 1 + max((at.word for at in self.places if at), default=0)
+        return [*_side_by_side(([number.bits] for number in self.passed), first)]
 
     @property
     def words(self) -> list[Fragment]:
@@ -291,7 +289,7 @@ class Script:
         if tables.slots is not None:
             slots = Fragment(f"{tables.slots} WHERE node = {number}")
         if not packed:
-            return render("sample/lists", type=_of_bits(bits), slots=slots, columns=columns), columns
+            return render("sample/lists", type=code_type(2**bits), slots=slots, columns=columns), columns
         words = render("sample/entries", slots=slots, column=columns[0], threshold_bits=threshold, bits=bits)
         return words, columns
 
@@ -390,7 +388,7 @@ class Script:
         """Add to the words what a code that is known puts into them."""
         place = self.places[variable]
         if place is not None:
-            value = _listed(self.network.evidence[variable], code)
+            value = chosen(self.network.evidence[variable], code)
             terms[place.word].append(f"(CAST({value} AS UBIGINT) << {place.shift})")
 
     def _walk(self, started: Fragment, tables: Tables) -> Fragment:
@@ -404,7 +402,7 @@ class Script:
         if families.order:
             own = self._code(families.order)
             drawn = Fragment(f"SELECT\n    *,\n    {own} AS own\nFROM (\n{drawn}\n)")
-            codes, tick = [*codes, Fragment("tick AS t")], self._tick()
+            codes, tick = [*codes, Fragment("tick AS t")], self._tick(families.order)
         return render(
             "sample/walk",
             words=self.words,
@@ -419,10 +417,10 @@ class Script:
     def _number(self, code: str) -> Fragment:
         """How many rows a unit has, by the code of its size: even within its bin."""
         edges = edge_ticks(self._attribute(self.families.size))
-        first = _listed(edges[:-1], code)
+        first = chosen(edges[:-1], code)
         if edges[-1] - edges[0] == len(edges) - 1:
             return Fragment(first)
-        width = _listed([high - low for low, high in pairwise(edges)], code)
+        width = chosen([high - low for low, high in pairwise(edges)], code)
         bits = self._bits(self.families.size, "rows")
         return Fragment(f"({first} + CAST((({bits} >> 32) * CAST({width} AS UBIGINT)) >> 32 AS BIGINT))")
 
@@ -447,7 +445,7 @@ class Script:
             moment, place = self._code(order.name), self.places[variable]
             if place is not None and (recoding := order.recoding) is not None:  # NULL, where it is but noise
                 drawn = f"(({self._bits(order.name, 'instead')} >> 32) * {len(recoding.instead)}) >> 32"
-                instead = _listed(recoding.instead, whole(drawn))
+                instead = chosen(recoding.instead, whole(drawn))
                 lost = ", ".join(map(str, recoding.codes))
                 moment = f"CASE WHEN {moment} IN ({lost}) THEN {instead} ELSE {moment} END"
                 others = 2**64 - 1 - (2**place.bits - 1 << place.shift)
@@ -485,28 +483,12 @@ class Script:
                 f"THEN {last} ELSE {middle} END)",
             )
 
-    def _tick(self) -> Fragment:
-        """The tick of a row from that of the row before, as of ``sample.moments``."""
-        order, since = self._attribute(self.families.order), self.families.since
-        start, high = (_listed(ends, "own") for ends in zip(*supports(order), strict=True))
-        first = f'"row" % {self.stride} = 1'
-        bits, step = self._bits(order.name, "tick"), Ticks(order).step
-        alone = drawn_tick(order, Fragment("own"), Fragment(self._bits(order.name, "position")))
-        floor = f"(CASE WHEN {first} THEN {start} ELSE greatest({start}, tick) END)"
-        lowest, number = _multiples(floor, high, step)
-        end = f"({lowest} + {step} * {_first_part(number)})"
-        drawn = (
-            f"CASE WHEN ({first} OR tick < {start}) AND (in_bin = 1 OR {number} = 0) "
-            f"THEN {alone} ELSE coalesce({_between(floor, end, step, bits)}, {floor}) END"
-        )
-        if since:
-            spans, code = edge_ticks(self._attribute(since)), self._code(since)
-            least = f"greatest({start}, tick + {_listed(spans[:-1], code)})"
-            most = f"least({end}, tick + {_listed(spans[1:], code)})"
-            inside = _between(least, most, step, bits)
-            unknown = f"{first} OR {code} >= {len(spans) - 1}"
-            drawn = f"CASE WHEN {unknown} THEN {drawn} ELSE coalesce({inside}, {drawn}) END"
-        return Fragment(f"CAST(CASE WHEN own >= {order.regular} THEN tick ELSE {drawn} END AS BIGINT)")
+    def _tick(self, name: str) -> Fragment:
+        """The tick of a row from that of the row before."""
+        since = self.families.since
+        ticks = Ticks(self._attribute(name), self._attribute(since) if since else None)
+        bits, alone = self._bits(name, "tick"), self._bits(name, "position")
+        return ticks.expression(f'"row" % {self.stride} = 1', bits, alone, self._code(since) if since else "")
 
 
 def _drawn(
@@ -534,64 +516,3 @@ def row_bits(name: str, purpose: str, seed: Fragment, row: str = '"row"') -> Fra
     """64 random bits of a row, an attribute and a purpose."""
     text = string_literal(f"{name}|{purpose}|")
     return Fragment(f"hash(xor(CAST({row} AS UBIGINT), hash({text} || {seed})))")
-
-
-def _multiples(low: str, high: str, step: int) -> tuple[str, str]:
-    """The first multiple of ``step`` from ``low`` on, and how many there are below ``high``."""
-    first = f"({low})" if step == 1 else f"({low} + ((-({low})) % {step} + {step}) % {step})"
-    return first, f"greatest((({high}) - {first} + {step - 1}) // {step}, 0)"
-
-
-def _between(low: str, high: str, step: int, bits: str) -> str:
-    """A multiple of ``step`` from ``low`` on and below ``high``; NULL if there is none."""
-    first, number = _multiples(low, high, step)
-    return f"CASE WHEN {number} > 0 THEN {first} + {number_below(number, bits)} * {step} END"
-
-
-def number_below(number: str, bits: str) -> str:
-    """SQL: a BIGINT below ``number``, of 64 random bits; 0 if that is 0."""
-    return f"CAST((CAST({bits} AS UHUGEINT) * CAST({number} AS UHUGEINT)) >> 64 AS BIGINT)"
-
-
-def _first_part(number: str) -> str:
-    """``moments.first_part`` of so many places, for a row with ``in_bin`` rows left."""
-    rest = f"({number}) % (in_bin + 1)"
-    return f"(2 * (({number}) // (in_bin + 1)) + (2 * ({rest}) + in_bin) // (in_bin + 1))"
-
-
-def _listed(values: Sequence[int] | IntArray, code: str) -> str:
-    return f"({array_of(map(str, map(int, values)), 'BIGINT')})[{code} + 1]"
-
-
-def array_of(values: Iterable[str], kind: str) -> str:
-    """SQL: a list of expressions of a type."""
-    return f"CAST([{', '.join(values)}] AS {kind}[])"
-
-
-def whole(expression: str) -> str:
-    """SQL: a number as BIGINT."""
-    return f"CAST({expression} AS BIGINT)"
-
-
-def _of_bits(bits: int) -> Fragment:
-    """The smallest type of so many bits."""
-    types = {8: "UTINYINT", 16: "USMALLINT", 32: "UINTEGER", 64: "UBIGINT"}
-    return Fragment(types[min(size for size in types if size >= bits)])
-
-
-def seed_of(table: str, seed: Fragment) -> Fragment:
-    """The seed of one table of a tree: rows of the same number in two tables share no random bits."""
-    return seed if not table else Fragment(f"({string_literal(f'{table}|')} || {seed})")
-
-
-def table_network(network: Network) -> Network:
-    """A network without evidence that no node follows from."""
-    used = {parent for node in network.nodes for parent in node.parents}
-    return replace(network, evidence={v: bins for v, bins in network.evidence.items() if v in used})
-
-
-def evidence_names(network: Network, families: Families) -> list[str]:
-    """The attributes above that rows of a table follow from; the size of a family is one."""
-    used = table_network(network).evidence
-    names = [attribute.name for attribute in families.above]
-    return [name for name in names if name == families.size or families.domain.index(name) in used]

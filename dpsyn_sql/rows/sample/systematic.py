@@ -16,7 +16,6 @@ shuffled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,86 +36,49 @@ ONE_WAYS_MET = "with one-way counts met"
 """How rows are drawn that keep quotas, as certificates have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches:
-    """Distributions of groups, side by side.
+def ends_of(weights: FloatArray) -> FloatArray:
+    """Distributions of groups, side by side: where each line ends (g k,), ascending, the number of its group
+    plus a cumulative probability; the last of a group ends at the next number.
 
-    ``lines`` (g,) int64: how many lines each group has. ``ends`` (l,) float64, ascending: where each line
-    ends, the number of its group plus a cumulative probability; the last of a group ends at the next number.
+    ``weights``: (g, k) not negative; the probabilities of the k lines of a group are proportional to them,
+    and equal for a row of zeros.
     """
-
-    lines: IntArray
-    ends: FloatArray
-
-    def drawn(self, groups: Codes, generator: np.random.Generator) -> IntArray:
-        """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
-
-        Args:
-            groups: (n,) group of each row; each has lines.
-            generator: of the order of rows within a group and the jitter.
-        """
-        order = grouped(groups, generator)
-        counts = np.bincount(groups, minlength=self.lines.size)
-        jitter = generator.random(counts.size)
-        by_group = self._counted if self.ends.size <= groups.size else self._found
-        drawn = np.empty(groups.size, dtype=np.int64)
-        drawn[order] = by_group(counts, jitter)
-        return drawn
-
-    def _counted(self, counts: IntArray, jitter: FloatArray) -> IntArray:
-        """The lines of the rows by group: each line as often as its stretch has places."""
-        owners = np.repeat(np.arange(self.lines.size), self.lines)
-        size = counts[owners]
-        upto = np.ceil((self.ends - owners) * size - jitter[owners]).astype(np.int64)
-        upto = np.clip(upto, 0, size) + (np.cumsum(counts) - counts)[owners]
-        return np.asarray(np.repeat(np.arange(owners.size), np.diff(upto, prepend=0)))
-
-    def _found(self, counts: IntArray, jitter: FloatArray) -> IntArray:
-        """The same where lines are more than rows: each place is looked up."""
-        occupied = np.flatnonzero(counts)
-        size = counts[occupied]
-        step = 1 / size
-        first = occupied + (jitter[occupied] - (np.cumsum(size) - size)) * step
-        places = np.repeat(first, size) + np.arange(size.sum()) * np.repeat(step, size)
-        # Rounding leaves no place outside its group.
-        below = np.nextafter(occupied + 1.0, 0)
-        places = np.clip(places, np.repeat(occupied, size), np.repeat(below, size))
-        return np.asarray(np.searchsorted(self.ends, places, side="right"))
-
-
-def stretches(owners: IntArray, upper: FloatArray) -> Stretches:
-    """Of lines by group.
-
-    Args:
-        owners: (l,) group of each line, ascending.
-        upper: (l,) cumulative probability at the end of each line within its group.
-    """
-    ends = (owners + np.clip(upper, 0, 1)).astype(np.float64)
-    last = np.append(owners[1:] != owners[:-1], True)
-    ends[last] = owners[last] + 1
-    return Stretches(np.bincount(owners), ends)
-
-
-def stretches_of(weights: FloatArray) -> Stretches:
-    """Of tables: the groups are the rows of ``weights`` (g, k), not negative; the probabilities of the k
-    lines of a group are proportional to them, and equal for a row of zeros."""
     groups, outcomes = weights.shape
     upper = np.cumsum(weights, axis=1, dtype=np.float64)
     upper[upper[:, -1] <= 0] = np.arange(1, outcomes + 1)
     upper /= upper[:, -1:].copy()
     upper += np.arange(groups)[:, None]
-    return Stretches(np.full(groups, outcomes), upper.ravel())
+    return upper.ravel()
+
+
+def drawn_lines(
+    ends: FloatArray, groups: Codes, generator: np.random.Generator, keys: Codes | None = None
+) -> IntArray:
+    """One line of its group's distribution per row: systematic sampling, in a random order of the rows.
+
+    Args:
+        ends: of the lines, as of ``ends_of``; groups may have other numbers of lines.
+        groups: (n,) group of each row; each has lines.
+        generator: of the order of rows within a key and the jitter.
+        keys: (n,) rows of one key, which are of one group, are laid out together; None: those of one group.
+    """
+    number = None if keys is not None else round(float(ends[-1]))
+    order, places = evenly(groups if keys is None else keys, generator, number)
+    drawn, by_group = np.empty(groups.size, np.int64), groups[order]
+    # Rounding leaves no place outside its group.
+    places = np.minimum(by_group + places, np.nextafter(by_group + 1.0, 0))
+    if keys is None and ends.size < places.size:  # then places ascend
+        counts = np.diff(np.searchsorted(places, ends), prepend=0)
+        drawn[order] = np.repeat(np.arange(ends.size), counts)
+    else:
+        drawn[order] = np.searchsorted(ends, places, side="right")
+    return drawn
 
 
 def stratified(groups: IntArray, weights: FloatArray, generator: np.random.Generator) -> IntArray:
-    """One outcome per row from the distribution of its group, by systematic sampling.
-
-    Args:
-        groups: (n,) row of ``weights`` for each row.
-        weights: (g, k) not negative; the probabilities of the outcomes are proportional to them.
-        generator: of the order of rows within a group and the jitter.
-    """
-    return np.asarray(stretches_of(weights).drawn(groups, generator) - groups * weights.shape[1])
+    """One outcome (n,) per row from the distribution of its group, a row of ``weights`` (g, k)
+    (``ends_of``), by systematic sampling."""
+    return np.asarray(drawn_lines(ends_of(weights), groups, generator) - groups * weights.shape[1])
 
 
 def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
@@ -129,16 +91,21 @@ def grouped(groups: Codes, generator: np.random.Generator) -> IntArray:
     return np.asarray(order)
 
 
-def evenly(groups: Codes, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:
+def evenly(
+    groups: Codes, generator: np.random.Generator, number: int | None = None
+) -> tuple[IntArray, FloatArray]:
     """Rows by group (n,), in a random order within each, and a place in [0, 1] for each of these: those of a
-    group are evenly apart, with a common jitter."""
+    group are evenly apart, with a common jitter. ``number``: so many groups have a jitter, also those without
+    rows."""
     order = grouped(groups, generator)
-    sorted_groups = groups[order]
-    begins = np.flatnonzero(np.append(True, sorted_groups[1:] != sorted_groups[:-1])[: groups.size])
-    counts = np.diff(begins, append=groups.size)
-    jitter = np.repeat(generator.random(begins.size), counts)
-    places = (np.arange(groups.size) - np.repeat(begins, counts) + jitter) / np.repeat(counts, counts)
-    return order, places
+    if number is None:
+        by_group = groups[order]
+        counts = np.diff(np.flatnonzero(np.append(True, by_group[1:] != by_group[:-1])), append=groups.size)
+        counts = counts[: groups.size]
+    else:
+        counts = np.bincount(groups, minlength=number)
+    first = np.cumsum(counts) - counts - generator.random(counts.size)
+    return order, (np.arange(groups.size) - np.repeat(first, counts)) / np.repeat(counts, counts)
 
 
 def cells(columns: Sequence[Codes] | Mapping[int, Codes], scope: Scope, sizes: Sequence[int]) -> Codes:
@@ -294,9 +261,8 @@ class Lines:
             numbers = np.ravel_multi_index(tuple(node.given.T), self.shape).astype(np.int64)
         self.known, begins, owners = np.unique(numbers, return_index=True, return_inverse=True)
         owners = owners.ravel()
-        self.last = np.append(begins[1:], numbers.size) - 1
         upto = group_cumsum(node.weights, begins)
-        self.ends: FloatArray = owners + upto / upto[self.last][owners]
+        self.ends: FloatArray = owners + upto / upto[np.append(begins[1:], numbers.size) - 1][owners]
         self.values = [np.ascontiguousarray(column) for column in node.values.T]
         cells = int(np.prod(self.shape, dtype=np.float64)) if self.shape else 1
         self.dense = None
@@ -334,11 +300,7 @@ class Lines:
         rank (None: all have one)."""
         groups = self.groups(columns, rows)
         keys = groups if ranks is None else groups * (int(ranks.max(initial=0)) + 1) + ranks
-        order, places = evenly(keys, generator)
-        groups = groups[order]
-        lines = np.searchsorted(self.ends, groups + places, side="right")
-        drawn = np.empty(rows, np.int64)
-        drawn[order] = np.minimum(lines, self.last[groups])
+        drawn = drawn_lines(self.ends, groups, generator, keys)
         for variable, values in zip(self.node.variables, self.values, strict=True):
             columns[variable] = values[drawn]
 

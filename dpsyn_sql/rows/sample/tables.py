@@ -88,21 +88,22 @@ class People:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What is known of units before a rank is drawn. ``codes`` (units, drawn) of the row before, -1 before
-    a first row. ``tick`` (units,) of the row before, any before a first row."""
+class FamilyRows:
+    """Rows below others, or of each unit the row before. ``codes`` (n, attributes that are drawn): -1 before
+    a first row. ``ticks`` (int64, n) of the attribute that orders them; any where it is NULL, without one,
+    and before a first row."""
 
-    codes: IntArray
-    tick: IntArray
+    codes: Codes
+    ticks: IntArray
 
     @classmethod
-    def nothing(cls, units: int, drawn: int) -> Before:
-        """Before the first rank."""
+    def nothing(cls, units: int, drawn: int) -> FamilyRows:
+        """Before the first row of each unit."""
         return cls(np.full((units, drawn), -1, np.int64), np.zeros(units, np.int64))
 
-    def of(self, kept: IntArray) -> Before:
+    def of(self, kept: IntArray) -> FamilyRows:
         """Of some of the units."""
-        return Before(self.codes[kept], self.tick[kept])
+        return FamilyRows(self.codes[kept], self.ticks[kept])
 
 
 @dataclass(frozen=True, eq=False)

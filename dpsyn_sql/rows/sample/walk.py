@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,9 +46,10 @@ from dpsyn_sql.rows.sample.batches import (
     side_by_side,
     streams,
 )
-from dpsyn_sql.rows.sample.moments import NONE_BEFORE, LinkedMoments, Succession, Ticks, linked
+from dpsyn_sql.rows.sample.moments import LinkedMoments, Succession, linked
 from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines, drawn_in_turn
-from dpsyn_sql.rows.sample.tables import Before, People, TableRows, places
+from dpsyn_sql.rows.sample.tables import FamilyRows, People, TableRows, places
+from dpsyn_sql.rows.sample.ticks import NONE_BEFORE, Ticks
 
 _ROWS, _ROUNDS, _MOMENTS = 2**32, 2**33, 2**34
 # Streams of rows, of rounds of rows drawn again, and of moments; units have those below.
@@ -83,14 +84,6 @@ def network_rows(network: Network) -> Batches:
         return batch
 
     return by_themselves(prepared, LOW_VARIANCE)
-
-
-class FamilyRows(NamedTuple):
-    """Rows as codes (n, attributes that are drawn), unsigned; ``ticks`` (int64, n) of the attribute that
-    orders them (any where it is NULL), None without one."""
-
-    codes: Codes
-    ticks: IntArray | None
 
 
 @dataclass(frozen=True)
@@ -282,11 +275,11 @@ class FamilySampler:
             numbers = np.arange(people.starts[first], people.starts[last])
             return self.independent(people, numbers, generator)
         return self.walk(
-            people, units, np.zeros_like(units), Before.nothing(rows.size, self.families.drawn), generator
+            people, units, np.zeros_like(units), FamilyRows.nothing(rows.size, self.families.drawn), generator
         )
 
     def again(
-        self, people: People, rows: IntArray, before: Before, seed: int, attempt: int
+        self, people: People, rows: IntArray, before: FamilyRows, seed: int, attempt: int
     ) -> tuple[IntArray, FamilyRows]:
         """Rows of these numbers, drawn again, and their numbers. Of a walk they are each of another unit, and
         all after them in their units are drawn again too; ``before``: what came before them."""
@@ -300,12 +293,8 @@ class FamilySampler:
     def independent(self, people: People, numbers: IntArray, generator: np.random.Generator) -> FamilyRows:
         """The rows of these numbers, given their units."""
         units, ranks = people.owners(numbers)
-        return FamilyRows(
-            self._codes(
-                self._drawn(people, units, people.in_unit(units, ranks), Columns(), generator), units.size
-            ),
-            None,
-        )
+        columns = self._drawn(people, units, people.in_unit(units, ranks), Columns(), generator)
+        return FamilyRows(self._codes(columns, units.size), np.zeros(units.size, np.int64))
 
     def _drawn(
         self,
@@ -337,7 +326,7 @@ class FamilySampler:
         people: People,
         units: IntArray,
         ranks: IntArray,
-        before: Before,
+        before: FamilyRows,
         generator: np.random.Generator,
     ) -> FamilyRows:
         """The rows of these units from these ranks on, unit by unit, given the rows before."""
@@ -358,13 +347,13 @@ class FamilySampler:
             codes_of_rank = self._codes(columns, active.size).astype(np.int64)
             rows_of_rank = starts[active] + turn
             before = self._after(codes_of_rank, columns, before, in_bin[rows_of_rank], generator)
-            codes[rows_of_rank], ticks[rows_of_rank] = codes_of_rank, before.tick
+            codes[rows_of_rank], ticks[rows_of_rank] = codes_of_rank, before.ticks
             turn += 1
             left = np.flatnonzero(counts[active] > turn)
             active, before = active[left], before.of(left)
-        return FamilyRows(codes, ticks if self._ticks is not None else None)
+        return FamilyRows(codes, ticks)
 
-    def _evidence(self, rows: IntArray, ranks: IntArray, before: Before) -> Columns:
+    def _evidence(self, rows: IntArray, ranks: IntArray, before: FamilyRows) -> Columns:
         """Working bins of what is known before rows of these ranks are drawn."""
         codes_before, columns = dict[str, IntArray](), Columns()
         for name, attribute in self.families.previous:
@@ -393,25 +382,25 @@ class FamilySampler:
         self,
         codes: IntArray,
         columns: Columns,
-        before: Before,
+        before: FamilyRows,
         in_bin: IntArray,
         generator: np.random.Generator,
-    ) -> Before:
+    ) -> FamilyRows:
         """What is known after rows of these codes (n, drawn); ``in_bin``: as of ``_left_in_bin``."""
         ticks = self._ticks
         if ticks is None:
-            return Before(codes, before.tick)
-        order, ticks_after = self._index(self.families.order), before.tick.copy()
+            return FamilyRows(codes, before.ticks)
+        order, ticks_after = self._index(self.families.order), before.ticks.copy()
         dated = codes[:, order] < ticks.order.regular
         since = None
         if self.families.since:
             variable = self.network.codes[self._index(self.families.since)]
             since = columns.get(variable, np.zeros(dated.size, np.int64))[dated].astype(np.int64)
-        tick_before = np.where(before.codes[:, order] < 0, NONE_BEFORE, before.tick)
+        tick_before = np.where(before.codes[:, order] < 0, NONE_BEFORE, before.ticks)
         ticks_after[dated] = ticks.draw(
             codes[dated, order], tick_before[dated], since, in_bin[dated], generator
         )
-        return Before(codes, ticks_after)
+        return FamilyRows(codes, ticks_after)
 
 
 def _batches(rows: IntArray) -> Iterator[tuple[int, int]]:

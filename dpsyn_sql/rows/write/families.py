@@ -29,15 +29,15 @@ from dpsyn_sql.rows.sample.batches import code_type
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
 from dpsyn_sql.rows.sample.sql_rows import INDEPENDENTLY, alias_lists, append_network
 from dpsyn_sql.rows.sample.tables import (
-    Before,
     DrawnRows,
+    FamilyRows,
     People,
     TableRows,
     ordered_codes,
     staged_codes,
     table_codes,
 )
-from dpsyn_sql.rows.sample.walk import FamilyRows, FamilySampler
+from dpsyn_sql.rows.sample.walk import FamilySampler
 from dpsyn_sql.rows.write.staging import (
     STEP,
     WITHIN,
@@ -260,7 +260,7 @@ class _RowsBelow:
         self.codes[numbers] = rows.codes
         parent, rank = self.people.owners(numbers)
         further = {"parent": parent, "rank": rank}
-        if self.shape.ticks and rows.ticks is not None:
+        if self.shape.ticks:
             further["t"] = rows.ticks
         if "drawn" in beside_codes(self.shape):
             further["drawn"] = draws
@@ -297,11 +297,11 @@ class _RowsBelow:
         name, query = impossible_rows(self.shape, self.table, first, self.seed, self.retained)
         return np.sort(self.engine.fetch(query, step=_STEP)[name].astype(np.int64))
 
-    def _before(self, bad: IntArray) -> Before:
+    def _before(self, bad: IntArray) -> FamilyRows:
         """What came before these rows, where rows follow from it."""
         families, ranks = self.sampler.families, self.people.owners(bad)[1]
         later = np.flatnonzero((ranks > 0) & self.sampler.walks)
-        written, before = families.written, Before.nothing(bad.size, families.drawn)
+        written, before = families.written, FamilyRows.nothing(bad.size, families.drawn)
         if not later.size:
             return before
         names = [*(f"a{position}" for position in range(written)), *(["t"] if self.shape.ticks else [])]
@@ -312,7 +312,7 @@ class _RowsBelow:
         for position, name in enumerate(columns[:written]):
             before.codes[later, position] = fetched[name]
         if self.shape.ticks:
-            before.tick[later] = np.ma.filled(np.ma.asarray(fetched["t"]).astype(np.int64), 0)
+            before.ticks[later] = np.ma.filled(np.ma.asarray(fetched["t"]).astype(np.int64), 0)
         return before
 
     def _made_like_others(self, bad: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ another name: numbers of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -54,13 +54,9 @@ from dpsyn_sql.rows.sample.sql_text import (
     Passed,
     Script,
     Tables,
-    array_of,
-    evidence_names,
-    number_below,
     row_bits,
-    seed_of,
-    table_network,
 )
+from dpsyn_sql.rows.sample.ticks import array_of, number_below
 from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
@@ -263,7 +259,7 @@ class WayDown:
 
     def bits_seed(self, depth: int) -> Fragment:
         """The seed of a table."""
-        return seed_of(self._name(depth), self.seed)
+        return _seed_of(self._name(depth), self.seed)
 
     def column(self, item: Item, depth: int) -> str:
         """The column that an item has in the rows of the table of a depth, its own or one below."""
@@ -288,7 +284,7 @@ class WayDown:
         families, codes = self.tables[depth].families, dict[str, Code]()
         if families is None:
             return codes
-        names = set(evidence_names(self.networks[depth], families))
+        names = set(_evidence_names(self.networks[depth], families))
         for attribute in families.above:
             if attribute.name in names:
                 up = self._depths[attribute.table]
@@ -327,7 +323,7 @@ class WayDown:
             if item.depth < depth and item != Number(depth - 1, "row")
         ]
         above = {name: self.column(code, depth - 1) for name, code in self._evidence(depth).items()}
-        script = Script(table_network(self.networks[depth]), seed, families, above, tuple(passed))
+        script = Script(_table_network(self.networks[depth]), seed, families, above, tuple(passed))
         return script.below(parents, table.stored)
 
     def _width(self, item: Item) -> int:
@@ -403,3 +399,21 @@ def _key(key: Role, role: Role, number: Fragment) -> Fragment:
     kind = "unit" if isinstance(key, UnitId) else "key"
     value = surrogate(key.type, number, MOST_NUMBERED, f"{kind}|{key.name}", 0)
     return value if key.type == role.type else Fragment(f"CAST({value} AS {written_type(role.type)})")
+
+
+def _seed_of(table: str, seed: Fragment) -> Fragment:
+    """The seed of one table of a tree: rows of the same number in two tables share no random bits."""
+    return seed if not table else Fragment(f"({string_literal(f'{table}|')} || {seed})")
+
+
+def _table_network(network: Network) -> Network:
+    """A network without evidence that no node follows from."""
+    used = {parent for node in network.nodes for parent in node.parents}
+    return replace(network, evidence={v: bins for v, bins in network.evidence.items() if v in used})
+
+
+def _evidence_names(network: Network, families: Families) -> list[str]:
+    """The attributes above that rows of a table follow from; the size of a family is one."""
+    used = _table_network(network).evidence
+    names = [attribute.name for attribute in families.above]
+    return [name for name in names if name == families.size or families.domain.index(name) in used]

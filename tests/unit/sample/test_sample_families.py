@@ -27,8 +27,8 @@ from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.planning.panel import families_of_period
 from dpsyn_sql.rows.sample import walk as sampled_families
 from dpsyn_sql.rows.sample.batches import generator_of
-from dpsyn_sql.rows.sample.moments import check_ticks
 from dpsyn_sql.rows.sample.tables import places
+from dpsyn_sql.rows.sample.ticks import check_ticks
 
 
 def drawn(model, units, seed=1):
@@ -37,7 +37,7 @@ def drawn(model, units, seed=1):
     people = sampler.people(units, seed)
     batches = list(sampler.rows(people, seed))
     codes = np.concatenate([batch.codes for batch in batches]).astype(int)
-    ticks = None if batches[0].ticks is None else np.concatenate([batch.ticks for batch in batches])
+    ticks = np.concatenate([batch.ticks for batch in batches])
     return people, codes, ticks, np.repeat(np.arange(units), people.rows)
 
 
