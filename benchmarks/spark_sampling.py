@@ -20,7 +20,8 @@ from harness import machine, print_table
 
 import dpsyn_sql
 from dpsyn_sql.attributes.output import output_statement, units_of
-from dpsyn_sql.attributes.shape import Key, Shape
+from dpsyn_sql.attributes.roles import Key
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.spark.outputs import SparkFolder
 from dpsyn_sql.engines.spark.publish import SparkPublisher

@@ -20,7 +20,8 @@ from harness import machine, peak_mebibytes, print_table
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.output import output_statement, units_of
-from dpsyn_sql.attributes.shape import Shape, UnitId
+from dpsyn_sql.attributes.roles import UnitId
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.graph import junction_tree

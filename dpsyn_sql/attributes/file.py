@@ -27,7 +27,8 @@ from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.discovered import undeclared
 from dpsyn_sql.attributes.document import json_schema, read_document
 from dpsyn_sql.attributes.made import unit_role
-from dpsyn_sql.attributes.shape import Constant, Derived, Role, Shape, Undiscovered
+from dpsyn_sql.attributes.roles import Derived, Role
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.spec import ColumnSpec, Item, Terms, TypedColumn, Unfit, chosen_type
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.attributes.unit import family_of
@@ -99,12 +100,12 @@ class DomainFile:
             raise SourceError("no columns left: every column of the source is excluded")
         faults.extend(_undeclared(fit.unknown))
         items = [item for _, item in fit.outcomes if item is not None]
-        measured = tuple(item for item in items if isinstance(item, Attribute | Undiscovered))
+        measured = tuple(item for item in items if not isinstance(item, Role))
         if not tied and not measured and not faults:
             faults.append("every column has a role; at least one must be measured")
         if faults:
             raise DomainError("The domain does not fit the source:", faults)
-        roles = tuple(item for item in items if not isinstance(item, Attribute | Undiscovered))
+        roles = tuple(item for item in items if isinstance(item, Role))
         never = (*self.never, *_impossible(written, roles, measured, checks))
         strict = tuple(column.name for column in written if column.not_null)
         shared = {item.name for item in measured if fit.names.get(item.name, item.name) in self.per_unit}
@@ -190,8 +191,8 @@ def _impossible(
     A CHECK on a column that is not written, or gets fresh values, says nothing about the output.
     """
     derived = [role.name for role in roles if isinstance(role, Derived)]
-    constant = [role.name for role in roles if isinstance(role, Constant)]
-    valued = {column.name for item in measured for column in item.columns} | {*derived, *constant}
+    valued = {column.name for item in measured for column in item.columns}
+    valued |= {role.name for role in roles if not role.last}
     conditions = [f"NOT ({check.expression})" for check in checks if valued.issuperset(check.columns)]
     strict = {column.name for column in written if column.not_null}
     return conditions + [f"{ident(name)} IS NULL" for name in derived if name in strict]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from dpsyn_sql.attributes.fields import Derivation, Scalar, Single
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, UnitId
+from dpsyn_sql.attributes.roles import Constant, Derived, Key, UnitId
 from dpsyn_sql.attributes.spec import ColumnSpec, Terms, TypedColumn, Unfit, integer_name, shown
 from dpsyn_sql.attributes.types import SqlType, enum_type, parse_type, supported_type
 from dpsyn_sql.source.relation import Column

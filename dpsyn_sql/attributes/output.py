@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -19,18 +16,24 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Valued
 from dpsyn_sql.attributes.bins import value_of_tick
-from dpsyn_sql.attributes.keys import ROW, Tied, Ties, tied_rows
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, PartOfKey, Shape, UnitId
-from dpsyn_sql.attributes.types import SqlType, tick_literal
+from dpsyn_sql.attributes.roles import (
+    ROW,
+    Constant,
+    Derived,
+    Fresh,
+    Stated,
+    Ties,
+    tried,
+    written_type,
+)
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, literal, string_literal, text_bytes
+from dpsyn_sql.sqltext.fragments import Fragment, by_cuts, ident, string_literal
 from dpsyn_sql.sqltext.render import render
 
-_DIGITS = 6  # the fewest digits of numbers in text
-_EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}  # whole numbers up to here are exact
-_YEAR_2000 = 10_957  # days since 1970-01-01
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _FIRST = Fragment("0")
+_ALONE = Ties({}, {})
 _ROUNDS = 20  # of a shuffle: two rows side by side stay so with probability 2^-20
 
 
@@ -119,7 +122,7 @@ def output_statement(
     units: Units,
     seed: int,
     first: Fragment = _FIRST,
-    ties: Ties | None = None,
+    ties: Ties = _ALONE,
     *,
     numbered: bool = False,
     ids: Fragment | None = None,
@@ -141,59 +144,92 @@ def output_statement(
         seed: of positions inside bins, of keys and of the division.
         first: how many rows the parts before have; read only if there are conditions, which leave gaps.
         ties: what keys of other rows come from; of a table that is tied to others.
-        numbered: the first column is ``keys.ROW``, the number of the row.
+        numbered: the first column is ``roles.ROW``, the number of the row.
         ids: of the unit of a row, from columns of staged rows; None: fresh ones.
         kept: columns of staged rows whose values are those of some columns where ``stays`` is true.
         in_place: rows lie in their order, and are read as they lie (``write.staging.rows_in_place``).
     """
-    bits = _bits(shape, seed)
-    valued = values_of(shape.domain, bits, shape.ticks)
-    measured = valued.values
-    tied = Tied(staged, {}) if ties is None else tied_rows(shape, staged, ties, measured, seed)
-    roles = {role.name: role for role in shape.roles}
-    columns = [Fragment(f'"row" AS {ROW}')] if numbered else []
-    shuffles: list[_Shuffle] = []
-    numbers: list[Fragment] = []
+    valued = values_of(shape.domain, _bits(shape, seed), shape.ticks)
+    tied = tied_rows(shape, staged, ties, valued.values, seed)
     gaps = bool(shape.never) and not shape.numbered
     place = Fragment(f'row_number() OVER (ORDER BY "row") - 1 + {first}' if gaps else '"row"')
-    for name in shape.order:
-        role = roles.get(name)
-        if isinstance(role, Derived):
-            continue
-        if isinstance(role, UnitId) and ids is not None:
-            value = ids
-        elif isinstance(role, UnitId) and units.persons:
-            value = surrogate(role.type, Fragment("parent"), units.persons, f"unit|{name}", seed)
-        elif isinstance(role, Key | UnitId):
-            number = Fragment(f"n{len(numbers)}")
-            numbers.append(Fragment(f"{place} AS {number}"))
-            shuffles.append(_Shuffle(number, role.name, rows, seed))
-            value = _fresh(role, number, rows, units, seed)
-        elif isinstance(role, PartOfKey):
-            most = 1 if ties is None else ties.most
-            value = surrogate(role.type, Fragment("rank"), most, f"part|{name}", seed)
-        elif isinstance(role, Constant):
-            value = constant_expression(role)
-        elif role is not None:
-            value = Fragment(f"CAST({tied.values[name]} AS {written_type(role.type)})")
-        else:
-            value = _in_place(name, measured[name], kept)
-        columns.append(Fragment(f"{value} AS {ident(name)}"))
-    derived = [role for role in shape.roles if isinstance(role, Derived)]
-    computed = {role.name: _derived_column(role) for role in derived}
-    written = [computed.get(name, ident(name)) for name in shape.order] if derived else []
-    values = any(name not in roles for name in shape.order)
-    rows_sql = rows_with_places(tied.rows, valued) if values else tied.rows
+    numbering = _Numbering(place, rows, units, seed, ties.most, ids)
+    fresh = {role.name: numbering.value(role) for role in shape.fresh}
+    measured = {name: _in_place(name, value, kept) for name, value in valued.values.items()}
+    columns, written = written_columns(shape, {**measured, **tied.values, **fresh})
+    coded = set(shape.order) - {role.name for role in shape.roles}
+    rows_sql = rows_with_places(tied.rows, valued) if coded else tied.rows
+    shuffles = numbering.shuffles
     return render(
         "write/decode",
         staged=rows_sql,
         in_place=int(in_place and rows_sql == staged),  # joins lose the order
-        numbers=numbers,
-        rounds=[[one.moved(turn) for one in shuffles] for turn in range(_ROUNDS if shuffles else 0)],
+        numbers=[Fragment(f"{place} AS {shuffle.number}") for shuffle in shuffles],
+        rounds=[[shuffle.moved(turn) for shuffle in shuffles] for turn in range(_ROUNDS if shuffles else 0)],
         last=_ROUNDS if shuffles else 0,
-        columns=columns,
-        written=written,
+        columns=[*([Fragment(f'"row" AS {ROW}')] if numbered else []), *columns],
+        written=written if shape.roles_of(Derived) else [],
     )
+
+
+def written_columns(shape: Shape, values: Mapping[str, Fragment]) -> tuple[list[Fragment], list[Fragment]]:
+    """The columns that are written of a row, in order: those that come from its codes and numbers, and over
+    these all, computed ones as their expressions. ``values``: of all columns that the owner does not state.
+    """
+    values = {**values, **{role.name: role.sql for role in shape.roles_of(Constant)}}
+    computed = {role.name: _column(role) for role in shape.roles_of(Derived)}
+    names = shape.order or tuple(shape.types)
+    columns = [Fragment(f"{values[name]} AS {ident(name)}") for name in names if name not in computed]
+    return columns, [computed.get(name, ident(name)) for name in names]
+
+
+def _column(role: Stated) -> Fragment:
+    return Fragment(f"{role.sql} AS {ident(role.name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """Staged rows with keys of other rows beside them: what stands after FROM, and the columns that are
+    written, by name."""
+
+    rows: Fragment
+    values: Mapping[str, Fragment]
+
+
+def tied_rows(
+    shape: Shape, staged: Fragment, ties: Ties, measured: Mapping[str, Fragment], seed: int
+) -> Tied:
+    """The staged rows with the keys of the rows that they name.
+
+    Args:
+        shape: of the table; complete.
+        staged: table of codes with the columns row (0, 1, ... without gaps) and parent.
+        ties: what the keys come from.
+        measured: the value of each measured attribute, over ``staged``.
+        seed: of the rows that are named at random.
+    """
+    references = shape.references
+    itself = {role.attribute for role in references if role.name in shape.not_null}
+    places = {name: f"m{place}" for place, name in enumerate(dict.fromkeys(r.attribute for r in references))}
+    numbers, joins = dict[str, Fragment](), dict[tuple[Fragment, str], str]()
+    shown, values = list[Fragment](), dict[str, Fragment]()
+    for role in references:
+        name, place = role.attribute, places[role.attribute]
+        purpose = string_literal(f"{name}|named|{seed}")
+        bits = f'(hash(xor(CAST("row" AS UBIGINT), hash({purpose}))) >> 32)'
+        number = role.number(ties, measured, bits, itself=name in itself)
+        numbers[name] = Fragment(f"{number} AS {place}")
+        join = joins.setdefault((role.keys(ties), place), f"k{len(joins)}")
+        values[role.name] = Fragment(f"CAST(f{len(shown)} AS {written_type(role.type)})")
+        shown.append(Fragment(f"{join}.{ident(role.key)} AS f{len(shown)}"))
+    if not values:
+        return Tied(staged, values)
+    sources = [
+        Fragment(f"LEFT JOIN {table} AS {name} ON {name}.{ROW} = named.{number}")
+        for (table, number), name in joins.items()
+    ]
+    numbered = list(numbers.values())
+    return Tied(render("write/tied", staged=staged, numbers=numbered, joins=sources, columns=shown), values)
 
 
 def impossible_rows(
@@ -224,10 +260,7 @@ def impossible_query(
     columns = [
         Fragment(f"{_in_place(name, value, kept)} AS {ident(name)}") for name, value in valued.values.items()
     ]
-    constants = [role for role in shape.roles if isinstance(role, Constant)]
-    columns += [Fragment(f"{constant_expression(role)} AS {ident(role.name)}") for role in constants]
-    derived = [_derived_column(role) for role in shape.roles if isinstance(role, Derived)]
-
+    columns += map(_column, shape.roles_of(Constant))
     number = _unused("dpsyn_row", shape.order)
     query = render(
         "write/impossible",
@@ -236,7 +269,7 @@ def impossible_query(
         first=first,
         number=ident(number),
         columns=columns,
-        derived=derived,
+        derived=list(map(_column, shape.roles_of(Derived))),
         conditions=conditions(shape),
     )
     return number, query
@@ -256,40 +289,9 @@ def number_column(shape: Shape) -> Fragment:
     return Fragment("drawn") if "drawn" in beside_codes(shape) else ident("row")
 
 
-def constant_expression(role: Constant) -> Fragment:
-    """The value as a SQL expression of exactly its type."""
-    value = role.value
-    if value is not None and not isinstance(value, str | int | Decimal | date):
-        raise InternalError(f"column {role.name!r} has a constant that is not a single value")
-    return Fragment(f"CAST({literal(value)} AS {written_type(role.type)})")
-
-
-def derived_value(role: Derived) -> Fragment:
-    """The expression of a computed column in its exact type; a failure to compute it gives NULL."""
-    return Fragment(f"TRY_CAST(TRY({_checked(role.expression)}) AS {written_type(role.type)})")
-
-
-def _derived_column(role: Derived) -> Fragment:
-    return Fragment(f"{derived_value(role)} AS {ident(role.name)}")
-
-
 def conditions(shape: Shape) -> list[Fragment]:
     """The conditions of ``shape.never``; one that cannot be computed excludes nothing."""
-    return [Fragment(f"TRY({_checked(text)})") for text in shape.never]
-
-
-def _checked(text: str) -> Fragment:
-    """Only text that ``write.expressions`` printed from a checked tree may enter a statement."""
-    if not isinstance(text, Fragment):
-        raise InternalError("an owner's expression was not checked before it was used")
-    return text
-
-
-def written_type(kind: SqlType | None) -> Fragment:
-    """The type of a column that is written."""
-    if kind is None:
-        raise InternalError("a column of an unsupported type is written")
-    return kind.sql
+    return list(map(tried, shape.never))
 
 
 def position_bits(attribute: Attribute, row: Fragment, seed: int) -> Fragment:
@@ -331,11 +333,33 @@ class _Shuffle:
         return Fragment(f"CASE WHEN ({bits} & 1) = 1 THEN {other} ELSE {own} END AS {own}")
 
 
-def _fresh(role: Key | UnitId, number: Fragment, rows: int, units: Units, seed: int) -> Fragment:
-    if isinstance(role, Key):
-        return surrogate(role.type, number, rows, f"key|{role.name}", seed)
-    unit = _unit_number(units, number)
-    return surrogate(role.type, unit, units.count, f"unit|{role.name}", seed)
+@dataclass(frozen=True, slots=True)
+class _Numbering:
+    """The numbers of rows and units that fresh values come from: ``place`` is that of a row, before its order
+    is drawn, ``most`` are the rows of a family, ``ids`` of units have their values; other terms as of
+    ``output_statement``. It collects the ``shuffles`` that its values need."""
+
+    place: Fragment
+    rows: int
+    units: Units
+    seed: int
+    most: int
+    ids: Fragment | None
+    shuffles: list[_Shuffle] = field(default_factory=list)
+
+    def value(self, role: Fresh) -> Fragment:
+        """The value of a row."""
+        if role.numbered == "rank":
+            return role.of(Fragment("rank"), self.most, self.seed)
+        if role.numbered == "parent" and self.ids is not None:
+            return self.ids
+        if role.numbered == "parent" and self.units.persons:
+            return role.of(Fragment("parent"), self.units.persons, self.seed)
+        number = Fragment(f"n{len(self.shuffles)}")
+        self.shuffles.append(_Shuffle(number, role.name, self.rows, self.seed))
+        if role.numbered == "row":
+            return role.of(number, self.rows, self.seed)
+        return role.of(_unit_number(self.units, number), self.units.count, self.seed)
 
 
 def _unit_number(units: Units, place: Fragment) -> Fragment:
@@ -368,91 +392,3 @@ def _unused(name: str, taken: Collection[str]) -> str:
     while name in folded:
         name += "_"
     return name
-
-
-def capacity(kind: SqlType | None) -> int | None:
-    """The number of different values of the type; None for more than any table has rows.
-
-    ``kind`` is that of a key or unit id: None for a unit's BLOB.
-    """
-    if kind is None or kind.family in ("text", "uuid"):
-        return None
-    if kind.family == "enum":
-        return len(_labels(kind))
-    if kind.family == "boolean":
-        return 2
-    return _EXACT[kind.text] if kind.family == "float" else kind.high - kind.low + 1
-
-
-def surrogate(kind: SqlType | None, number: Fragment, count: int, prefix: str, seed: int) -> Fragment:
-    """The value of a number as a SQL expression of exactly the type; each number has its own value.
-
-    Args:
-        kind: the column's type, None for BLOB; it holds ``count`` values (see ``capacity``).
-        number: a BIGINT expression, 0..count-1; plain, because it is repeated.
-        count: how many values are made.
-        prefix: of text values, such as ``"key"``; also tells the columns of one table apart.
-        seed: of the bits in a UUID.
-    """
-    if kind is None or kind.family == "text":
-        width = max(_DIGITS, len(str(count)))
-        stem = string_literal(prefix.split("|", maxsplit=1)[0] + "-")
-        text = f"{stem} || lpad(CAST({number} + 1 AS VARCHAR), {width}, '0')"
-        return text_bytes(text) if kind is None else Fragment(f"({text})")
-    if kind.family == "uuid":
-        return _uuid(number, prefix, seed)
-    if kind.family in ("enum", "boolean"):
-        values = _labels(kind) if kind.family == "enum" else ("FALSE", "TRUE")
-        listed = ", ".join(string_literal(value) for value in values)
-        return Fragment(f"CAST(([{listed}])[{number} + 1] AS {kind.sql})")
-    if kind.family == "float":
-        return Fragment(f"CAST({number} + 1 AS {kind.sql})")
-    start, step = _spacing(kind, count)
-    return _value(kind, start, step, number)
-
-
-def _spacing(kind: SqlType, count: int) -> tuple[int, int]:
-    """First tick and step: plain ones (1, 2, 3; whole days from 2000 on) if the type has room."""
-    second = 1_000_000 // kind.unit
-    plain = {
-        "integer": (1, 1),
-        "decimal": (10**kind.scale, 10**kind.scale),
-        "date": (_YEAR_2000, 1),
-        "time": (0, second),
-        "timestamp": (_YEAR_2000 * kind.day, second),
-    }[kind.family]
-    return plain if plain[0] + plain[1] * (count - 1) <= kind.high else (kind.low, 1)
-
-
-def _value(kind: SqlType, start: int, step: int, number: Fragment) -> Fragment:
-    tick = f"{number} * {step} + {start}" if step > 1 else f"{number} + {start}"
-    if kind.family == "integer":
-        wide = "HUGEINT" if kind.low < 0 else "UHUGEINT"
-        first = f"CAST('{start}' AS {wide})"
-        return Fragment(f"CAST({first} + CAST({number} AS {wide}) AS {kind.sql})")
-    if kind.family == "decimal":
-        if step > 1 or kind.scale == 0:
-            return Fragment(f"CAST({number} + {1 if kind.low < start else start} AS {kind.sql})")
-        first = tick_literal(kind, start)
-        unit = tick_literal(kind, 1)
-        return Fragment(f"CAST({first} + CAST({number} AS DECIMAL(38,0)) * {unit} AS {kind.sql})")
-    if kind.family == "date":
-        return Fragment(f"CAST(DATE '1970-01-01' + CAST({tick} AS INTEGER) AS DATE)")
-    made = "make_timestamptz" if kind.zoned else "make_timestamp"
-    return Fragment(f"CAST({made}(({tick}) * {kind.unit}) AS {kind.sql})")
-
-
-def _uuid(number: Fragment, prefix: str, seed: int) -> Fragment:
-    """122 random bits in the form of version 4 (RFC 9562): 4 bits say the version, 2 the variant."""
-    halves = []
-    for half, kept, fixed in (("high", 2**64 - 1 - 0xF000, 0x4000), ("low", 2**62 - 1, 2**63)):
-        purpose = string_literal(f"{prefix}|{half}|{seed}")
-        bits = f"hash(xor(CAST({number} AS UBIGINT), hash({purpose})))"
-        whole = f"(({bits}) & CAST('{kept}' AS UBIGINT)) | CAST('{fixed}' AS UBIGINT)"
-        halves.append(f"lpad(to_hex({whole}), 16, '0')")
-    return Fragment(f"CAST({' || '.join(halves)} AS UUID)")
-
-
-def _labels(kind: SqlType) -> tuple[str, ...]:
-    found = re.findall(r"'((?:[^']|'')*)'", kind.text)
-    return tuple(label.replace("''", "'") for label in found)

@@ -9,18 +9,19 @@ in a row.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TypeVar
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Granularity, Label
+from dpsyn_sql.attributes.roles import Fresh, Reference, Role
 from dpsyn_sql.attributes.trees import Hierarchy, HierarchyColumn
-from dpsyn_sql.attributes.types import SqlType, parse_type, supported_type
+from dpsyn_sql.attributes.types import SqlType, supported_type
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.source.names import cut_short
 from dpsyn_sql.sqltext.fragments import Fragment
+
+OneRole = TypeVar("OneRole", bound=Role)
 
 MAX_CODES = 100
 """Codes that an undiscovered attribute may get, unless the owner says otherwise: enough for most code
@@ -88,171 +89,6 @@ class Undiscovered:
 
 
 @dataclass(frozen=True, slots=True)
-class Role(ABC):
-    """A column that is written, and not measured. ``type`` is ``sql_type`` parsed, None for one that only a
-    unit id can have. ``last``: it is made when all rows are there, so nothing is computed from it."""
-
-    name: str
-    sql_type: str
-    type: SqlType | None = field(init=False, repr=False, compare=False)
-    last: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "type", parse_type(self.sql_type))
-
-    @property
-    @abstractmethod
-    def in_plan(self) -> str:
-        """What a plan says of it."""
-
-    @property
-    @abstractmethod
-    def comment(self) -> str:
-        """What the table that is written says of it."""
-
-    def facts(self) -> dict[str, Any]:
-        """What is public about it, JSON-ready."""
-        return {"name": self.name, "type": self.sql_type, "role": type(self).__name__.lower()}
-
-
-@dataclass(frozen=True, slots=True)
-class Key(Role):
-    """A column that tells rows apart: the output gets fresh values, unique in it."""
-
-    origin: str = "declared"
-
-    @property
-    def in_plan(self) -> str:
-        return f"key ({self.origin}): not read, fresh values are written"
-
-    @property
-    def comment(self) -> str:
-        return "Fresh key, unrelated to the keys of the source."
-
-    def facts(self) -> dict[str, Any]:
-        return Role.facts(self) | {"origin": self.origin}
-
-
-@dataclass(frozen=True, slots=True)
-class UnitId(Role):
-    """The privacy unit's column: fresh values, each repeated as often as its unit has rows."""
-
-    @property
-    def in_plan(self) -> str:
-        return "fresh units are written"
-
-    @property
-    def comment(self) -> str:
-        return "Fresh unit id, unrelated to the ids of the source."
-
-
-@dataclass(frozen=True, slots=True)
-class Constant(Role):
-    """A column of one public value (None: all NULL), written as the owner states it."""
-
-    value: object
-    last: ClassVar[bool] = False
-
-    @property
-    def in_plan(self) -> str:
-        return "constant, as the owner states"
-
-    @property
-    def comment(self) -> str:
-        return "Constant, as the owner states it; not measured."
-
-    def facts(self) -> dict[str, Any]:
-        return Role.facts(self) | {"value": self.value if self.value is None else str(self.value)}
-
-
-@dataclass(frozen=True, slots=True)
-class Derived(Role):
-    """A column computed from other columns of the output by a SQL expression of the owner's."""
-
-    expression: str
-    last: ClassVar[bool] = False
-
-    @property
-    def in_plan(self) -> str:
-        return f"computed, as the owner states: {cut_short(self.expression)}"
-
-    @property
-    def comment(self) -> str:
-        return f"Computed from other columns of the synthetic row: {self.expression}"
-
-    def facts(self) -> dict[str, Any]:
-        return Role.facts(self) | {"expression": self.expression}
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey(Role):
-    """Names the parent's row: what the column ``key`` of the parent ``table`` has in it."""
-
-    table: str
-    key: str
-
-    @property
-    def in_plan(self) -> str:
-        return f"key of the parent's row in {cut_short(self.table)}: not read"
-
-    @property
-    def comment(self) -> str:
-        return f"Key of the row above in {self.table}, which this row was drawn for."
-
-
-@dataclass(frozen=True, slots=True)
-class PartOfKey(Role):
-    """A part of a key: the number of the row within its parent, from 1."""
-
-    @property
-    def in_plan(self) -> str:
-        return "part of a key: not read, rows are numbered within their parent"
-
-    @property
-    def comment(self) -> str:
-        return "Part of a key: the number of the row within its parent."
-
-
-@dataclass(frozen=True, slots=True)
-class RandomKey(Role):
-    """Names a row at random: what the column ``key`` of a row of ``table`` has; NULL where the measured
-    ``attribute`` is NULL. Columns of one attribute name one row. ``earlier``: ``table`` is its own, and the
-    row is one before it."""
-
-    table: str
-    key: str
-    attribute: str
-    earlier: bool = False
-
-    @property
-    def in_plan(self) -> str:
-        row = "an earlier row" if self.earlier else "a random row"
-        return f"key of {row} of {cut_short(self.table)}; that there is one is measured"
-
-    @property
-    def comment(self) -> str:
-        row = "an earlier row" if self.earlier else "a row"
-        return f"Key of {row} of {self.table} at random; measured is only whether there is one."
-
-
-@dataclass(frozen=True, slots=True)
-class PublicKey(Role):
-    """Names a row of a public table: what its column ``key`` has in a random row of the group that is the
-    value of the measured ``attribute``; NULL where that is NULL. Columns of one attribute name one row."""
-
-    key: str
-    attribute: str
-
-    @property
-    def in_plan(self) -> str:
-        return "key of a random row of the public group that is measured"
-
-    @property
-    def comment(self) -> str:
-        return "Key of a row of a public table at random, within the group that was drawn."
-
-
-@dataclass(frozen=True, slots=True)
 class Shape:
     """Everything public about the table to be written.
 
@@ -274,6 +110,20 @@ class Shape:
     together: bool = False
     numbered: bool = False
     ticks: str = ""
+
+    def roles_of(self, kind: type[OneRole]) -> tuple[OneRole, ...]:
+        """The roles of a class."""
+        return tuple(role for role in self.roles if isinstance(role, kind))
+
+    @property
+    def fresh(self) -> tuple[Fresh, ...]:
+        """The keys and ids that are made from numbers."""
+        return tuple(role for role in self.roles if isinstance(role, Fresh))
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The columns that name other rows."""
+        return tuple(role for role in self.roles if isinstance(role, Reference))
 
     @property
     def undiscovered(self) -> tuple[Undiscovered, ...]:

@@ -10,7 +10,8 @@ from fractions import Fraction
 from dpsyn_sql.attributes.attribute import Attribute, Label, edge_ticks
 from dpsyn_sql.attributes.grids import binned_kind
 from dpsyn_sql.attributes.points import Points
-from dpsyn_sql.attributes.shape import Constant, Role, Shape, Undiscovered
+from dpsyn_sql.attributes.roles import Constant, Role
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.spec import natural_kind
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import SqlType, from_tick, to_tick

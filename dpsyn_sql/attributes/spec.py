@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.fields import CodeCount, SqlTypeName
-from dpsyn_sql.attributes.shape import MAX_CODES, Role, Undiscovered
+from dpsyn_sql.attributes.roles import Role
+from dpsyn_sql.attributes.shape import MAX_CODES, Undiscovered
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import SqlType, parse_type, supported_type
 from dpsyn_sql.source.relation import Column

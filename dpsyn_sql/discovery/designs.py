@@ -19,7 +19,8 @@ from types import MappingProxyType
 
 from dpsyn_sql.accounting.budget import Budget, Kind
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import UnitId
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.spec import natural_kind
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import Hierarchy
@@ -354,7 +355,7 @@ def contributions_share(shape: Shape, unit: PrivacyUnit) -> Fraction:
     Raises:
         InputError: units of more rows than can be counted.
     """
-    if unit.together or unit.max_rows == 1 or not any(isinstance(role, UnitId) for role in shape.roles):
+    if unit.together or unit.max_rows == 1 or not shape.roles_of(UnitId):
         return Fraction(0)
     if unit.max_rows > MOST_COUNTED:
         raise InputError(

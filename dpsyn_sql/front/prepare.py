@@ -15,7 +15,7 @@ from typing import Any, cast
 from dpsyn_sql.accounting.budget import Budget, weakness
 from dpsyn_sql.attributes.advice import serious_findings
 from dpsyn_sql.attributes.database_file import is_of_tables
-from dpsyn_sql.attributes.shape import UnitId
+from dpsyn_sql.attributes.roles import UnitId
 from dpsyn_sql.attributes.sliced import with_time
 from dpsyn_sql.attributes.unit import check_unit, not_stated
 from dpsyn_sql.common.notices import warn
@@ -383,7 +383,7 @@ def _check_panel_output(table: TablePlan, target: Target) -> None:
     """
     if target.kind != "table" or table.session.engine.in_parts:
         raise InputError("A panel is written to a table of a DuckDB database: name it as into=.")
-    if not any(isinstance(role, UnitId) for role in table.shape.roles):
+    if not table.shape.roles_of(UnitId):
         raise InputError("A panel needs the column of persons in its output: take it out of exclude=.")
 
 

@@ -15,7 +15,7 @@ from dpsyn_sql.attributes.cuts import evenly_binned
 from dpsyn_sql.attributes.database_file import read_database
 from dpsyn_sql.attributes.file import shape_of
 from dpsyn_sql.attributes.made import key_role
-from dpsyn_sql.attributes.shape import Key, PartOfKey, Shape, Undiscovered
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.sliced import shape_of_slice, without_time
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.attributes.unit import check_unit
@@ -279,7 +279,7 @@ def _ordered(shape: Shape, table: Table) -> str:
     """
     if table.parent is None:
         raise InputError(f"{table.name} holds the units: its rows have no order:. Take it away.")
-    made = {role.name for role in shape.roles if isinstance(role, Key | PartOfKey)}
+    made = {role.name for role in shape.fresh}
     if fold(table.order) in map(fold, made.intersection(table.key)):
         raise InputError(
             f"{display_name(table.name)}: order={said(table.order)} is a part of the key, which gets made-up "

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from dpsyn_sql.accounting.account import KINDS, describe, shown
 from dpsyn_sql.accounting.budget import DELTA_UNITS, Number, exact_number
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import UnitId
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.planning.asking import Reserve, Step
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.tree import Reference, Table, Tree

@@ -10,7 +10,7 @@ import yaml
 
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.discovered import undeclared
-from dpsyn_sql.attributes.shape import Key
+from dpsyn_sql.attributes.roles import Key
 from dpsyn_sql.attributes.spec import Terms
 from dpsyn_sql.attributes.types import SqlType, parse_type
 from dpsyn_sql.attributes.unit import family_of, names_persons

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role, Shape
+from dpsyn_sql.attributes.roles import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Role
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, families_of_table
 from dpsyn_sql.source.relation import WEIGHT, Relation
@@ -212,7 +213,7 @@ def _named(table: Table, link: Link, column: str, key: str, kind: str) -> Role:
         return ForeignKey(column, kind, link.table, key)
     reference = next(one for one in table.references if one.columns == link.columns)
     if reference.kind == "public":
-        return PublicKey(column, kind, key, link.columns[0])
+        return PublicKey(column, kind, link.table, key, link.columns[0])
     return RandomKey(column, kind, link.table, key, link.columns[0], reference.kind == "self")
 
 

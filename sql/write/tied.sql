@@ -1,6 +1,6 @@
 {#- Staged codes with keys of other rows beside them, to put after FROM.
     in:  staged (table with the columns row, a0, a1, ..., parent),
-         numbers (of rows that are named at random: <expression> AS m<i>; often none),
+         numbers (of the rows that are named: <expression> AS m<i>),
          joins (LEFT JOIN with tables of keys), columns (<key> AS f<i>)
     out: the same rows and columns, and these
 #}
@@ -13,8 +13,7 @@
 {% endfor %}
     FROM (
         SELECT
-            *{% if numbers %},{% endif %}
-
+            *,
 {% for number in numbers %}
             {{ number }}{% if not loop.last %},{% endif %}
 

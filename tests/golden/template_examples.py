@@ -15,26 +15,27 @@ from support.shapes import decode_statement, shape_of_domain
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.growth import Nodes
-from dpsyn_sql.attributes.keys import Lookup, Ties, tied_rows
 from dpsyn_sql.attributes.output import (
     impossible_rows,
     output_statement,
     rows_with_places,
+    tied_rows,
     units_of,
     values_of,
 )
 from dpsyn_sql.attributes.points import Points
-from dpsyn_sql.attributes.shape import (
+from dpsyn_sql.attributes.roles import (
     Constant,
     Derived,
     ForeignKey,
     Key,
+    Lookup,
     PublicKey,
     RandomKey,
-    Shape,
-    Undiscovered,
+    Ties,
     UnitId,
 )
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.taxonomy import from_parents
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves
@@ -289,7 +290,7 @@ TIED = Shape(
     (NUMBER,),
     (
         ForeignKey("up", "BIGINT", "above", "id"),
-        PublicKey("g", "INTEGER", "id", "g"),
+        PublicKey("g", "INTEGER", "goods", "id", "g"),
         RandomKey("o", "BIGINT", "other", "id", "o"),
         RandomKey("s", "BIGINT", "own", "id", "s", earlier=True),
     ),

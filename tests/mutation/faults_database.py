@@ -5,7 +5,7 @@ from planted import fault
 JOINED = "tests/sql/test_database.py"
 WHOLE = "tests/sql/test_database_outputs.py"
 CERTIFICATE = "tests/unit/report/test_report_certificate.py"
-KEYS = "dpsyn_sql/attributes/keys.py"
+KEYS = "dpsyn_sql/attributes/roles.py"
 DECLARED = "tests/unit/test_database_tree.py"
 TREE = "dpsyn_sql/planning/tree.py"
 
@@ -97,12 +97,12 @@ FAULTS = (
     fault(
         "a row that names another parent",
         f"{JOINED}::test_random_schemas_join[3]",
-        (KEYS, 'number = Fragment("parent")', 'number = Fragment("rank")'),
+        (KEYS, 'return Fragment("parent")', 'return Fragment("rank")'),
     ),
     fault(
         "a self-reference to a later row",
         f"{JOINED}::test_random_schemas_join",
-        (KEYS, '{_below(bits, ident("row"))}\'', "{_below(bits, str(ties.rows[role.table]))}'"),
+        (KEYS, '{_below(bits, ident("row"))}\'', "{_below(bits, str(ties.rows[self.table]))}'"),
     ),
     fault(
         "a public row of another group",

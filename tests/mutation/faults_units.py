@@ -155,7 +155,7 @@ FAULTS = (
     fault(
         "rows dealt to units at random",
         f"{STAGED}::test_a_unit_has_one_id_its_rows_lie_together_and_share_its_attributes",
-        (OUTPUT, "elif isinstance(role, UnitId) and units.persons:", "elif False:"),
+        (OUTPUT, 'if role.numbered == "parent" and self.units.persons:', "if False:"),
     ),
     fault(
         "low variance across the families of a unit",

@@ -14,7 +14,8 @@ from test_publish import Session, table
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.output import output_statement, units_of
-from dpsyn_sql.attributes.shape import Key, Shape, UnitId
+from dpsyn_sql.attributes.roles import Key, UnitId
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.families import Families, numbers_of_rows

@@ -20,7 +20,8 @@ from support.families import (
 )
 
 from dpsyn_sql.attributes.attribute import Domain, Recoding, edge_ticks
-from dpsyn_sql.attributes.shape import Key, Shape, UnitId
+from dpsyn_sql.attributes.roles import Key, UnitId
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.rows.write.families import together

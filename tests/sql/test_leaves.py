@@ -18,7 +18,8 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding
 from dpsyn_sql.attributes.leaf_values import LeafFact
 from dpsyn_sql.attributes.output import output_statement, units_of
 from dpsyn_sql.attributes.points import Points
-from dpsyn_sql.attributes.shape import Constant, Derived, Shape
+from dpsyn_sql.attributes.roles import Constant, Derived
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.taxonomy import from_parents, from_prefixes
 from dpsyn_sql.attributes.text import END, Texts
 from dpsyn_sql.attributes.trees import HierarchyColumn, Leaves, absent

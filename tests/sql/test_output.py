@@ -10,8 +10,9 @@ import pytest
 from support.publishing import publish
 
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.output import capacity, output_statement, surrogate, units_of
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.attributes.output import output_statement, units_of
+from dpsyn_sql.attributes.roles import Constant, Derived, Key, UnitId, capacity, surrogate
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.attributes.types import parse_type
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine

@@ -10,7 +10,7 @@ from support.publishing import publish
 from support.shapes import shape_of_domain
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.shape import Key
+from dpsyn_sql.attributes.roles import Key
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InternalError, PublishError
 from dpsyn_sql.rows.write.publish import Destination

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.output import output_statement, units_of
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.attributes.roles import Constant, Derived, Key, UnitId
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.fit.belief import calibrate

@@ -11,7 +11,8 @@ from support.domains import domain_of
 from support.shapes import decode_statement
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, Shape, UnitId
+from dpsyn_sql.attributes.roles import Constant, Derived, Key, UnitId
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.errors import EngineFailure, InputError
 from dpsyn_sql.fit.belief import calibrate

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support.tables import MOST, PARENTS, families, models, shape_of_table
 
-from dpsyn_sql.attributes.shape import Constant, PublicKey, RandomKey
+from dpsyn_sql.attributes.roles import Constant, PublicKey, RandomKey
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.report.labels import code_labels
@@ -312,7 +312,7 @@ def test_keys_of_other_rows_name_a_row_or_none(tmp_path):
 def test_keys_of_public_rows_are_of_the_group_that_is_drawn(tmp_path, monkeypatch, most):
     monkeypatch.setattr("dpsyn_sql.rows.write.macros.MOST_PUBLIC", most)
     shapes = shapes_of()
-    role = PublicKey("category", "VARCHAR", "name", "category")
+    role = PublicKey("category", "VARCHAR", "groups", "name", "category")
     shapes["items"] = replace(shapes["items"], roles=(*shapes["items"].roles, role))
     names = np.array(["b1", "a", "it's", "b2", "b3"], dtype=object)
     lookup = GroupedRows(np.array([1, 0, 3, 1, 1]), {"name": names})

@@ -7,7 +7,8 @@ from support.domains import attribute
 from support.families import dates
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, Shape
+from dpsyn_sql.attributes.roles import ForeignKey, Key, PartOfKey
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.fit.belief import calibrate
 from dpsyn_sql.fit.elimination import levelled_network
 from dpsyn_sql.fit.graph import junction_tree

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
+from dpsyn_sql.attributes.roles import ForeignKey, Key, PartOfKey, PublicKey, RandomKey
 from dpsyn_sql.errors import DomainError, InputError, SourceError
 from dpsyn_sql.front.plan import plan
 from dpsyn_sql.front.request import Request
@@ -192,7 +192,7 @@ def test_a_public_table_by_group_of_its_rows():
     stated = {"likes": {"columns": {"pid": {"references": "products", "by": "kind"}}}}
     tree, rows = tree_of(sql, ["customers", "likes"], stated=stated, public=["products"])
     assert tree.tree["likes"].references == (Reference(("pid",), "products", "public", ("kind",)),)
-    assert roles(tree, "likes")["pid"] == PublicKey("pid", "INTEGER", "pid", "pid")
+    assert roles(tree, "likes")["pid"] == PublicKey("pid", "INTEGER", "products", "pid", "pid")
     attribute = tree.shapes["likes"].measured[-1]
     assert (attribute.name, attribute.labels, attribute.nullable) == ("pid", (0, 1, 2), True)
     codes = rows["likes"][attribute.source.strip('"')]

@@ -10,7 +10,8 @@ from support.doors import FakeDoor
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain, Recoding, edge_ticks, fill_ticks
-from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import UnitId
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.types import BOOLEAN, CLASSES, DATE, DECIMALS, INTEGER, TEXT, parse_type
 from dpsyn_sql.discovery.designs import (
     AGAIN_SHARE,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dpsyn_sql.attributes.output import constant_expression, derived_value
-from dpsyn_sql.attributes.shape import Constant, Derived, Shape
+from dpsyn_sql.attributes.roles import Constant, Derived
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import DomainError, EngineFailure
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.expression_check import check_expression
@@ -37,8 +37,8 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
         DomainError: with all faults of derived columns, conditions and constants.
     """
     checks, faults = _Checks(_types(shape), engine, catalog), list[str]()
-    for role in shape.roles:
-        if isinstance(role, Constant) and not _fits(role, engine):
+    for role in shape.roles_of(Constant):
+        if not _fits(role, engine):
             faults.append(f"column {role.name!r}: {role.value!r} is not a value of the type {role.sql_type}")
     roles = tuple(checks.derived(role) if isinstance(role, Derived) else role for role in shape.roles)
     never = tuple(map(checks.condition, shape.never))
@@ -50,7 +50,7 @@ def check_expressions(shape: Shape, engine: Engine, catalog: QueryCatalog) -> Sh
 def _types(shape: Shape) -> _Types:
     """Keys and unit ids are made last, so nothing can depend on them."""
     made_last = {role.name for role in shape.roles if role.last}
-    computed = {role.name for role in shape.roles if isinstance(role, Derived)}
+    computed = {role.name for role in shape.roles_of(Derived)}
     found = {}
     for name, kind in shape.types.items():
         if kind is not None and name not in made_last:
@@ -74,7 +74,7 @@ class _Checks:
         checked = check_expression(role.expression, plain, self._catalog)
         made = replace(role, expression=checked.sql)
         fault = checked.fault
-        if not fault and not self._binds(derived_value(made), checked.columns):
+        if not fault and not self._binds(made.sql, checked.columns):
             fault = f"the database cannot compute it as {role.sql_type} from the columns' types"
         self._noted(checked.columns, fault and f"column {role.name!r}: derived: {fault}")
         return made
@@ -108,8 +108,7 @@ def _fits(role: Constant, engine: Engine) -> bool:
     """Whether the cast succeeds, and loses nothing of a number."""
     if role.value is None:
         return True
-    cast = constant_expression(role)
-    kind = role.type
+    cast, kind = role.sql, role.type
     exact = kind is not None and kind.family in ("integer", "decimal") and not isinstance(role.value, str)
     value = literal(role.value) if exact else cast  # type: ignore[arg-type]
     try:

@@ -24,26 +24,13 @@ import numpy as np
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.output import (
     conditions,
-    constant_expression,
-    derived_value,
     impossible_query,
     rows_with_places,
-    surrogate,
     values_of,
-    written_type,
+    written_columns,
 )
-from dpsyn_sql.attributes.shape import (
-    Constant,
-    Derived,
-    ForeignKey,
-    Key,
-    PartOfKey,
-    PublicKey,
-    RandomKey,
-    Role,
-    Shape,
-    UnitId,
-)
+from dpsyn_sql.attributes.roles import ForeignKey, Fresh, PublicKey, RandomKey, Role, UnitId, written_type
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.network import Network
 from dpsyn_sql.planning.families import ALONE, Families
@@ -89,26 +76,11 @@ def valued(
 ) -> Fragment:
     """Values of staged codes, columns in the order of the release. ``keys``: values of columns that name
     rows; all others that do are NULL."""
-    roles = {role.name: role for role in shape.roles}
     valued_codes = values_of(shape.domain, bits, shape.ticks)
-    measured = valued_codes.values
-    order = shape.order or tuple(measured)
-    columns, written = list[Fragment](), list[Fragment]()
-    for name in order:
-        role = roles.get(name)
-        if isinstance(role, Derived):
-            written.append(Fragment(f"{derived_value(role)} AS {ident(name)}"))
-            continue
-        written.append(ident(name))
-        if role is None:
-            value = measured[name]
-        elif isinstance(role, Constant):
-            value = constant_expression(role)
-        elif name in keys:
-            value = keys[name]
-        else:
-            value = Fragment(f"CAST(NULL AS {written_type(role.type)})")
-        columns.append(Fragment(f"{value} AS {ident(name)}"))
+    nulls = {
+        role.name: Fragment(f"CAST(NULL AS {written_type(role.type)})") for role in shape.roles if role.last
+    }
+    columns, written = written_columns(shape, {**valued_codes.values, **nulls, **keys})
     return render(
         "macros/sampled",
         staged=rows_with_places(Fragment(f"(\n{staged}\n    )"), valued_codes),
@@ -195,7 +167,7 @@ class Number:
     """The number of a row on the way: ``row`` in its table, ``rank`` in its family, or of its ``parent``."""
 
     depth: int
-    kind: Literal["row", "rank", "parent"]
+    kind: Literal["row", "parent", "rank"]
 
 
 Item = Code | Number
@@ -231,7 +203,7 @@ class WayDown:
         return position_bits(self.bits_seed(self._last), "parent", shared)
 
     @cached_property
-    def _named(self) -> dict[str, tuple[Role, Number]]:
+    def _named(self) -> dict[str, tuple[Fresh, Number]]:
         """Of the columns that name rows on the way: the key that is meant, and the number it comes from."""
         meant = {role.name: self._meant(self._last, role.name) for role in self.tables[-1].shape.roles}
         return {name: key for name, key in meant.items() if key is not None}
@@ -240,19 +212,15 @@ class WayDown:
     def _numbers(self) -> set[Item]:
         return {number for _, number in self._named.values()}
 
-    def _meant(self, depth: int, column: str) -> tuple[Role, Number] | None:
+    def _meant(self, depth: int, column: str) -> tuple[Fresh, Number] | None:
         """The key that a column of a table repeats, or is, and its number; None if it names no row on the
         way. An id names a person; rows of no tree have no keys."""
         table = self.tables[depth]
         role = {role.name: role for role in table.shape.roles}.get(column)
         if table.families is None or not (table.families.table or isinstance(role, UnitId)):
             return None
-        if isinstance(role, UnitId):
-            return role, Number(depth, "parent")
-        if isinstance(role, Key):
-            return role, Number(depth, "row")
-        if isinstance(role, PartOfKey):
-            return role, Number(depth, "rank")
+        if isinstance(role, Fresh):
+            return role, Number(depth, role.numbered)
         if isinstance(role, ForeignKey) and depth > 0:
             return self._meant(depth - 1, role.key)
         return None
@@ -345,13 +313,16 @@ class WayDown:
         """Of the columns that are keys their values in the last table, over its rows."""
         values = dict[str, Fragment]()
         for role in self.tables[-1].shape.roles:
+            value = None
             if role.name in self._named:
                 key, number = self._named[role.name]
-                values[role.name] = _key(key, role, ident(self.column(number, self._last)))
-            elif isinstance(role, RandomKey) and (drawn := self._random(role, units)) is not None:
-                values[role.name] = drawn
-            elif isinstance(role, PublicKey) and (public := self._public(role)) is not None:
-                values[role.name] = public
+                value = _key(key, role, ident(self.column(number, self._last)))
+            elif isinstance(role, RandomKey):
+                value = self._random(role, units)
+            elif isinstance(role, PublicKey):
+                value = self._public(role)
+            if value is not None:
+                values[role.name] = value
         return values
 
     def _bits(self, attribute: str) -> Fragment:
@@ -394,10 +365,9 @@ class WayDown:
         return Fragment(f"CASE WHEN {there} IS NOT NULL AND {rows} >= {least} THEN {value} END")
 
 
-def _key(key: Role, role: Role, number: Fragment) -> Fragment:
+def _key(key: Fresh, role: Role, number: Fragment) -> Fragment:
     """The value of a key for a number, in the type of the column that repeats it."""
-    kind = "unit" if isinstance(key, UnitId) else "key"
-    value = surrogate(key.type, number, MOST_NUMBERED, f"{kind}|{key.name}", 0)
+    value = key.of(number, MOST_NUMBERED, 0)
     return value if key.type == role.type else Fragment(f"CAST({value} AS {written_type(role.type)})")
 
 

@@ -11,15 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsyn_sql.attributes.output import (
-    Kept,
-    capacity,
-    constant_expression,
-    output_statement,
-    surrogate,
-    units_of,
-)
-from dpsyn_sql.attributes.shape import Constant, Shape, UnitId
+from dpsyn_sql.attributes.output import Kept, output_statement, units_of
+from dpsyn_sql.attributes.roles import Constant, UnitId, capacity
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.rows.write.staging import load_table
@@ -52,7 +46,7 @@ class PanelOutput:
 
     def id(self, number: str) -> Fragment:
         """The id of the person of a number."""
-        return surrogate(self.unit.type, Fragment(number), _MOST, f"unit|{self.unit.name}", 0)
+        return self.unit.of(Fragment(number), _MOST, 0)
 
     @property
     def unit(self) -> UnitId:
@@ -61,29 +55,25 @@ class PanelOutput:
         Raises:
             InternalError: there is none.
         """
-        found = next((role for role in self.shape.roles if isinstance(role, UnitId)), None)
-        if found is None:
+        ids = self.shape.roles_of(UnitId)
+        if not ids:
             raise InternalError("the output of a panel has no column of persons")
-        return found
+        return ids[0]
 
     def rows(self, constant: Constant) -> Fragment:
         """The rows of a period, to put after FROM."""
-        value = constant_expression(constant)
-        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} = {value})")
+        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} = {constant.sql})")
 
     @property
     def so_far(self) -> Fragment:
         """The rows of all periods up to this one, to put after FROM."""
         constant = self.constant
-        value = constant_expression(constant)
-        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} <= {value})")
+        return Fragment(f"(SELECT * FROM {self.table} WHERE {ident(constant.name)} <= {constant.sql})")
 
     @property
     def constant(self) -> Constant:
         """The column that tells the period, with its value in this one."""
-        return next(
-            role for role in self.shape.roles if isinstance(role, Constant) and role.name == self.period
-        )
+        return next(role for role in self.shape.roles_of(Constant) if role.name == self.period)
 
     def _bytes(self, value: str) -> Fragment:
         return text_bytes(f"CAST({value} AS VARCHAR)")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dpsyn_sql.attributes.keys import Lookup, Ties, fits
-from dpsyn_sql.attributes.output import capacity, output_statement, units_of, written_type
-from dpsyn_sql.attributes.shape import ForeignKey, Key, PartOfKey, PublicKey, RandomKey, Shape, UnitId
+from dpsyn_sql.attributes.output import output_statement, units_of
+from dpsyn_sql.attributes.roles import Lookup, PartOfKey, Sizes, Ties, written_type
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError, PublishError
 from dpsyn_sql.fit.arrays import IntArray
 from dpsyn_sql.planning.tree import Tree
@@ -190,7 +190,7 @@ def _publish_in_tasks(engine: Engine, publisher: RowPublisher, table: WrittenTab
             "tasks elsewhere write a table without their rows or without what stays with them"
         )
     units = units_of(table.units, table.parts.kept, table.persons)
-    check_capacity(table.shape, table.parts.kept, units.count)
+    _check_room(table, Sizes({table.name: table.parts.kept}, units.count))
     write_in_tasks(engine, publisher, table.shape, table.parts, units, table.kept)
 
 
@@ -203,8 +203,9 @@ def _decoded(engine: Engine, tree: Tree | None, tables: Sequence[WrittenTable]) 
         return {table.name: _decoded_alone(engine, table) for table in tables}
     rows = {table.name: staged_rows(engine, table.staged) for table in tables}
     decoding = _Decoding(engine, tree, {table.name: table for table in tables}, rows)
+    types = {table.name: table.shape.types for table in tables}
     for table in tables:
-        _check_keys(table, rows, decoding)
+        _check_room(table, Sizes(rows, most=decoding.most(table.name), types=types))
     return {table.name: decoding.query(table.name) for table in tables}
 
 
@@ -216,44 +217,18 @@ def _decoded_alone(engine: Engine, table: WrittenTable) -> Fragment:
     # pieces, which DuckDB puts together as time will have it.
     in_place = in_place and not shape.never and not shape.together
     units = units_of(table.units, rows, table.persons)
-    check_capacity(shape, rows, units.count)
+    _check_room(table, Sizes({table.name: rows}, units.count))
     return output_statement(shape, table.staged, rows, units, table.seed, in_place=in_place)
 
 
-def check_capacity(shape: Shape, rows: int, units: int) -> None:
-    """Refuse types that cannot hold as many different values as keys or units are needed."""
-    for role in shape.roles:
-        if isinstance(role, Key | UnitId):
-            needed, things = (rows, "rows") if isinstance(role, Key) else (units, "units")
-            most = capacity(role.type)
-            if most is not None and needed > most:
-                raise PublishError(
-                    f"Column {role.name!r} needs a fresh value for each of {needed} {things}, but its type "
-                    f"has only {most} values. Nothing was written. The same call with rows={most} or less "
-                    "costs nothing more."
-                )
+def _check_room(table: WrittenTable, sizes: Sizes) -> None:
+    """Refuse types that cannot hold as many different values as are needed.
 
-
-def _check_keys(table: WrittenTable, rows: Mapping[str, int], decoding: _Decoding) -> None:
-    """Refuse types that cannot hold the keys."""
-    check_capacity(table.shape, rows[table.name], 0)
+    Raises:
+        PublishError: there is one.
+    """
     for role in table.shape.roles:
-        if isinstance(role, PartOfKey):
-            most, needed = capacity(role.type), decoding.most(table.name)
-            if most is not None and needed > most:
-                raise PublishError(
-                    f"Column {role.name!r} of table {table.name!r} numbers up to {needed} rows of one row "
-                    f"above, but its type has only {most} values. Nothing was written. A release with "
-                    f"most={{{table.name!r}: {most}}} has fewer."
-                )
-        if isinstance(role, ForeignKey | RandomKey):
-            key = decoding.tables[role.table].shape.types[role.key]
-            if not fits(role.type, key, rows[role.table]):
-                raise PublishError(
-                    f"Column {role.name!r} of table {table.name!r} has a type that cannot hold the "
-                    f"{rows[role.table]} keys of {role.table!r}. Nothing was written. The same call with "
-                    "a smaller rows= costs nothing more."
-                )
+        role.check(table.name, sizes)
 
 
 @dataclass
@@ -272,23 +247,21 @@ class _Decoding:
         return self._statement(name, self.tables[name].shape, numbered=False)
 
     def most(self, name: str) -> int:
-        """How many rows the largest family of a table has."""
+        """How many rows the largest family of a table has, where a part of its key numbers them; else 1."""
+        if not self.tables[name].shape.roles_of(PartOfKey):
+            return 1
         sql = render("write/largest_family", staged=self.tables[name].staged)
-        return int(self.engine.fetch(sql, step="counting sampled rows")["most"][0])
+        return max(1, int(self.engine.fetch(sql, step="counting sampled rows")["most"][0]))
 
     def _statement(self, name: str, shape: Shape, *, numbered: bool) -> Fragment:
-        table = self.tables[name]
-        referenced = {role.table for role in shape.roles if isinstance(role, ForeignKey | RandomKey)}
-        parts = any(isinstance(role, PartOfKey) for role in shape.roles)
+        table, references = self.tables[name], shape.references
+        tables = sorted({role.table for role in references if role.table in self.tables})
+        attributes = {role.attribute for role in references if role.table not in self.tables}
         ties = Ties(
-            keys={other: self._keys_of(other) for other in sorted(referenced)},
+            keys={other: self._keys_of(other) for other in tables},
             rows=self.rows,
-            most=max(1, self.most(name)) if parts else 1,
-            lookups={
-                role.attribute: self._lookup(name, role.attribute)
-                for role in shape.roles
-                if isinstance(role, PublicKey)
-            },
+            most=self.most(name),
+            lookups={attribute: self._lookup(name, attribute) for attribute in attributes},
         )
         rows = self.rows[name]
         units = units_of(None, rows)
@@ -409,7 +382,7 @@ def written_order(tree: Tree, names: Collection[str]) -> list[str]:
 
 def not_null(shape: Shape) -> tuple[str, ...]:
     """Columns without NULL: one that names other rows has NULL where there are none."""
-    references = {role.name for role in shape.roles if isinstance(role, RandomKey | PublicKey)}
+    references = {role.name for role in shape.references if role.attribute}
     return tuple(name for name in shape.not_null if name not in references)
 
 

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain
-from dpsyn_sql.attributes.keys import ROW, Lookup
 from dpsyn_sql.attributes.output import Kept, impossible_rows, number_column
-from dpsyn_sql.attributes.shape import Derived, Shape
+from dpsyn_sql.attributes.roles import ROW, Derived, Lookup
+from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.planning.tree import PublicTable
 from dpsyn_sql.rows.sample.rounds import APART, parts, rows_left
@@ -305,8 +305,8 @@ def _donors(shape: Shape) -> Iterator[tuple[list[str], list[int]]]:
 def _named(shape: Shape, attribute: Attribute) -> bool:
     """Whether a condition names a column of an attribute, or a computed column that is made of one."""
     texts = list[str](shape.never)
-    for role in shape.roles:
-        if isinstance(role, Derived) and any(_names(text, role.name) for text in texts):
+    for role in shape.roles_of(Derived):
+        if any(_names(text, role.name) for text in texts):
             texts.append(role.expression)
     return any(_names(text, column.name) for text in texts for column in attribute.columns)
 

@@ -7,7 +7,8 @@ import pytest
 
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.file import read_domain, shape_of
-from dpsyn_sql.attributes.shape import Constant, Derived, Key, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import Constant, Derived, Key, UnitId
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.errors import DomainError, SourceError
 from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment

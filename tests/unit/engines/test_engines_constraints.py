@@ -9,7 +9,8 @@ import pytest
 
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.file import shape_of
-from dpsyn_sql.attributes.shape import Key, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import Key, UnitId
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.unit import check_unit
 from dpsyn_sql.engines.catalog import DuckDBCatalog
 from dpsyn_sql.engines.open_source import open_source

@@ -9,7 +9,8 @@ import pytest
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute
-from dpsyn_sql.attributes.shape import Key, Shape, Undiscovered
+from dpsyn_sql.attributes.roles import Key
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.errors import InputError
 from dpsyn_sql.planning.workload import TARGET_WEIGHT, UNWEIGHTED, read_workload
 

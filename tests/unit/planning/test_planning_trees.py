@@ -9,7 +9,8 @@ import pytest
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.points import Points
-from dpsyn_sql.attributes.shape import Shape, Undiscovered, UnitId
+from dpsyn_sql.attributes.roles import UnitId
+from dpsyn_sql.attributes.shape import Shape, Undiscovered
 from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import HierarchyColumn
 from dpsyn_sql.discovery.designs import (
