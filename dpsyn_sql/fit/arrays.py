@@ -284,6 +284,20 @@ def raked(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArra
     return np.asarray(_raked_many(joint[None], first[None], second[None])[0])
 
 
+Rule = tuple[IntArray, FloatArray]
+"""Of each cell of a table the number of its sum, and what the sums are."""
+
+
+def raked_to(table: FloatArray, rules: Sequence[Rule], rounds: int = RAKING_ROUNDS) -> FloatArray:
+    """The table nearest to ``table`` in relative entropy whose sums are those of the rules, as far as they
+    agree with each other (Deming, Stephan 1940); the last rule holds. A sum of 0 stays 0."""
+    for _ in range(rounds):
+        for cells, sums in rules:
+            current = np.bincount(cells.ravel(), table.ravel(), sums.size).astype(np.float64)
+            table = np.asarray(table * quotient(sums, current)[cells])
+    return table
+
+
 def _raked_many(joint: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     independent = first[:, :, None] * second[:, None, :]
     joint = (1.0 - INDEPENDENT_TRACE) * joint + INDEPENDENT_TRACE * independent

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.fit.arrays import RAKING_ROUNDS, FloatArray, IntArray, fit_joint, simplex_projection, snapped
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, raked_to, simplex_projection, snapped
 from dpsyn_sql.fit.denoise import merged_neighbours, within_bins
 from dpsyn_sql.fit.gaussian import (
     concordance,
@@ -154,14 +154,7 @@ def fit_parts(
     shape = tuple(margin.size for margin in split)
     even = np.full(part_shares.size, 1.0 / part_shares.size)
     joint = ((1 - _TRACE) * part_shares + _TRACE * even).reshape(shape)
-    for _ in range(RAKING_ROUNDS):
-        for axis, margin in enumerate(split):
-            other_axes = tuple(other_axis for other_axis in range(joint.ndim) if other_axis != axis)
-            current = joint.sum(axis=other_axes)
-            ratio = np.divide(margin, current, out=np.zeros_like(current), where=current > 0)
-            joint = joint * ratio.reshape(
-                [-1 if other_axis == axis else 1 for other_axis in range(joint.ndim)]
-            )
+    joint = raked_to(joint, list(zip(np.indices(shape), split, strict=True)))
     return np.asarray(joint / joint.sum())
 
 

@@ -23,10 +23,12 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, fit_joint, simplex_projection
+from dpsyn_sql.fit.denoise import Binned
 from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.latent import PartTable
 from dpsyn_sql.fit.network import Builder, Network
+from dpsyn_sql.planning.row_labels import NearestLabel
 
 STARTS = 12
 """Random starts of expectation maximisation; the likeliest goes on."""
@@ -399,3 +401,50 @@ def kept_open(profiles: FloatArray, shares: FloatArray) -> FloatArray:
     sums = profiles.sum(axis=1, keepdims=True)
     normalised = np.where(sums > 0, profiles / np.where(sums > 0, sums, 1.0), shares)
     return np.asarray((1 - LEAST_SHARE) * normalised + LEAST_SHARE * shares)
+
+
+# -- labels --------------------------------------------------------------------------------------------
+
+# What a label of the nearest component is made of: whole scores, and where bins lie.
+
+_SCALE = 1_000
+# A score is minus the logarithm of a probability in thousandths.
+
+_SQUARES = 2**20
+# Of a squared distance: scales are public and between 0 and 1.
+
+_LEAST = 1e-12
+# The least probability of which a score is made.
+
+
+def labels_of(label: NearestLabel, working: Binned, rows: Sequence[IntArray]) -> IntArray:
+    """The label of rows in bins: it is the same for all codes of a bin."""
+    firsts = (np.unique(bins, return_index=True)[1] for bins in working.bins)
+    names = working.domain.names
+    return label.codes({name: first[column] for name, first, column in zip(names, firsts, rows, strict=True)})
+
+
+def logarithms(probabilities: FloatArray) -> IntArray:
+    """Minus the natural logarithm in thousandths; that of 0 is that of the least share."""
+    return np.asarray(np.rint(-_SCALE * np.log(np.maximum(probabilities, _LEAST))), np.int64)
+
+
+def squared_distances(working: Binned, attribute: int, profiles: FloatArray) -> IntArray:
+    """Squared distances (K, bins) of bins to the centres of components, in whole parts of a million."""
+    at = _on_scale(working, attribute)
+    squares = ((at - (profiles @ at)[:, None]) ** 2).sum(axis=-1)
+    return np.asarray(np.rint(_SQUARES * squares), np.int64)
+
+
+def _on_scale(working: Binned, index: int) -> FloatArray:
+    """Where the bins of an attribute lie (bins, axes), from public facts: ordered codes on an axis from 0 to
+    1; codes without order, and ``__other__`` and NULL, each on an axis of its own: two differ by 1."""
+    attribute, bins = working.domain.attributes[index], working.bins[index]
+    size, ordered = working.sizes[index], np.zeros(bins.size, np.bool_)
+    ordered[: attribute.regular if attribute.ordered else 0] = True
+    codes = np.bincount(bins, minlength=size)
+    inside = np.bincount(bins[ordered], minlength=size) / codes
+    steps = np.arange(bins.size) / max(1, attribute.regular - 1)
+    mean = np.bincount(bins[ordered], steps[ordered], size) / np.maximum(codes * inside, 1)
+    middle = np.where(inside > 0, mean, 0.5)
+    return np.column_stack([middle, np.diag((1 - inside) / math.sqrt(2))])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsyn_sql.fit.arrays import FloatArray, IntArray, simplex_projection
+from dpsyn_sql.fit.arrays import FloatArray, IntArray, Rule, raked_to, simplex_projection
 
 ONLY, FIRST, MIDDLE, LAST = range(4)
 """Places of a row in its family."""
@@ -33,9 +33,6 @@ _TRACE = 1e-9
 
 _STEPS, _STARTS = 50, 8
 # Of k-means.
-
-Rule = tuple[IntArray, FloatArray]
-"""Of each cell the number of its sum, and what the sums are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +93,8 @@ def of_total(table: FloatArray, total: float) -> FloatArray:
 
 
 def raked(table: FloatArray, rules: Sequence[Rule]) -> FloatArray:
-    """The table nearest to ``table`` in relative entropy whose sums are those of the rules, as far as they
-    agree with each other; the last rule holds."""
-    scaled = table + _TRACE
-    for _ in range(ROUNDS):
-        for cells, sums in rules:
-            now = summed(cells, scaled, sums.size)
-            scaled = scaled * (sums / np.maximum(now, _TRACE**2))[cells]
-    return np.asarray(scaled)
+    """The table of units nearest to ``table`` whose sums are those of the rules."""
+    return raked_to(table + _TRACE, rules, ROUNDS)
 
 
 def masses(sizes: FloatArray, rows: FloatArray) -> FloatArray:

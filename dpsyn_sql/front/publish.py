@@ -21,8 +21,7 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.stored_releases import drawing
 from dpsyn_sql.engines.written_rows import reading
 from dpsyn_sql.errors import EngineFailure, PublishError
-from dpsyn_sql.fit.model import families_in
-from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.network import Network, families_in
 from dpsyn_sql.front.job import Job, TablePlan, seed_of
 from dpsyn_sql.front.losses import departed, lost_of
 from dpsyn_sql.front.measure import FittedTable

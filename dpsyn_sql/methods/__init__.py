@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge, said
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.network import Model
 from dpsyn_sql.methods.adaptive import Adaptive
-from dpsyn_sql.methods.independent import Hierarchical, Independent
+from dpsyn_sql.methods.independent import Independent
 from dpsyn_sql.methods.papers.dpcopula import Copula, DPCopula
 from dpsyn_sql.methods.papers.dpsyn import DPSyn
+from dpsyn_sql.methods.papers.hierarchical import Hierarchical
 from dpsyn_sql.methods.papers.mixture import Mixture
 from dpsyn_sql.methods.papers.privbayes import PrivBayes
 from dpsyn_sql.methods.papers.traces import Traces

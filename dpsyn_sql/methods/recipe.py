@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.discovery.designs import Growth
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.fit.model import MarginalModel, Model
+from dpsyn_sql.fit.network import MarginalModel, Model
 from dpsyn_sql.fit.variances import Variances, one_way_components
 from dpsyn_sql.planning.asking import UNREAD, Door, planned_steps
 from dpsyn_sql.planning.limits import NO_LIMITS, NO_TERMS, Limits, Terms
@@ -267,5 +267,5 @@ def check_model(method: Recipe) -> None:
         raise InputError(
             f"method={method.name!r} fits a model of class {model.__name__}, which has no "
             f"{' and no '.join(f'{name}()' for name in lacking)}: no rows could be released. Add to the "
-            "class what fit.model.Model requires, or use another method. Nothing was charged."
+            "class what fit.network.Model requires, or use another method. Nothing was charged."
         )

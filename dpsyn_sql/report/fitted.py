@@ -18,7 +18,7 @@ from dpsyn_sql.discovery.filling import filled
 from dpsyn_sql.discovery.labels import recoded
 from dpsyn_sql.discovery.octaves import spread_along_tails
 from dpsyn_sql.discovery.one_look import Looked
-from dpsyn_sql.fit.model import MarginalModel, Model
+from dpsyn_sql.fit.network import MarginalModel, Model
 from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
 from dpsyn_sql.methods.models.margins import checked_names

@@ -24,7 +24,7 @@ from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.trees import Leaves
 from dpsyn_sql.attributes.types import SqlType, from_tick
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.source.names import listed
 
 if TYPE_CHECKING:

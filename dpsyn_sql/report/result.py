@@ -14,7 +14,7 @@ import pandas as pd
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.common.progress import Timing
 from dpsyn_sql.errors import InputError, said
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.certificate import certificate_of_release, protected_words

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.fit.variances import Components, Variances
-from dpsyn_sql.methods.models.stored import StoredModel, StoredTable
+from dpsyn_sql.methods.models.margins import StoredModel, StoredTable
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.labels import code_labels
 from dpsyn_sql.report.stored_facts import attribute_of_facts, facts_of, require, undamaged

@@ -23,9 +23,9 @@ from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.common.progress import phase
 from dpsyn_sql.fit.arrays import IntArray, snapped
 from dpsyn_sql.fit.belief import marginals
+from dpsyn_sql.fit.elimination import joints_of
 from dpsyn_sql.fit.estimate import Observation, pooled, with_seen
 from dpsyn_sql.fit.graph import Scope, cells_of
-from dpsyn_sql.fit.joints import joints_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.fit.reconstruct import cost_factor, deviation, filled, interaction, noise
 from dpsyn_sql.fit.variances import (

@@ -33,7 +33,7 @@ from dpsyn_sql.discovery.designs import ROWS_SHARE
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.estimate import pooled, total_of
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.network import Model
 from dpsyn_sql.fit.variances import Variances
 from dpsyn_sql.methods.adaptive import measure, model, select, target
 from dpsyn_sql.methods.adaptive.budget import (

@@ -15,10 +15,10 @@ from dpsyn_sql.accounting.budget import MEAN_ABSOLUTE, Budget
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.belief import Beliefs, calibrate, marginals
 from dpsyn_sql.fit.denoise import Binned
+from dpsyn_sql.fit.elimination import products
 from dpsyn_sql.fit.graph import Scope, Triangulation, cells_of, junction_tree
-from dpsyn_sql.fit.joints import products
 from dpsyn_sql.fit.latent import PartTable
-from dpsyn_sql.fit.mixture import Components, drawn_rows, latent_classes, softened
+from dpsyn_sql.fit.mixture import Components, drawn_rows, labels_of, latent_classes, softened
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.methods.adaptive.budget import (
     MAX_FURTHER_CELLS,
@@ -31,7 +31,6 @@ from dpsyn_sql.methods.adaptive.model import State, Task, targets
 from dpsyn_sql.methods.adaptive.select import Scores
 from dpsyn_sql.methods.independent import over_bins
 from dpsyn_sql.methods.papers.mixture import Task as Rounds
-from dpsyn_sql.methods.papers.mixture import labels_of
 from dpsyn_sql.planning.queries import Distances
 from dpsyn_sql.rows.sample.graphical import drawn_bins
 

@@ -28,7 +28,7 @@ from dpsyn_sql.errors import InputError, PlanTooLarge, said
 from dpsyn_sql.fit.denoise import Binned, binned, rows_of_a_bin
 from dpsyn_sql.fit.estimate import Observation, total_of
 from dpsyn_sql.fit.graph import Scope
-from dpsyn_sql.fit.model import Model
+from dpsyn_sql.fit.network import Model
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
 from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk

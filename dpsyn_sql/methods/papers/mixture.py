@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn_sql.accounting.budget import Budget
-from dpsyn_sql.attributes.attribute import Attribute, Domain
+from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InputError, PlanTooLarge
 from dpsyn_sql.fit.arrays import FloatArray, IntArray, snapped
 from dpsyn_sql.fit.denoise import Binned, binned, rows_of_a_bin
@@ -23,11 +23,14 @@ from dpsyn_sql.fit.mixture import (
     Components,
     at_random,
     by_attribute,
+    labels_of,
+    logarithms,
     mixture_network,
     of_tables,
     product,
     shares_of_bins,
     softened,
+    squared_distances,
     with_classes,
     with_sums,
     within_parts,
@@ -69,17 +72,8 @@ MOST_CELLS = 2**24
 MOST_SCORES = 2**17
 """Scores of a label at most, one for each component and code: they are part of a statement."""
 
-_SCALE = 1_000
-# A score is minus the logarithm of a probability in thousandths.
-
-_SQUARES = 2**20
-# Of a squared distance: scales are public and between 0 and 1.
-
 _FAR = 2**40
 # The score of a row for a component of another class.
-
-_LEAST = 1e-12
-# The least probability of which a score is made.
 
 _SEED = 0
 # Of the random starts.
@@ -184,10 +178,11 @@ class Task:
         domain, bins = self.working.domain, self.working.bins
         scores, offsets = [], np.zeros(mixture.number, np.int64)
         if self.by != KMEANS:
-            offsets = _logarithms(mixture.weights)
+            offsets = logarithms(mixture.weights)
         for attribute in self._looked_at(mixture.number):
             profiles = mixture.profiles[attribute]
-            by_bin = self._squares(attribute, profiles) if self.by == KMEANS else _logarithms(profiles)
+            far = self.by == KMEANS
+            by_bin = squared_distances(self.working, attribute, profiles) if far else logarithms(profiles)
             scores.append((domain.names[attribute], by_bin[:, bins[attribute]]))
         if self.classes is not None:
             apart = np.where(mixture.profiles[self.classes] > 0, 0, _FAR)
@@ -206,12 +201,6 @@ class Task:
         fitting = int((components * np.cumsum(np.array(codes)[order]) <= MOST_SCORES).sum())
         return sorted(self.informative[index] for index in order[: max(1, fitting)])
 
-    def _squares(self, attribute: int, profiles: FloatArray) -> IntArray:
-        """Squared distances (K, bins) of bins to the centres of components."""
-        at = _on_scale(self.working, attribute)
-        squares = ((at - (profiles @ at)[:, None]) ** 2).sum(axis=-1)
-        return np.asarray(np.rint(_SQUARES * squares), np.int64)
-
 
 def fitted(task: Task) -> Components:
     """Ask for what the first components rest on, then count them anew in rounds."""
@@ -228,36 +217,10 @@ def fitted(task: Task) -> Components:
     return mixture
 
 
-def labels_of(label: NearestLabel, working: Binned, rows: Sequence[IntArray]) -> IntArray:
-    """The label of rows in bins: it is the same for all codes of a bin."""
-    firsts = (np.unique(bins, return_index=True)[1] for bins in working.bins)
-    names = working.domain.names
-    return label.codes({name: first[column] for name, first, column in zip(names, firsts, rows, strict=True)})
-
-
 def _parts(table: NoisyMarginal, undivided: bool) -> PartTable:
     """A table with its parts first; one part if it is ``undivided``."""
     values = table.values.astype(np.float64)
     return PartTable(values[None] if undivided else values, table.sigma)
-
-
-def _logarithms(probabilities: FloatArray) -> IntArray:
-    """Minus the natural logarithm in thousandths; that of 0 is that of the least share."""
-    return np.asarray(np.rint(-_SCALE * np.log(np.maximum(probabilities, _LEAST))), np.int64)
-
-
-def _on_scale(working: Binned, index: int) -> FloatArray:
-    """Where the bins of an attribute lie (bins, axes), from public facts: ordered codes on an axis from 0 to
-    1; codes without order, and ``__other__`` and NULL, each on an axis of its own: two differ by 1."""
-    attribute, bins = working.domain.attributes[index], working.bins[index]
-    size, ordered = working.sizes[index], np.zeros(bins.size, np.bool_)
-    ordered[: attribute.regular if attribute.ordered else 0] = True
-    codes = np.bincount(bins, minlength=size)
-    inside = np.bincount(bins[ordered], minlength=size) / codes
-    steps = np.arange(bins.size) / max(1, attribute.regular - 1)
-    mean = np.bincount(bins[ordered], steps[ordered], size) / np.maximum(codes * inside, 1)
-    middle = np.where(inside > 0, mean, 0.5)
-    return np.column_stack([middle, np.diag((1 - inside) / math.sqrt(2))])
 
 
 # -- the recipe --------------------------------------------------------------------------------------
@@ -347,7 +310,8 @@ class Mixture(Recipe):
                 limit on memory.
         """
         self._check_target(terms.workload.target)
-        sizes, target = [_most_bins(one) for one in domain.attributes if one.size > 1], terms.workload.target
+        target, most = terms.workload.target, 2 * MOST_BINS + 3
+        sizes = [min(attribute.size, most) for attribute in domain.attributes if attribute.size > 1]
         first, for_rounds = budget, replace(budget, amount=0)
         if len(sizes) > 1:
             first, for_rounds = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
@@ -393,7 +357,8 @@ class Mixture(Recipe):
                 f"have up to {cells:,} cells, above the limit of {MOST_CELLS:,}. Take fewer components, "
                 "leave out columns with exclude=, or use method='adaptive'."
             )
-        pairs = min(MOST_CELLS, (first if target else 1) * _pair_cells(sizes))
+        cells_of_pairs = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+        pairs = min(MOST_CELLS, (first if target else 1) * cells_of_pairs)
         most = max((first if target else 1) * first * second, labelled * first)
         return Reserve("pairs and labels", budget, (), 3 if target else 2, most, rounds * cells + pairs)
 
@@ -431,12 +396,3 @@ def _numbers(shares: FloatArray, wanted: int, affordable: float) -> tuple[int, .
     """Components of each class: one, and what is left of all of them in proportion to the shares of rows."""
     left = max(0.0, float(wanted or min(affordable, MOST_CHOSEN)) - shares.size)
     return tuple(1 + int(more) for more in snapped(left * shares / shares.sum(), _GRID))
-
-
-def _most_bins(attribute: Attribute) -> int:
-    """Working bins of an attribute at most."""
-    return min(attribute.size, 2 * MOST_BINS + 3)
-
-
-def _pair_cells(sizes: Sequence[int]) -> int:
-    return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2

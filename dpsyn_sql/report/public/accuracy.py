@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.report.fitted import basis_of

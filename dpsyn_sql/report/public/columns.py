@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances, largest_variance
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.fitted import marginal_table

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.errors import InputError
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.certificate import protected_words

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from dpsyn_sql.accounting.events import cost_units
 from dpsyn_sql.accounting.gdp import AMOUNT_UNITS
 from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
-from dpsyn_sql.fit.model import MarginalModel
+from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.report.certificate import event_of
 from dpsyn_sql.report.html.templates import Bar
 from dpsyn_sql.report.labels import percent

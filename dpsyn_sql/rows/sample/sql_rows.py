@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray, group_cumsum
-from dpsyn_sql.fit.model import Model, families_in
-from dpsyn_sql.fit.network import Network, Node, columns_of, numbered, slot_bits_of
+from dpsyn_sql.fit.network import Model, Network, Node, columns_of, families_in, numbered, slot_bits_of
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import BATCH_ROWS
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, UNIT, Script, Tables

@@ -34,8 +34,7 @@ from dpsyn_sql.attributes.attribute import Attribute, edge_ticks
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import Model
-from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.network import Model, Network
 from dpsyn_sql.planning.families import MOMENT, ROW, UNIT, Families
 from dpsyn_sql.rows.sample.batches import (
     BATCH_ROWS,

@@ -21,8 +21,7 @@ from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
-from dpsyn_sql.fit.model import Model, Sampler, families_in
-from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.network import Model, Network, Sampler, families_in
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.batches import code_type

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.model import Model, families_in
-from dpsyn_sql.fit.network import Network, Table
+from dpsyn_sql.fit.network import Model, Network, Table, families_in
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.rows.sample.sql_rows import MOST_LOW_VARIANCE_ROWS, share_table, variable_table

@@ -13,16 +13,10 @@ from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.denoise import binned
 from dpsyn_sql.fit.estimate import Observation
+from dpsyn_sql.fit.growing import FEW_CANDIDATES, Bounds, Encoded, candidates, largest_number
 from dpsyn_sql.methods.papers.dpcopula import DPCopula
 from dpsyn_sql.methods.papers.dpsyn import DPSyn
-from dpsyn_sql.methods.papers.privbayes import (
-    FEW_CANDIDATES,
-    Bounds,
-    Encoded,
-    PrivBayes,
-    candidates,
-    largest_number,
-)
+from dpsyn_sql.methods.papers.privbayes import PrivBayes
 from dpsyn_sql.planning import views
 from dpsyn_sql.planning.queries import Marginals
 from dpsyn_sql.private.measure.noise import standard_deviation

@@ -23,7 +23,7 @@ from support.shop import (
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.model import families_in
+from dpsyn_sql.fit.network import families_in
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.model import Task
 from dpsyn_sql.planning.asking import Asked

@@ -13,8 +13,8 @@ from support.doors import FakeCurator, ran, table_of
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain, Recoding
 from dpsyn_sql.fit.belief import calibrate
+from dpsyn_sql.fit.elimination import joint_of, products
 from dpsyn_sql.fit.graph import junction_tree
-from dpsyn_sql.fit.joints import joint_of, products
 from dpsyn_sql.methods.adaptive import Adaptive
 from dpsyn_sql.methods.adaptive.orders import candidate_sets
 from dpsyn_sql.planning.limits import Terms

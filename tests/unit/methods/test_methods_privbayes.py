@@ -12,8 +12,8 @@ from support.doors import FakeCurator, ran, table_of
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.errors import InputError
+from dpsyn_sql.fit.growing import MOST_CANDIDATES, Bounds, candidates
 from dpsyn_sql.methods import PrivBayes, method_of
-from dpsyn_sql.methods.papers import privbayes as choosing
 from dpsyn_sql.planning.limits import NO_TERMS, Limits, Terms
 from dpsyn_sql.planning.queries import Choice, FamilyChoice, MarginalQuery, Marginals
 from dpsyn_sql.planning.workload import read_workload
@@ -103,7 +103,7 @@ def test_a_target_comes_first_and_is_a_parent_of_every_other_column(score, targe
 
 
 def test_a_target_whose_table_with_a_child_is_too_large_is_no_parent_of_it():
-    bounds = choosing.Bounds(2, math.inf, 8, frozenset({(0, 1), (1, 2)}))
+    bounds = Bounds(2, math.inf, 8, frozenset({(0, 1), (1, 2)}))
 
     class Sizes:
         levels = ((0,),) * 3
@@ -111,7 +111,7 @@ def test_a_target_whose_table_with_a_child_is_too_large_is_no_parent_of_it():
         def size(self, parent):
             return (4, 2, 4)[parent[0]]
 
-    with_target = choosing.candidates(Sizes(), [0, 1], [2], bounds, None, 0)
+    with_target = candidates(Sizes(), [0, 1], [2], bounds, None, 0)
     assert [family.parents for family in with_target] == [((1, 0),)]
 
 
@@ -216,7 +216,7 @@ def test_candidates_are_bounded_however_many_attributes_there_are(number):
     model = ran(method, plan, curator)
     choices = [question for question in curator.questions if isinstance(question, Choice)]
     assert len(choices) == number - 1
-    assert all(len(question.candidates) <= choosing.MOST_CANDIDATES for question in choices)
+    assert all(len(question.candidates) <= MOST_CANDIDATES for question in choices)
     assert len([q for q in curator.questions if type(q).__name__ == "Distances"]) == 1
     asked = {q for question in choices for q in question.candidates} - set(plan.queries)
     assert all(plan.reserves[-1].holds(query, shape) for query in asked)
