@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
-from typing import Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.types import parse_type
@@ -40,13 +40,15 @@ from dpsyn_sql.source.relation import Column, Relation
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified
 from dpsyn_sql.sqltext.render import render
 
+if TYPE_CHECKING:  # half a second of a processor, for those who have no data frame of pandas
+    import pandas as pd
+
 NAME = "dpsyn_frame"
 _IDENTITY = ("temp", "main", NAME)
 _FROM = qualified(*_IDENTITY)
 _RELEASED_AS = {"TIME_NS": "TIME"}
 """Types of columns of Arrow data, and what such a column is read and released as."""
 
-_TEXTS = frozenset({bool, int, float, Decimal, date, datetime, time, UUID, pd.Timestamp})
 _ZONES = (timezone, ZoneInfo)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 # What DuckDB's TIMESTAMP holds; beyond lie its infinities, and NaT.
@@ -249,7 +251,7 @@ def text_of(value: object) -> str | None:
         return str.__str__(value).encode("utf-8", "replace").decode()
     if isinstance(value, np.generic):
         value = np.generic.item(value)  # never the method of a subclass
-    if type(value) not in _TEXTS:
+    if type(value) not in _written_types():
         return None
     if isinstance(value, datetime | time) and type(value.tzinfo) not in (type(None), *_ZONES):
         value = _without_zone(value)
@@ -257,6 +259,13 @@ def text_of(value: object) -> str | None:
         return str(value) if value == value else None  # else it is no number
     except (ValueError, ArithmeticError):  # a whole number of more than 4300 digits, or a signalling NaN
         return None
+
+
+@cache
+def _written_types() -> frozenset[type]:
+    import pandas as pd
+
+    return frozenset({bool, int, float, Decimal, date, datetime, time, UUID, pd.Timestamp})
 
 
 def _without_zone(value: datetime | time) -> datetime | time:
@@ -270,6 +279,8 @@ def _without_zone(value: datetime | time) -> datetime | time:
 
 
 def _held(series: pd.Series[Any]) -> ColumnValues | Unsupported:
+    import pandas as pd
+
     dtype: Any = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(series)
@@ -339,7 +350,7 @@ def _categories(series: pd.Series[Any]) -> ColumnValues | Unsupported:
     """Codes are looked up: the categories may have been made from the rows, so none is public."""
     codes = series.cat.codes.to_numpy()
     listed = series.cat.categories if len(series) else series.cat.categories[:0]  # seen with the rows, or not
-    category_values = _held(pd.Series(listed))
+    category_values = _held(listed.to_series())
     if isinstance(category_values, Unsupported):
         return category_values
     missing = codes < 0

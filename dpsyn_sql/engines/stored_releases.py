@@ -13,10 +13,9 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.common.folders import locked_folder
@@ -33,6 +32,9 @@ from dpsyn_sql.source.names import Identity, absolute_path, fold, listed, shorte
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, qualified, string_literal
 from dpsyn_sql.sqltext.release_tables import OLD, SCHEMA, TABLES, columns_of, is_old
 from dpsyn_sql.sqltext.render import render
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _READING = "reading a stored release"
 _DRAWING = "drawing rows of a stored release"

@@ -15,7 +15,7 @@ from dpsyn_sql.discovery.attributes import FoundType
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS
 from dpsyn_sql.planning.plan import Plan
-from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, marginal_table, rows_wanted, total_error
+from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, marginal_figures, rows_wanted, total_error
 from dpsyn_sql.report.verdict import Judged
 from dpsyn_sql.source.names import listed
 
@@ -140,7 +140,7 @@ def _differing_units(fitted: FittedRelease) -> str | None:
     families = fitted.families
     if families is None or not families.differing:
         return None
-    table = marginal_table(fitted.model, fitted.measurements, [families.differing])
+    table = marginal_figures(fitted.model, fitted.measurements, [families.differing])
     error, unit = float(table["standard_error"][0]), fitted.plan.source.unit.column
     differences = [
         *(f"more than one {listed([name])}" for name in families.shared),

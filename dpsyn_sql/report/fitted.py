@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Domain
@@ -21,102 +20,38 @@ from dpsyn_sql.discovery.one_look import Looked
 from dpsyn_sql.fit.network import MarginalModel, Model
 from dpsyn_sql.fit.tails import with_estimates
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances, one_way_counts
-from dpsyn_sql.methods.models.margins import checked_names
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import NoisyContributions, NoisyMarginal, NoisyResidual
-from dpsyn_sql.report.labels import code_labels
 
 Basis = Literal["measured", "summed", "grouped", "modelled"]
 
-_FIGURES = ("estimate", "estimate_error", "noisy", "standard_error")
 
-
-class MarginalTable(pd.DataFrame):
-    """Counts with their errors: printed as whole rows and in full width, kept as they are; below them what
-    ``attrs["counts"]`` says of what is counted."""
-
-    @property
-    def _constructor(self) -> type[MarginalTable]:
-        return MarginalTable
-
-    def __repr__(self) -> str:
-        shown = self._as_shown()
-        most = pd.get_option("display.max_rows")
-        text: str = shown.to_string(max_rows=most, min_rows=pd.get_option("display.min_rows"))
-        cut = "" if most is None or len(shown) <= most else f"\n\n[{len(shown):,} rows]"
-        counts = f"\n\n{self.attrs['counts']}" if "counts" in self.attrs else ""
-        return f"{text}{cut}{counts}"
-
-    def _repr_html_(self) -> str:
-        shown: str = self._as_shown()._repr_html_()  # type: ignore[operator]
-        return shown
-
-    def _as_shown(self) -> pd.DataFrame:
-        """The figures as text. An attribute may have the name of a figure: it is no float."""
-        columns = []
-        for position, name in enumerate(self.columns):
-            column = pd.Series(self.iloc[:, position])
-            figures = name in _FIGURES and column.dtype == np.float64
-            columns.append(column.map(_rows) if figures else column)
-        return pd.concat(columns, axis=1) if columns else pd.DataFrame(self)
-
-
-def _rows(number: float) -> str:
-    """Whole rows; the first digit of less than one, and nothing where nothing is known."""
-    if math.isnan(number):
-        return ""
-    return f"{number:,.0f}" if abs(number) >= 1 or number == 0 else f"{number:.1g}"
-
-
-def marginal_table(
+def marginal_figures(
     model: MarginalModel,
     measurements: Sequence[NoisyMarginal],
-    attrs: Sequence[str],
+    names: Sequence[str],
     variances: Variances = NO_VARIANCES,
-) -> MarginalTable:
-    """One row per cell of the marginal over ``attrs``, in row-major order of the codes.
-
-    Columns: the attributes (labels, bins as text, None for NULL), then
-
-    - ``estimate``: expected count of the model, in rows; denoised (ordered one-ways smoothed, rare codes
-      pooled, cells not below 0, tables agree with each other). Closest to the source on average, but
-      biased towards what is smooth.
-    - ``estimate_error``: standard error (rows) of ``estimate`` as an estimate of the true count, by
-      ``variances``; NaN where these know none.
-    - ``noisy``: inverse-variance mean of all measured tables that contain ``attrs``, or the sum of the
-      measured residuals of ``attrs`` and of their margins, unprocessed: it is unbiased and may be below 0.
-    - ``standard_error``: of ``noisy`` (not of ``estimate``), exact, in rows.
-    - ``basis``: ``"measured"`` (a table over exactly these attributes was measured, or its residual),
-      ``"summed"`` (only larger tables were), ``"grouped"`` (several attributes were counted together over
-      wider groups of their codes alone) or ``"modelled"`` (no table has them together, or one attribute has a
-      curve through noisy counts). Of the last two ``noisy`` and ``standard_error`` are NaN.
+) -> dict[str, Any]:
+    """The columns of ``marginal_table`` beside the attributes: a value for each cell of the marginal over
+    ``names``, which are attributes of the model, in row-major order of the codes; ``basis`` is one for all.
+    ``estimate_error`` is NaN where the variances know none.
 
     Raises:
-        InputError: unknown or repeated attributes, or a marginal the model cannot answer.
+        InputError: a marginal that the model cannot answer.
     """
-    names = checked_names(model.domain, attrs)
     estimate = model.project(names)
     containing = [table for table in measurements if _contains(table, names)]
-    basis = basis_of(measurements, names)
-    noisy, error = _combine(model.domain, containing, names, estimate.shape)
+    noisy, error = _combine(model.domain, containing, tuple(names), estimate.shape)
     variance = variances.of([model.domain.index(name) for name in names], estimate)
-    deviation = math.nan if variance is None else np.sqrt(variance).ravel()
-    labels = [code_labels(model.domain[name]) for name in names]
-    index = np.indices(estimate.shape).reshape(len(names), -1)
-    columns: dict[str, object] = {
-        name: pd.Series([labels[axis][code] for code in index[axis]], dtype=object)
-        for axis, name in enumerate(names)
-    }
-    figures = {
+    deviation = np.full(estimate.size, math.nan) if variance is None else np.sqrt(variance).ravel()
+    return {
         "estimate": estimate.ravel(),
         "estimate_error": deviation,
         "noisy": noisy.ravel(),
-        "standard_error": error,
-        "basis": basis,
+        "standard_error": np.full(estimate.size, error),
+        "basis": basis_of(measurements, names),
     }
-    # An attribute may have the name of a figure: then both columns are there, the attribute first.
-    return MarginalTable(pd.concat([pd.DataFrame(columns), pd.DataFrame(figures)], axis=1))
 
 
 def basis_of(measurements: Sequence[NoisyMarginal], names: Sequence[str]) -> Basis:

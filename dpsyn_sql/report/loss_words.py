@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.report.labels import counted, outer_values
 from dpsyn_sql.report.losses import NOISE, ColumnLosses, Losses, Share, several_values
 from dpsyn_sql.report.verdict import Judged, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NOTABLE = 0.005
 _HEAVY_END = 0.05
@@ -150,6 +151,8 @@ def lines_of_verdicts(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def verdict_table(facts: Mapping[str, Any]) -> pd.DataFrame:
     """All verdicts of ``facts_of_losses``, those on columns the worst first."""
+    import pandas as pd
+
     columns = sorted(facts["columns"], key=lambda column: -float(column.get("harm", 0.0)))
     rows = [
         *((about, None, facts[about]) for about in ("table", "dependences")),

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
 from dpsyn_sql.accounting.account import shown
 from dpsyn_sql.common.progress import Timing
 from dpsyn_sql.errors import InputError, said
@@ -18,13 +16,13 @@ from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.report.certificate import certificate_of_release, protected_words
-from dpsyn_sql.report.fitted import MarginalTable, marginal_table
 from dpsyn_sql.report.loss_words import summary_of_losses, verdict_table
 from dpsyn_sql.report.picture import picture
 from dpsyn_sql.report.public.page import PublicRelease, PublicTable, short_report, write_report
 from dpsyn_sql.source.names import listed
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pandas takes half a second to load: whoever looks at a data frame waits for it
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -65,6 +63,8 @@ class ReleasedTable:
         Raises:
             InputError: unknown attributes, or a marginal that the model cannot answer.
         """
+        from dpsyn_sql.report.marginals import marginal_table
+
         return marginal_table(self.model, self.measurements, attrs, self.variances)
 
     def plot(self, attrs: str | Sequence[str]) -> Figure:
@@ -324,7 +324,7 @@ class Release:
             Columns: the attributes, named as they were given, ``estimate`` (of the model, denoised: closest
             on average, biased), ``estimate_error`` (of ``estimate``, in rows; NaN where none is known),
             ``noisy`` (as measured: unbiased), ``standard_error`` (of ``noisy``, in rows), ``basis``, as in
-            ``dpsyn_sql.report.fitted.marginal_table``.
+            ``dpsyn_sql.report.marginals.marginal_table``.
 
         Raises:
             InputError: unknown attributes, tables of which none is below all others, or a marginal that the
@@ -345,6 +345,10 @@ class Release:
         for attr, name in zip(attrs, names, strict=True):
             if name is None or name not in answering.model.domain.names:
                 raise InputError(f"The release has no column {said(attr)} that it measured.")
+        import pandas as pd
+
+        from dpsyn_sql.report.marginals import MarginalTable
+
         counts = MarginalTable(answering.marginal([str(name) for name in names]))
         counts.columns = pd.Index([*attrs, *counts.columns[len(attrs) :]])
         counts.attrs["counts"] = self._counted(lowest)
@@ -390,6 +394,8 @@ class Release:
         """
         if len(self.tables) == 1:
             return self._only_table("verdict").verdict
+        import pandas as pd
+
         verdicts = [
             table.verdict.assign(table=name)[["table", "about", "column", "verdict", "why"]]
             for name, table in self.tables.items()

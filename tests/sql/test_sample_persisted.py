@@ -23,8 +23,8 @@ from dpsyn_sql.fit.views import Margins
 from dpsyn_sql.methods.models.margins import CopulaModel, ProductModel
 from dpsyn_sql.methods.models.networks import GraphicalModel
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.fitted import marginal_table
 from dpsyn_sql.report.labels import code_labels
+from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.rows.sample.sql_rows import load_distributions
 from dpsyn_sql.rows.sample.sql_text import Script, Tables
 from dpsyn_sql.rows.write import macros

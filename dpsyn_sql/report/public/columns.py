@@ -16,7 +16,7 @@ from dpsyn_sql.attributes.types import Edge, SqlType, from_tick
 from dpsyn_sql.fit.network import MarginalModel
 from dpsyn_sql.fit.variances import TWO_SIDED, Variances, largest_variance
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.fitted import marginal_table
+from dpsyn_sql.report.fitted import marginal_figures
 from dpsyn_sql.report.html.templates import Bar, shortened
 from dpsyn_sql.report.labels import (
     code_words,
@@ -73,9 +73,10 @@ def column_figures(
     model: MarginalModel, measured: Sequence[NoisyMarginal], variances: Variances, attribute: Attribute
 ) -> ColumnFigures:
     """The one-way table of a column."""
-    table = marginal_table(model, measured, [attribute.name], variances).iloc[:, 1:]
+    figures = marginal_figures(model, measured, [attribute.name], variances)
     rows, noise, estimate_errors = (
-        table[name].to_numpy(dtype=np.float64) for name in ("estimate", "standard_error", "estimate_error")
+        np.asarray(figures[name], dtype=np.float64)
+        for name in ("estimate", "standard_error", "estimate_error")
     )
     errors, error_of = (
         (estimate_errors, "estimate") if np.isfinite(estimate_errors).any() else (noise, "noise")

@@ -12,7 +12,8 @@ from dpsyn_sql.fit.variances import NO_VARIANCES
 from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods.models.margins import CopulaModel, ProductModel
 from dpsyn_sql.planning.queries import NoisyMarginal
-from dpsyn_sql.report.fitted import marginal_table, total_error
+from dpsyn_sql.report.fitted import total_error
+from dpsyn_sql.report.marginals import marginal_table
 from dpsyn_sql.report.public.accuracy import pairs_of
 
 DOMAIN = Domain(
