@@ -49,7 +49,7 @@ from dpsyn_sql.discovery.labels import attribute_of_labels, attribute_of_texts, 
 from dpsyn_sql.discovery.leaves import LEAST_SIGMAS, attribute_of_tree
 from dpsyn_sql.discovery.one_look import Looked, attribute_of_one_look, first_values, looked_at, other_part
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.looks import Ask, Look
+from dpsyn_sql.planning.asking import Ask, Look
 from dpsyn_sql.planning.queries import (
     Beginning,
     GridQuery,

@@ -1,6 +1,6 @@
 """What is asked about the columns that nobody declared, and at what price.
 
-A design is a tuple of looks (``planning/looks.py``). It is a function of public facts and of noisy answers
+A design is a tuple of looks (``planning/asking.py``). It is a function of public facts and of noisy answers
 alone, so that the plan, the foresight of a plan, and the release all have it from here:
 
     nothing is known yet       the looks at a large table: no design costs more
@@ -26,7 +26,7 @@ from dpsyn_sql.attributes.text import Texts
 from dpsyn_sql.attributes.trees import Hierarchy
 from dpsyn_sql.attributes.types import supported_type
 from dpsyn_sql.errors import BudgetError, InputError
-from dpsyn_sql.planning.looks import Ask, Look
+from dpsyn_sql.planning.asking import Ask, Look
 from dpsyn_sql.planning.queries import Discount, Splitter, TreeQuery
 from dpsyn_sql.source.relation import PrivacyUnit
 

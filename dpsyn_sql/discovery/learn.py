@@ -45,9 +45,8 @@ from dpsyn_sql.discovery.designs import design, few_units, typed_shape
 from dpsyn_sql.discovery.labels import both_looks
 from dpsyn_sql.discovery.leaves import committed_key, key_of_tree
 from dpsyn_sql.discovery.one_look import LEAST_ROWS, Looked
-from dpsyn_sql.planning.asking import Door, Reserve
+from dpsyn_sql.planning.asking import Door, Look, Reserve
 from dpsyn_sql.planning.limits import Learnt
-from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.plan import CountedKey
 from dpsyn_sql.planning.queries import (
     ContributionQuery,

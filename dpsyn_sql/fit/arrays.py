@@ -169,19 +169,14 @@ def _blocks(shape: Sequence[int], axes: set[int]) -> list[tuple[bool, int]]:
 # All of it is post-processing of noisy tables.
 
 
-def shrink_singular_values(residual: FloatArray, sigma: float) -> FloatArray:
-    """The signal in a doubly centred (l1, l2) table with noise ``sigma`` (rows) in every cell.
+def shrink_singular_values(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:
+    """The signal in doubly centred tables (tables, l1, l2) with noise ``sigmas`` (tables,; rows).
 
     Gavish, Donoho 2017 (Optimal shrinkage of singular values), equation 7, the shrinker for
     Frobenius loss: with y a singular value in units of sigma sqrt(n), n >= m the sides of the
     table and beta = m/n, it becomes sqrt((y^2 - beta - 1)^2 - 4 beta)/y above 1 + sqrt(beta) and 0
     below. Double centring takes one from either side. sigma = 0 changes nothing.
     """
-    return np.asarray(shrink_many(residual[None], np.array([sigma]))[0])
-
-
-def shrink_many(residuals: FloatArray, sigmas: FloatArray) -> FloatArray:
-    """The same of many doubly centred tables (tables, l1, l2), each with its own noise (tables,)."""
     shape = residuals.shape[1:]
     if min(shape) < 2 or not (sigmas > 0).any():
         return residuals
@@ -264,7 +259,7 @@ def fit_joints(
 ) -> FloatArray:
     """``fit_joint`` of many tables (tables, l1, l2) with margins (tables, l1) and (tables, l2)."""
     independent = first[:, :, None] * second[:, None, :]
-    signal = shrink_many(_double_centred(values - total * independent), sigmas)
+    signal = shrink_singular_values(_double_centred(values - total * independent), sigmas)
     joint = simplex_projections(total * independent + signal, total) / total
     return _raked_many(joint, first, second)
 

@@ -27,9 +27,9 @@ from dpsyn_sql.ledger.preview import ReleasePreview
 from dpsyn_sql.ledger.sqlite import SqliteLedger
 from dpsyn_sql.methods import DEFAULT, method_of
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Look
 from dpsyn_sql.planning.families import Families, divided, families_of
 from dpsyn_sql.planning.limits import Deadline, Terms
-from dpsyn_sql.planning.looks import Look
 from dpsyn_sql.planning.panel import Panel, families_of_period, presence_domain, presence_step
 from dpsyn_sql.planning.panel import divided as divided_period
 from dpsyn_sql.planning.plan import Plan, ReleaseKey

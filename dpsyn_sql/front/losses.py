@@ -14,8 +14,8 @@ from dpsyn_sql.errors import InternalError, ReleaseStopped
 from dpsyn_sql.front.job import TableDesign, TablePlan
 from dpsyn_sql.ledger.entries import SqliteEntry
 from dpsyn_sql.methods.recipe import Recipe
+from dpsyn_sql.planning.asking import Ask
 from dpsyn_sql.planning.limits import TIED_PART, Learnt, little_is_kept
-from dpsyn_sql.planning.looks import Ask
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.private.measure.noise import standard_deviation
 from dpsyn_sql.private.measure.planned_events import discovery_events

@@ -25,9 +25,9 @@ from dpsyn_sql.front.job import Job, TablePlan
 from dpsyn_sql.front.ledger_lookup import LedgerLookup, describe_ledger
 from dpsyn_sql.front.prepare import at_period, prepared
 from dpsyn_sql.front.request import Request
+from dpsyn_sql.planning.asking import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.explain import errors_in_words, explain, explain_details, explain_tree, labelled
 from dpsyn_sql.planning.foresight import Spends, foresight_lines
-from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import TreeQuery
 from dpsyn_sql.planning.tree import Tree

@@ -17,7 +17,7 @@ from dpsyn_sql.fit.estimate import Observation, pooled
 from dpsyn_sql.fit.views import Measurements, fit_margins
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.methods.recipe import Recipe
-from dpsyn_sql.planning.asking import Asked, Door, Handle, tables_of
+from dpsyn_sql.planning.asking import Asked, Door, Handle, Reserve, tables_of
 from dpsyn_sql.planning.limits import MAX_PAIR_CELLS, NO_TERMS, Terms
 from dpsyn_sql.planning.queries import (
     Map,
@@ -97,6 +97,17 @@ def one_way_tables(domain: Domain, handles: Iterable[Handle[list[NoisyMarginal]]
     return [measured[name,] for name in domain.names]
 
 
+def first_tables(
+    door: Door, domain: Domain, budget: Budget, reserve: Reserve | None, workload: Workload = UNWEIGHTED
+) -> list[Observation]:
+    """The one-way tables that a budget pays for, in domain order. What may be asked later is reserved before
+    any of them is read."""
+    handles = [door.ask(*step) for step in one_way_steps(domain, budget, workload)]
+    if reserve is not None:
+        door.reserve(reserve)
+    return one_way_tables(domain, handles)
+
+
 MAX_CANDIDATE_CELLS = 2**25
 """The most cells of all candidates: 256 MB, counted at once for the distances. Smaller pairs first."""
 
@@ -128,7 +139,7 @@ def asked_again(
     workload: Workload = UNWEIGHTED,
 ) -> list[Observation]:
     """One-way tables, pooled with what a budget that nothing else needs asks of them."""
-    again = one_way_tables(domain, [door.ask(*step) for step in one_way_steps(domain, budget, workload)])
+    again = first_tables(door, domain, budget, None, workload)
     return [pooled(first, second) for first, second in zip(observed, again, strict=True)]
 
 

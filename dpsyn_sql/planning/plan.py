@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.attributes.attribute import Domain
-from dpsyn_sql.planning.asking import Asked, Reserve, Step
-from dpsyn_sql.planning.looks import Look
+from dpsyn_sql.planning.asking import Asked, Look, Reserve, Step
 from dpsyn_sql.planning.queries import MarginalQuery, NoisyMarginal
 from dpsyn_sql.source.relation import PrivacyUnit, Source
 

@@ -242,19 +242,17 @@ def plane_covering(sizes: Sequence[int], most_cells: int) -> tuple[Scope, ...]:
     return tuple(tuple(used[position] for position in view) for view in views)
 
 
-def random_views(sizes: Sequence[int], number: int, most_cells: int, seed: str) -> tuple[Scope, ...]:
-    """At most ``number`` different views of attributes in random order, each with as many as fit.
-
-    A larger number gives the same views and further ones.
+def random_views(sizes: Sequence[int], most_cells: int, seed: str, draws: range) -> dict[Scope, None]:
+    """Different views of several attributes in random order, each with as many as fit: a set in order.
 
     Args:
         sizes: those of size 1 are in no view.
-        number: of views that are drawn; repeated ones are dropped.
         most_cells: of a view.
         seed: public. The same seed gives the same views on every machine.
+        draws: numbers of the views that are drawn.
     """
-    drawn = (_random_view(sizes, most_cells, f"{draw} {seed}") for draw in range(number))
-    return tuple(dict.fromkeys(view for view in drawn if len(view) > 1))
+    drawn = (_random_view(sizes, most_cells, f"{draw} {seed}") for draw in draws)
+    return dict.fromkeys(view for view in drawn if len(view) > 1)
 
 
 def _random_view(sizes: Sequence[int], most: int, seed: str) -> Scope:
@@ -339,8 +337,7 @@ def _coverings(sizes: Sequence[int], cover: int, most: int, seed: str | None) ->
     number, drawn = 0, dict[Scope, None]()
     while number < 2 * math.comb(sum(size > 1 for size in sizes), 2):
         more = max(number + 1, number * 4 // 3)
-        views = (_random_view(sizes, most, f"{draw} {seed}") for draw in range(number, more))
-        drawn |= dict.fromkeys(view for view in views if len(view) > 1)
+        drawn |= random_views(sizes, most, seed, range(number, more))
         number = more
         yield Covering(tuple(drawn))
 

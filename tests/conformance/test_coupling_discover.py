@@ -30,7 +30,7 @@ from dpsyn_sql.discovery.attributes import likely_steps, steps_of
 from dpsyn_sql.discovery.learn import UNITS_IN_ALL
 from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.ledger.sqlite import MemoryLedger
-from dpsyn_sql.planning.looks import counted_per_unit
+from dpsyn_sql.planning.asking import counted_per_unit
 from dpsyn_sql.planning.plan import ReleaseKey
 from dpsyn_sql.planning.queries import (
     Beginning,

@@ -32,7 +32,7 @@ from dpsyn_sql.fit.network import Model
 from dpsyn_sql.fit.reconstruct import RECONSTRUCTIONS, graphical_views
 from dpsyn_sql.fit.variances import Variances, followed_pairs
 from dpsyn_sql.fit.views import Views, consistent, layout_of, settled, shrunk
-from dpsyn_sql.methods.independent import LEAST_UNITS, asked_again, one_way_steps, one_way_tables, over_bins
+from dpsyn_sql.methods.independent import LEAST_UNITS, asked_again, first_tables, over_bins
 from dpsyn_sql.methods.models.margins import ViewsModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.asking import Door, Reserve
@@ -115,11 +115,8 @@ class DPSyn(Recipe):
         share = _one_way_share(equivalent_rho(terms.unit, domain, budget))
         first, for_views = budget.split((share, 100 - share))
         reserve = self._reserve(domain, for_views, terms)
-        steps = one_way_steps(domain, budget if reserve is None else first, terms.workload)
-        handles = [door.ask(*step) for step in steps]
-        if reserve is not None:
-            door.reserve(reserve)
-        observed = one_way_tables(domain, handles)
+        first = budget if reserve is None else first
+        observed = first_tables(door, domain, first, reserve, terms.workload)
         total, measured = total_of(observed), dict[Scope, Observation]()
         working = binned(domain, observed, [0.0] * len(observed), MOST_BINS[0])
         if reserve is not None and total > 0 and reserve.budget.amount >= LEAST_UNITS:

@@ -38,8 +38,7 @@ from dpsyn_sql.fit.mixture import (
 from dpsyn_sql.methods.independent import (
     LEAST_UNITS,
     asked_again,
-    one_way_steps,
-    one_way_tables,
+    first_tables,
     over_bins,
 )
 from dpsyn_sql.methods.models.networks import NetworkModel
@@ -318,10 +317,7 @@ class Mixture(Recipe):
         reserve = self._reserve(sizes, for_rounds, bool(target)) if len(sizes) > 1 else None
         if reserve is not None:
             terms.limits.check_measured(reserve.together)
-        handles = [door.ask(*step) for step in one_way_steps(domain, first)]
-        if reserve is not None:
-            door.reserve(reserve)
-        observed = one_way_tables(domain, handles)
+        observed = first_tables(door, domain, first, reserve)
         if reserve is not None and total_of(observed) > 0 and for_rounds.amount >= LEAST_UNITS:
             task = self._task(door, domain, for_rounds, observed, terms)
             if task is not None:

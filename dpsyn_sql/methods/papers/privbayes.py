@@ -48,8 +48,7 @@ from dpsyn_sql.methods.independent import (
     MAX_CANDIDATE_CELLS,
     asked_again,
     candidate_queries,
-    one_way_steps,
-    one_way_tables,
+    first_tables,
     over_bins,
 )
 from dpsyn_sql.methods.models.networks import NetworkModel
@@ -153,12 +152,9 @@ class PrivBayes(Recipe):
         most = self.caps(terms.limits)["candidate cells"]
         pairs = candidate_queries(domain, most)
         first, for_families = budget.split(SHARES) if pairs else (budget, replace(budget, amount=0))
-        handles = [door.ask(*step) for step in one_way_steps(domain, first)]
         name, degree, cells = "families of children and parents", self._degree + 1, most // _FOR_PAIRS
         reserve = Reserve(name, for_families, pairs, degree, MOST_CELLS, cells)
-        if pairs:
-            door.reserve(reserve)
-        observed = one_way_tables(domain, handles)
+        observed = first_tables(door, domain, first, reserve if pairs else None)
         if pairs and total_of(observed) > 0 and for_families.amount >= LEAST_UNITS:
             task = self._task(door, domain, reserve, observed, terms)
             if len(task.active) > 1:

@@ -41,7 +41,7 @@ from dpsyn_sql.fit.walks import (
     rings,
     summed,
 )
-from dpsyn_sql.methods.independent import one_way_steps, one_way_tables, over_bins
+from dpsyn_sql.methods.independent import first_tables, over_bins
 from dpsyn_sql.methods.models.networks import NetworkModel
 from dpsyn_sql.methods.recipe import Recipe
 from dpsyn_sql.planning.asking import Door, Reserve
@@ -112,9 +112,7 @@ class Traces(Recipe):
         first, for_walks = budget.split((ONE_WAY_SHARE, 100 - ONE_WAY_SHARE))
         reserve = _reserve(families, column, for_walks)
         terms.limits.check_measured(reserve.together)
-        handles = [door.ask(*step) for step in one_way_steps(alone, first)]
-        door.reserve(reserve)
-        observed = dict(zip(alone.names, one_way_tables(alone, handles), strict=True))
+        observed = dict(zip(alone.names, first_tables(door, alone, first, reserve), strict=True))
         task = Task.of(families, column, observed, terms.unit, self.classes)
         fitted = task.measured(door, for_walks)
         return NetworkModel(domain, task.places.total, network_of(task.places, fitted), families)

@@ -50,7 +50,7 @@ from dpsyn_sql.attributes.types import (
     tick_literal,
 )
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.planning.looks import Ask, counted_per_unit
+from dpsyn_sql.planning.asking import Ask, counted_per_unit
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,

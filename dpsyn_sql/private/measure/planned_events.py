@@ -9,9 +9,8 @@ from typing import cast
 
 from dpsyn_sql.accounting.budget import Budget
 from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, PrivacyEvent
-from dpsyn_sql.planning.asking import Asked, Reserve
+from dpsyn_sql.planning.asking import Ask, Asked, Look, Reserve, counted_per_unit
 from dpsyn_sql.planning.explain import Noise
-from dpsyn_sql.planning.looks import Ask, Look, counted_per_unit
 from dpsyn_sql.planning.plan import Plan
 from dpsyn_sql.planning.queries import MarginalQuery
 from dpsyn_sql.private.measure.counting import PrivateSide

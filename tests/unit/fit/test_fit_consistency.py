@@ -156,13 +156,17 @@ def centred(table):
 def test_pure_noise_is_shrunk_to_nothing_and_strong_signal_is_kept():
     rng = np.random.default_rng(6)
     noise = centred(rng.normal(0, 10, (60, 40)))
-    assert np.linalg.norm(shrink_singular_values(noise, 10.0)) < 0.3 * np.linalg.norm(noise)
+    assert np.linalg.norm(shrink_singular_values(noise[None], np.array([10.0]))[0]) < 0.3 * np.linalg.norm(
+        noise
+    )
     signal = centred(np.outer(rng.normal(size=60), rng.normal(size=40))) * 60
-    error = shrink_singular_values(signal + noise, 10.0) - signal
+    error = shrink_singular_values((signal + noise)[None], np.array([10.0]))[0] - signal
     assert np.linalg.norm(error) < 0.35 * np.linalg.norm(noise)
-    np.testing.assert_array_equal(shrink_singular_values(signal, 0.0), signal)
+    np.testing.assert_array_equal(shrink_singular_values(signal[None], np.array([0.0]))[0], signal)
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1)])
 def test_tables_with_one_row_say_nothing(shape):
-    np.testing.assert_array_equal(shrink_singular_values(np.zeros(shape), 3.0), np.zeros(shape))
+    np.testing.assert_array_equal(
+        shrink_singular_values(np.zeros((1, *shape)), np.array([3.0]))[0], np.zeros(shape)
+    )

@@ -169,7 +169,7 @@ def test_what_a_view_says_beyond_independence_is_shrunk_by_its_noise(sizes, seed
         sigma = sum(1 / v for v in sizes_of) ** -0.5
         rest = before - product
         if len(scope) == 2:
-            wanted = product + shrink_singular_values(rest, sigma)
+            wanted = product + shrink_singular_values(rest[None], np.array([sigma]))[0]
         else:
             noise = sigma**2 * math.prod(size - 1 for size in before.shape)
             wanted = product + rest * max(0.0, 1 - noise / max((rest**2).sum(), 1e-300))

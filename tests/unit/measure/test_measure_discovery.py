@@ -14,7 +14,7 @@ from dpsyn_sql.accounting.events import GaussianEvent, LaplaceEvent, ThresholdEv
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.types import CLASSES
 from dpsyn_sql.errors import BudgetError, InternalError, PrivacyBudgetExceeded, ReleaseChanged
-from dpsyn_sql.planning.looks import counted_per_unit
+from dpsyn_sql.planning.asking import counted_per_unit
 from dpsyn_sql.planning.queries import (
     Beginning,
     ContributionQuery,
