@@ -25,7 +25,7 @@ from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.fit.copula import fit_copula
 from dpsyn_sql.planning.queries import NoisyMarginal
 from dpsyn_sql.rows.sample import copula
-from dpsyn_sql.rows.sample.batches import Batches
+from dpsyn_sql.rows.sample.systematic import Batches
 
 PAIRS = tuple(combinations(range(len(SIZES)), 2))
 TRIPLES = tuple(

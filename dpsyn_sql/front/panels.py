@@ -50,7 +50,7 @@ from dpsyn_sql.report.doubts import Doubts
 from dpsyn_sql.report.fitted import ROWS_OF_NOISE, FittedRelease, rows_wanted
 from dpsyn_sql.report.progress_bar import ReleaseProgress
 from dpsyn_sql.report.result import Release
-from dpsyn_sql.rows.sample.batches import generator_of
+from dpsyn_sql.rows.sample.systematic import generator_of
 from dpsyn_sql.rows.sample.tables import DrawnRows, TableRows, table_codes
 from dpsyn_sql.rows.write.families import stage
 from dpsyn_sql.rows.write.outputs import digest

@@ -11,6 +11,9 @@ TREE = "tests/unit/sample/test_sample_tree.py"
 GIVEN = "tests/unit/methods/test_methods_given.py"
 
 POOLS = "tests/unit/sample/test_sample_latent_pool.py"
+GRAPHICAL, DISTRIBUTIONS = "dpsyn_sql/rows/sample/graphical.py", "dpsyn_sql/rows/sample/systematic.py"
+LAID_OUT, SQL = "tests/unit/sample/test_sample_graphical.py", "dpsyn_sql/rows/sample/sql_text.py"
+STATEMENTS, IN_SQL = "tests/sql/test_sample_statements.py", "tests/sql/test_families_persisted.py"
 
 FAULTS = (
     fault(
@@ -207,5 +210,61 @@ FAULTS = (
         "a copied row takes the place of another in the family",
         "tests/sql/test_tree_rows.py::test_rows_without_hope_become_like_another_and_lost_families_leave_no_holes",
         ("sql/write/copied.sql", 's.rank + l."row" - l.donor AS rank', "s.rank AS rank"),
+    ),
+    fault(
+        "places without a jitter",
+        f"{LAID_OUT}::test_the_first_lines_of_a_group_together_get_their_rows_within_one[place by place]",
+        (DISTRIBUTIONS, "counts - generator.random(counts.size)", "counts"),
+    ),
+    fault(
+        "one order of rows for all columns",
+        f"{LAID_OUT}::test_what_two_columns_follow_from_is_all_that_they_have_in_common[place by place]",
+        (DISTRIBUTIONS, "order = generator.permutation(groups.size)", "order = np.arange(groups.size)"),
+    ),
+    fault(
+        "places that are counted though they do not ascend",
+        f"{SAMPLED}::test_units_share_their_attributes_and_rows_follow_the_model_given_the_unit",
+        (DISTRIBUTIONS, "if keys is None and ends.size", "if ends.size"),
+    ),
+    fault(
+        "one-way counts that are left to rounding in each configuration",
+        f"{LAID_OUT}::test_rows_meet_the_one_way_counts_of_the_model_within_one_row",
+        (GRAPHICAL, "met=not before", "met=True"),
+    ),
+    fault(
+        "rows that are moved towards what the tree says of a pair beside it",
+        f"{LAID_OUT}::test_rows_marginals_and_stored_tables_say_the_same_of_a_pair_beside_the_tree[6000-262144]",
+        (GRAPHICAL, "{pair: self.beside.get(pair, table) for", "{pair: table for"),
+    ),
+    fault(
+        "the first code of every bin",
+        "tests/unit/sample/test_sample_redrawn.py"
+        "::test_only_the_target_is_drawn_anew_and_its_codes_keep_their_share_of_a_bin",
+        (GRAPHICAL, "drawn_lines(ends, drawn, generator)]", 'np.searchsorted(ends, drawn, side="right")]'),
+    ),
+    fault(
+        "exchanges that give both rows one value",
+        f"{LAID_OUT}::test_two_way_counts_come_closer_and_one_way_counts_stay[6000-sizes0]",
+        ("dpsyn_sql/rows/sample/moves.py", "= b[best], a[best]", "= b[best], b[best]"),
+    ),
+    fault(
+        "nodes of a script that share their random bits",
+        f"{STATEMENTS}::test_independent_rows_pass_a_chi_square_test_of_every_pair[star]",
+        (SQL, "{node.label}|{purpose}|", "{purpose}|"),
+    ),
+    fault(
+        "rows of a script that follow their own code before the first one",
+        f"{IN_SQL}::test_walks_follow_a_planted_chain",
+        (SQL, "(CASE WHEN {place} = 0 THEN {none}", "(CASE WHEN {place} < 0 THEN {none}"),
+    ),
+    fault(
+        "values of a script that go backwards within a bin",
+        f"{IN_SQL}::test_dates_never_go_backwards[sample]",
+        ("dpsyn_sql/rows/sample/ticks.py", "ELSE greatest({start}, tick) END)", "ELSE {start} END)"),
+    ),
+    fault(
+        "rows of a script that do not follow the rows above",
+        "tests/sql/test_tables_persisted.py::test_rows_follow_the_model_given_the_rows_above[items-sample]",
+        (SQL, "            if variable in self.network.evidence:\n", "            if False:\n"),
     ),
 )

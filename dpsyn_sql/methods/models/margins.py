@@ -24,9 +24,8 @@ from dpsyn_sql.fit.network import Builder, ModelTables, Network, affordable, pro
 from dpsyn_sql.fit.reconstruct import most_cells, reconstructed
 from dpsyn_sql.fit.views import Margins, summed_to
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import Batches
-from dpsyn_sql.rows.sample.copula import copula_rows, latent_rows
-from dpsyn_sql.rows.sample.systematic import counted_rows, product_rows
+from dpsyn_sql.rows.sample.copula import copula_rows, latent_rows, product_rows
+from dpsyn_sql.rows.sample.systematic import Batches, counted_rows
 from dpsyn_sql.rows.sample.views import Synthesis, ViewRows
 from dpsyn_sql.source.names import name_hint
 

@@ -29,9 +29,9 @@ from dpsyn_sql.fit.variances import Components
 from dpsyn_sql.methods.models.margins import Answering, over_codes
 from dpsyn_sql.planning.families import BEFORE, Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import Batches
 from dpsyn_sql.rows.sample.graphical import TreeRows, with_target
 from dpsyn_sql.rows.sample.moments import Succession, succession
+from dpsyn_sql.rows.sample.systematic import Batches
 from dpsyn_sql.rows.sample.walk import FamilySampler, network_rows
 
 # -- networks ----------------------------------------------------------------------------------------

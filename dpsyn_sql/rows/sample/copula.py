@@ -18,21 +18,27 @@ from scipy.linalg.blas import ssyrk, strmm
 from scipy.special import ndtr
 
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
-from dpsyn_sql.fit.copula import Block, FittedCopula
+from dpsyn_sql.fit.copula import Block, FittedCopula, commonest_first
 from dpsyn_sql.fit.latent import FittedLatent
-from dpsyn_sql.rows.sample.batches import Batch, Batches, batch_sizes, code_type, generator_of, streams
+from dpsyn_sql.rows.sample.systematic import BATCH_ROWS as INDEPENDENT_ROWS
 from dpsyn_sql.rows.sample.systematic import (
     CANDIDATES,
     LOW_VARIANCE,
     ONE_WAYS_MET,
+    Batch,
+    Batches,
     Quotas,
     Scores,
+    batch_sizes,
+    code_type,
+    generator_of,
     meet_quotas,
+    streams,
 )
 
 BATCH_ROWS, BATCH_VALUES = 2**16, 2**26
 """Rows and latent values of a batch, at most: constants, so that a seed means the same rows on every machine.
-Two batches are drawn side by side, of at most 256 MB each."""
+Two batches are drawn side by side, of at most 256 MB each; of copulas in parts 300 attributes take 300 MB."""
 
 FRESH_ROWS = 2**18
 """Rows up to which each batch has normals of its own. More rows come from pools, pass after pass."""
@@ -161,9 +167,33 @@ def _second_wins(latent: Latent, wanted: int) -> NDArray[np.bool_]:
     return np.asarray(wins)
 
 
-LATENT_BATCH_ROWS = 2**16
-"""Rows of a batch: a constant, so that a seed means the same rows on every machine. 300 attributes take
-300 MB, twice as two are drawn side by side."""
+def product_rows(probabilities: Sequence[FloatArray], *, in_one_order: bool = False) -> Batches:
+    """Rows of independent attributes; one-way counts are met within rounding.
+
+    Args:
+        probabilities: float64, one per code, of each attribute in domain order.
+        in_one_order: all attributes follow one latent normal, commonest codes first (``FixedCopula``): only
+            the ranks of the normals matter, which are an order of the rows.
+    """
+    sizes = [own.size for own in probabilities]
+    orders = [commonest_first(own) if in_one_order else np.arange(own.size) for own in probabilities]
+
+    def draw(size: int, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
+        codes = np.empty((size, len(sizes)), code_type(max(sizes, default=1)))
+        place = generator.permutation(size) if in_one_order else slice(None)
+        for column, (order, quota) in enumerate(zip(orders, quotas, strict=True)):
+            listed = np.repeat(order.astype(codes.dtype), quota[order])
+            codes[place, column] = listed if in_one_order else generator.permutation(listed)
+        return codes
+
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
+        quotas = [Quotas(own) for own in probabilities]
+        batch = BATCH_ROWS if in_one_order else INDEPENDENT_ROWS
+        for size, generator in streams(rows, batch, seed):
+            yield partial(draw, size, generator, [quota.next(size) for quota in quotas])
+
+    return Batches(begin, ONE_WAYS_MET)
+
 
 FEWEST_RANKED = 64
 """Rows of a part in a batch below which ranks say too little of where a normal lies: of one row nothing."""
@@ -175,7 +205,7 @@ def latent_rows(fitted: FittedLatent) -> Batches:
     def begin(rows: int, seed: int) -> Iterator[Batch]:
         found = np.linalg.cholesky(fitted.correlations) if fitted.latent else fitted.correlations
         factors = np.asarray(found, dtype=np.float64)
-        for size, generator in streams(rows, LATENT_BATCH_ROWS, seed):
+        for size, generator in streams(rows, BATCH_ROWS, seed):
             yield partial(_in_parts, fitted, factors, size, generator)
 
     return Batches(begin, LOW_VARIANCE)

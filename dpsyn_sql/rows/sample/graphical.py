@@ -23,11 +23,14 @@ from dpsyn_sql.fit.conditional import Conditional
 from dpsyn_sql.fit.graph import Scope, cells_of
 from dpsyn_sql.fit.pairs import all_pairs
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batches, by_themselves, code_type
 from dpsyn_sql.rows.sample.moves import EXCHANGE_PASSES, balanced
 from dpsyn_sql.rows.sample.systematic import (
+    BATCH_ROWS,
     LOW_VARIANCE,
+    Batches,
+    by_themselves,
     cells,
+    code_type,
     drawn_lines,
     ends_of,
     meet_quotas,

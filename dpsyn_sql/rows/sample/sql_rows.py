@@ -25,8 +25,8 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import IntArray, group_cumsum
 from dpsyn_sql.fit.network import Model, Network, Node, columns_of, families_in, numbered, slot_bits_of
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import BATCH_ROWS
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, UNIT, Script, Tables
+from dpsyn_sql.rows.sample.systematic import BATCH_ROWS
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, temporary_table
 from dpsyn_sql.sqltext.render import render

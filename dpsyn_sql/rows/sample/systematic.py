@@ -1,4 +1,5 @@
-"""Low variance: every count close to its expectation.
+"""Low variance: every count close to its expectation. Rows come in batches, each with a stream of random
+numbers of its own, two drawn side by side.
 
 *Systematic sampling.* Independent draws would add an error as large as the privacy noise. Here the rows of
 one parent configuration have their own random order. The numbers 1 to n, shifted by a common jitter, are laid
@@ -9,25 +10,128 @@ order. In a shared order two children of one parent would move together, which t
 *Quotas.* A batch gets a quota per code, and the few rows too many of a code move to codes that lack some:
 those rows whose latent score loses least by it.
 
-Rows of independent attributes, and of one attribute with given counts, are the right number of each code,
-shuffled.
+Rows of one attribute with given counts are the right number of each code, shuffled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray, group_cumsum, simplex_projection
-from dpsyn_sql.fit.copula import commonest_first
 from dpsyn_sql.fit.graph import Scope
 from dpsyn_sql.fit.network import Node
-from dpsyn_sql.rows.sample.batches import BATCH_ROWS, Batch, Batches, code_type, streams
+
+# -- batches ------------------------------------------------------------------------------------------
+
+BATCH_ROWS = 2**18
+"""Rows of a batch: a constant, so that a seed means the same rows on every machine."""
+
+_AT_A_TIME = 2
+# Batches that are drawn side by side.
+
+_STEPS = 2**32
+# Streams of steps after a batch; those of the batches are below.
+
+T = TypeVar("T")
+
+
+def batch_sizes(rows: int, largest: int) -> Sequence[int]:
+    """Sizes, as equal as possible and at most ``largest``, that sum to ``rows``."""
+    if rows <= 0:
+        return ()
+    number = -(-rows // largest)
+    return [rows // number + (index < rows % number) for index in range(number)]
+
+
+def streams(rows: int, largest: int, seed: int) -> Iterator[tuple[int, np.random.Generator]]:
+    """``batch_sizes``, each with a stream of random numbers of its own."""
+    for index, size in enumerate(batch_sizes(rows, largest)):
+        yield size, generator_of(seed, index)
+
+
+def generator_of(seed: int, index: int) -> np.random.Generator:
+    """The stream of a batch: the order in which batches are drawn does not matter."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, index))))
+
+
+def code_type(largest_size: int) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
+    """The smallest unsigned type for codes of an attribute with so many codes."""
+    if largest_size <= 2**8:
+        return np.uint8
+    return np.uint16 if largest_size <= 2**16 else np.uint32
+
+
+def side_by_side(draws: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """What these give, in order. The one after the next begins when one is complete."""
+    pending = deque[Future[T]]()
+    with ThreadPoolExecutor(max_workers=_AT_A_TIME) as cores:
+        for draw in draws:
+            complete = [pending.popleft().result()] if len(pending) == _AT_A_TIME else []
+            pending.append(cores.submit(draw))
+            yield from complete
+        while pending:
+            yield pending.popleft().result()
+
+
+Batch = Callable[[], Codes]
+"""Draws one batch: codes (n, attributes) in domain order, unsigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Draws rows that are each by themselves.
+
+    ``begin(rows, seed)`` gives what draws each batch, in order; ``drawn``: how, in the words of certificates.
+    """
+
+    begin: Callable[[int, int], Iterable[Batch]]
+    drawn: str
+
+    def batches(self, rows: int, seed: int) -> Iterator[Codes]:
+        """Arrays (batch, attributes) of codes in domain order, unsigned, ``rows`` in all.
+
+        Deterministic in ``seed`` (not negative) on one kind of machine; rows <= 0 yields nothing.
+        """
+        return side_by_side(self.begin(rows, seed))
+
+    def then(self, step: Callable[[Codes, np.random.Generator], None], drawn: str) -> Batches:
+        """The same rows, each batch changed in place by a ``step`` with a stream of its own."""
+
+        def stepped(draw: Batch, generator: np.random.Generator) -> Codes:
+            codes = draw()
+            step(codes, generator)
+            return codes
+
+        def begin(rows: int, seed: int) -> Iterator[Batch]:
+            for index, draw in enumerate(self.begin(rows, seed)):
+                yield partial(stepped, draw, generator_of(seed, _STEPS + index))
+
+        return Batches(begin, drawn)
+
+
+def by_themselves(
+    prepared: Callable[[int], Callable[[int, np.random.Generator], Codes]], drawn: str
+) -> Batches:
+    """Batches that do not depend on each other: ``prepared(rows)`` gives what draws so many of them."""
+
+    def begin(rows: int, seed: int) -> Iterator[Batch]:
+        draw = prepared(rows)
+        for size, generator in streams(rows, BATCH_ROWS, seed):
+            yield partial(draw, size, generator)
+
+    return Batches(begin, drawn)
+
+
+# -- low variance -------------------------------------------------------------------------------------
 
 LOW_VARIANCE = "with low variance"
 """How rows are drawn by systematic sampling, in the words of certificates."""
@@ -316,37 +420,6 @@ def drawn_in_turn(
     for node in lines:
         node.draw(columns, ranks, rows, generator)
     return columns
-
-
-BATCH_OF_ONE_ORDER = 2**16
-"""Rows of a batch of attributes that follow one latent normal."""
-
-
-def product_rows(probabilities: Sequence[FloatArray], *, in_one_order: bool = False) -> Batches:
-    """Rows of independent attributes; one-way counts are met within rounding.
-
-    Args:
-        probabilities: float64, one per code, of each attribute in domain order.
-        in_one_order: all attributes follow one latent normal, commonest codes first (``FixedCopula``): only
-            the ranks of the normals matter, which are an order of the rows.
-    """
-    sizes = [own.size for own in probabilities]
-    orders = [commonest_first(own) if in_one_order else np.arange(own.size) for own in probabilities]
-
-    def draw(size: int, generator: np.random.Generator, quotas: Sequence[IntArray]) -> Codes:
-        codes = np.empty((size, len(sizes)), code_type(max(sizes, default=1)))
-        place = generator.permutation(size) if in_one_order else slice(None)
-        for column, (order, quota) in enumerate(zip(orders, quotas, strict=True)):
-            listed = np.repeat(order.astype(codes.dtype), quota[order])
-            codes[place, column] = listed if in_one_order else generator.permutation(listed)
-        return codes
-
-    def begin(rows: int, seed: int) -> Iterator[Batch]:
-        quotas = [Quotas(own) for own in probabilities]
-        for size, generator in streams(rows, BATCH_OF_ONE_ORDER if in_one_order else BATCH_ROWS, seed):
-            yield partial(draw, size, generator, [quota.next(size) for quota in quotas])
-
-    return Batches(begin, ONE_WAYS_MET)
 
 
 def counted_rows(counts: FloatArray) -> Batches:

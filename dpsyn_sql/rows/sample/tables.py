@@ -20,8 +20,7 @@ from dpsyn_sql.errors import InternalError
 from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import ALONE, PLACES, Families
-from dpsyn_sql.rows.sample.batches import generator_of
-from dpsyn_sql.rows.sample.systematic import Columns
+from dpsyn_sql.rows.sample.systematic import Columns, generator_of
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.sqltext.fragments import Fragment, ident, string_literal
 from dpsyn_sql.sqltext.render import render

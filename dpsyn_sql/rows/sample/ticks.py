@@ -142,8 +142,8 @@ class Ticks:
         return values
 
     def expression(self, first: str, bits: str, bits_alone: str, since: str) -> Fragment:
-        """As ``draw``, as SQL: the tick of a row from its code ``own``, the rows left ``in_bin``, and ``tick`` of
-        the row before, which NULL keeps.
+        """As ``draw``, as SQL: the tick of a row from its code ``own``, the rows left ``in_bin``, and the
+        ``tick`` of the row before, which NULL keeps.
 
         Args:
             first: whether the row is the first one of its unit.

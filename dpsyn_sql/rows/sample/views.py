@@ -33,10 +33,9 @@ from dpsyn_sql.fit.arrays import Codes, FloatArray, IntArray
 from dpsyn_sql.fit.belief import Beliefs, marginals
 from dpsyn_sql.fit.graph import Scope, largest
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import Batches, batch_sizes, by_themselves
 from dpsyn_sql.rows.sample.graphical import drawn_bins, drawn_codes
 from dpsyn_sql.rows.sample.moves import FLOW_ROUNDS, GRADUAL_ROUNDS, balanced, moved_least, updated_gradually
-from dpsyn_sql.rows.sample.systematic import cells, codes_of, whole
+from dpsyn_sql.rows.sample.systematic import Batches, batch_sizes, by_themselves, cells, codes_of, whole
 
 Synthesis = Literal["exchange", "gum", "mcf", "sts"]
 SYNTHESES: tuple[Synthesis, ...] = get_args(Synthesis)

@@ -36,17 +36,20 @@ from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Model, Network
 from dpsyn_sql.planning.families import MOMENT, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.batches import (
+from dpsyn_sql.rows.sample.moments import LinkedMoments, Succession, linked
+from dpsyn_sql.rows.sample.systematic import (
     BATCH_ROWS,
+    LOW_VARIANCE,
     Batches,
+    Columns,
+    Lines,
     by_themselves,
     code_type,
+    drawn_in_turn,
     generator_of,
     side_by_side,
     streams,
 )
-from dpsyn_sql.rows.sample.moments import LinkedMoments, Succession, linked
-from dpsyn_sql.rows.sample.systematic import LOW_VARIANCE, Columns, Lines, drawn_in_turn
 from dpsyn_sql.rows.sample.tables import FamilyRows, People, TableRows, places
 from dpsyn_sql.rows.sample.ticks import NONE_BEFORE, Ticks
 

@@ -24,9 +24,9 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Model, Network, Sampler, families_in
 from dpsyn_sql.planning.families import Families
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
-from dpsyn_sql.rows.sample.batches import code_type
 from dpsyn_sql.rows.sample.rounds import PART_ROWS
 from dpsyn_sql.rows.sample.sql_rows import INDEPENDENTLY, alias_lists, append_network
+from dpsyn_sql.rows.sample.systematic import code_type
 from dpsyn_sql.rows.sample.tables import (
     DrawnRows,
     FamilyRows,

@@ -15,9 +15,9 @@ another name: numbers of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from dpsyn_sql.attributes.output import (
 from dpsyn_sql.attributes.roles import ForeignKey, Fresh, PublicKey, RandomKey, Role, UnitId, written_type
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.network import Network
+from dpsyn_sql.fit.network import Network, families_in
 from dpsyn_sql.planning.families import ALONE, Families
 from dpsyn_sql.rows.sample.sql_text import (
     MOST_NODES,
@@ -44,31 +44,15 @@ from dpsyn_sql.rows.sample.sql_text import (
     row_bits,
 )
 from dpsyn_sql.rows.sample.ticks import array_of, number_below
-from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.names import fold
 from dpsyn_sql.sqltext.fragments import Fragment, ident, literal, string_literal
 from dpsyn_sql.sqltext.render import render
 
+if TYPE_CHECKING:
+    from dpsyn_sql.rows.write.persist import StoredRelease
+
 MOST_NUMBERED = 10**9
 """Rows whose keys have the same number of digits, where keys are text."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnTable:
-    """A table of rows that SQL draws. ``network``: None for a model that is none. ``families``: how rows go
-    together, None where each is by itself. ``release``: its number in the tables of models. ``lookups``: by
-    attribute, the public rows that it stands for."""
-
-    shape: Shape
-    network: Network | None
-    families: Families | None
-    release: int
-    lookups: Mapping[str, GroupedRows] = field(default_factory=dict)
-
-    @property
-    def stored(self) -> Tables:
-        """Where its distributions are."""
-        return Tables(Fragment("dpsyn.shares"), Fragment(f"release = {self.release}"))
 
 
 def valued(
@@ -113,14 +97,15 @@ def parameters(shapes: Iterable[Shape]) -> tuple[Fragment, Fragment]:
     return Fragment(rows), Fragment(seed)
 
 
-def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, Fragment]:
+def sample_queries(tables: Sequence[StoredRelease], numbers: Sequence[int]) -> tuple[Fragment, Fragment]:
     """The queries of the low-variance and of the independent rows of a release.
 
-    ``tables``: the one of the release last; before it those above in its tree, the root first. A model that
-    is no network, and networks of more steps than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``,
-    give an error that says so.
+    ``tables``: the one of the release last; before it those above in its tree, the root first. ``numbers``:
+    of each that of its release in the tables of models. A model that is no network, and networks of more
+    steps than ``MOST_NODES``, on the way from a root ``MOST_ON_WAY``, give an error that says so.
     """
-    shape, networks = tables[-1].shape, [table.network for table in tables if table.network is not None]
+    shape, name = tables[-1].shape, tables[-1].name
+    networks = [table.drawn.network for table in tables if table.drawn.network is not None]
     few = sum(len(network.nodes) for network in networks) <= (MOST_NODES if len(tables) == 1 else MOST_ON_WAY)
     if len(networks) < len(tables) or not few:
         why = "has too many variables for one query" if not few else "is no network"
@@ -136,7 +121,8 @@ def sample_queries(tables: Sequence[DrawnTable], name: str) -> tuple[Fragment, F
         Fragment(f"CAST({parameter} AS {kind})")
         for parameter, kind in zip(names, ("BIGINT", "UBIGINT"), strict=True)
     )
-    way = WayDown(tables, networks, seed)
+    stored = [Tables(Fragment("dpsyn.shares"), Fragment(f"release = {number}")) for number in numbers]
+    way = WayDown(tables, networks, stored, seed)
     low_variance, independent = (
         valued(shape, way.rows(nrows, low_variance=low), way.bits, way.keys(nrows)) for low in (True, False)
     )
@@ -175,12 +161,20 @@ Item = Code | Number
 
 @dataclass(frozen=True)
 class WayDown:
-    """The tables from the root to the one whose rows are wanted, and what draws each. ``seed``: an
-    expression."""
+    """The tables from the root to the one whose rows are wanted, and what draws each. ``stored``: where the
+    distributions are. ``seed``: an expression."""
 
-    tables: Sequence[DrawnTable]
+    tables: Sequence[StoredRelease]
     networks: Sequence[Network]
+    stored: Sequence[Tables]
     seed: Fragment
+
+    @cached_property
+    def _families(self) -> list[Families]:
+        """How rows of each table go together, over the attributes as they are written."""
+        return [
+            (families_in(table.model) or ALONE).with_attributes(table.shape.domain) for table in self.tables
+        ]
 
     @property
     def _last(self) -> int:
@@ -192,8 +186,7 @@ class WayDown:
 
     def _name(self, depth: int) -> str:
         """That of a table of a tree; empty of others."""
-        families = self.tables[depth].families
-        return "" if families is None else families.table
+        return self._families[depth].table
 
     @property
     def bits(self) -> Callable[[Attribute], Fragment]:
@@ -215,9 +208,9 @@ class WayDown:
     def _meant(self, depth: int, column: str) -> tuple[Fresh, Number] | None:
         """The key that a column of a table repeats, or is, and its number; None if it names no row on the
         way. An id names a person; rows of no tree have no keys."""
-        table = self.tables[depth]
-        role = {role.name: role for role in table.shape.roles}.get(column)
-        if table.families is None or not (table.families.table or isinstance(role, UnitId)):
+        families = self._families[depth]
+        role = {role.name: role for role in self.tables[depth].shape.roles}.get(column)
+        if not (families.table or (families.size and isinstance(role, UnitId))):
             return None
         if isinstance(role, Fresh):
             return role, Number(depth, role.numbered)
@@ -249,9 +242,7 @@ class WayDown:
 
     def _evidence(self, depth: int) -> dict[str, Code]:
         """The attributes above that the rows of a table follow from, by their names in its domain."""
-        families, codes = self.tables[depth].families, dict[str, Code]()
-        if families is None:
-            return codes
+        families, codes = self._families[depth], dict[str, Code]()
         names = set(_evidence_names(self.networks[depth], families))
         for attribute in families.above:
             if attribute.name in names:
@@ -261,8 +252,7 @@ class WayDown:
 
     def _domain(self, depth: int) -> Domain:
         """The attributes of a table, with those that tie its rows to others."""
-        table = self.tables[depth]
-        return table.shape.domain if table.families is None else table.families.domain
+        return self._families[depth].domain
 
     def rows(self, units: Fragment, *, low_variance: bool) -> Fragment:
         """The query of the wanted rows: row, codes, parent and rank if they lie below others, and t if they
@@ -273,17 +263,13 @@ class WayDown:
         return query
 
     def _root(self, units: Fragment, *, low_variance: bool) -> Fragment:
-        root, families = self.tables[0], ALONE
-        if root.families is not None:
-            families = root.families.with_attributes(root.shape.domain)
-        script = Script(self.networks[0], self.bits_seed(0), families)
-        return script.low_variance(units, root.stored) if low_variance else script.iid(units, root.stored)
+        script = Script(self.networks[0], self.bits_seed(0), self._families[0])
+        return (script.low_variance if low_variance else script.iid)(units, self.stored[0])
 
     def _below(self, parents: Fragment, depth: int) -> Fragment:
-        table, seed = self.tables[depth], self.bits_seed(depth)
-        if table.families is None:
+        families, seed = self._families[depth], self.bits_seed(depth)
+        if families.by_themselves:
             raise InternalError("a table below another has no families")
-        families = table.families.with_attributes(table.shape.domain)
         below = self._numbers if depth + 1 == len(self.tables) else self._needed[depth + 1]
         passed = [
             Passed(self.column(item, depth - 1), self.column(item, depth), self._width(item))
@@ -292,7 +278,7 @@ class WayDown:
         ]
         above = {name: self.column(code, depth - 1) for name, code in self._evidence(depth).items()}
         script = Script(_table_network(self.networks[depth]), seed, families, above, tuple(passed))
-        return script.below(parents, table.stored)
+        return script.below(parents, self.stored[depth])
 
     def _width(self, item: Item) -> int:
         if isinstance(item, Number):

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.attributes.shape import Shape
 from dpsyn_sql.errors import EngineFailure, InputError
-from dpsyn_sql.fit.network import Model, Network, Table, families_in
+from dpsyn_sql.fit.network import Model, Network, Table
 from dpsyn_sql.fit.variances import NO_VARIANCES, Variances
 from dpsyn_sql.planning.queries import Map, NoisyMarginal
 from dpsyn_sql.rows.sample.sql_rows import MOST_LOW_VARIANCE_ROWS, share_table, variable_table
-from dpsyn_sql.rows.write.macros import DrawnTable, parameters, sample_queries
+from dpsyn_sql.rows.write.macros import parameters, sample_queries
 from dpsyn_sql.rows.write.staging import GroupedRows
 from dpsyn_sql.source.engine import Engine
 from dpsyn_sql.source.names import fold
@@ -361,7 +361,8 @@ def _macros(
 ) -> Iterator[Fragment]:
     """``numbers``: of all releases in the database by name, this one included."""
     home, names = ident(database), list(numbers)
-    low_variance, iid = sample_queries([_drawn_table(one, numbers) for one in kept.way], kept.name)
+    of_names = {fold(name): number for name, number in numbers.items()}
+    low_variance, iid = sample_queries(kept.way, [of_names[fold(one.name)] for one in kept.way])
     rows, seed = parameters(one.shape for one in kept.way)
     for prefix, query in (("sample_", low_variance), ("iid_", iid)):
         macro = Fragment(f"{schema}.{ident(prefix + kept.name)}")
@@ -378,11 +379,6 @@ def _macros(
         known=string_literal(_listed(names)),
     )
     yield render("macros/dpsyn_marginal", database=home)
-
-
-def _drawn_table(kept: StoredRelease, numbers: Mapping[str, int]) -> DrawnTable:
-    number = next(one for name, one in numbers.items() if fold(name) == fold(kept.name))
-    return DrawnTable(kept.shape, kept.drawn.network, families_in(kept.model), number, kept.lookups)
 
 
 def _found(caller: str) -> Fragment:

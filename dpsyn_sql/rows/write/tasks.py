@@ -63,7 +63,6 @@ class PartRows:
         slots: table of the alias tables in the session that writes; None if codes are brought.
         staged: table of the codes there; None if tasks draw them.
         left: rows of each part that are left by conditions; None if there are none.
-        replaced: of the staged rows those that conditions gave other codes.
     """
 
     statements: PartStatements
@@ -73,7 +72,6 @@ class PartRows:
     slots: Fragment | None = None
     staged: Fragment | None = None
     left: tuple[int, ...] | None = None
-    replaced: int = 0
 
     @property
     def kept(self) -> int:

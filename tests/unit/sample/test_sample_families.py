@@ -26,7 +26,7 @@ from dpsyn_sql.fit.given import Given
 from dpsyn_sql.planning.families import Families, numbers_of_rows
 from dpsyn_sql.planning.panel import families_of_period
 from dpsyn_sql.rows.sample import walk as sampled_families
-from dpsyn_sql.rows.sample.batches import generator_of
+from dpsyn_sql.rows.sample.systematic import generator_of
 from dpsyn_sql.rows.sample.tables import places
 from dpsyn_sql.rows.sample.ticks import check_ticks
 

@@ -11,7 +11,7 @@ from support.networks import SCOPES, graphical_model
 from dpsyn_sql.fit.belief import calibrate, marginals
 from dpsyn_sql.fit.graph import junction_tree
 from dpsyn_sql.methods.models.networks import GraphicalModel
-from dpsyn_sql.rows.sample import batches, graphical
+from dpsyn_sql.rows.sample import graphical, systematic
 from dpsyn_sql.rows.sample.graphical import drawn_bins
 from dpsyn_sql.rows.sample.moves import balanced
 from dpsyn_sql.rows.sample.systematic import stratified
@@ -233,7 +233,7 @@ def with_a_pair_beside(rows):
 @pytest.mark.parametrize(("rows", "batch"), [(6_000, 2**18), (20_000, 10_000)])
 def test_rows_marginals_and_stored_tables_say_the_same_of_a_pair_beside_the_tree(rows, batch, monkeypatch):
     monkeypatch.setattr(graphical, "BATCH_ROWS", batch)
-    monkeypatch.setattr(batches, "BATCH_ROWS", batch)
+    monkeypatch.setattr(systematic, "BATCH_ROWS", batch)
     plain, model = with_a_pair_beside(rows)
     wanted = model.project(["x1", "x2"])
     np.testing.assert_allclose(wanted, model.project(["x2", "x1"]).T)

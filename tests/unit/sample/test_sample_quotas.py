@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from dpsyn_sql.attributes.attribute import Attribute, Domain
 from dpsyn_sql.methods.models.margins import ProductModel
 from dpsyn_sql.rows.sample import systematic
-from dpsyn_sql.rows.sample.batches import BATCH_ROWS, batch_sizes, code_type
 from dpsyn_sql.rows.sample.sql_rows import independent_rows
 from dpsyn_sql.rows.sample.systematic import (
+    BATCH_ROWS,
     Quotas,
+    batch_sizes,
+    code_type,
     counted_rows,
     listed,
     meet_quotas,

@@ -210,7 +210,7 @@ def test_a_deadline_leaves_fewer_passes_and_says_so(synthesis):
 
 
 def test_rows_of_several_batches_meet_the_views_too(monkeypatch):
-    monkeypatch.setattr("dpsyn_sql.rows.sample.batches.BATCH_ROWS", 3_000)
+    monkeypatch.setattr("dpsyn_sql.rows.sample.systematic.BATCH_ROWS", 3_000)
     views = tables(dependent(), list(combinations(range(4), 2)))
     for synthesis in ("exchange", "gum", "mcf"):
         assert far(drawn(views, SIZES, synthesis, rows=10_000), views, SIZES) < 0.03
