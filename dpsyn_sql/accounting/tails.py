@@ -16,6 +16,8 @@ _PRECISE = Context(prec=60)
 _SLACK = Decimal("1e-40")
 """Relative; far above the error of a 60-digit evaluation, far below anything that matters."""
 _BLOCKS = 2_000
+_NEGLIGIBLE = Decimal("1e-50")
+# Of the sum so far: what lies beyond such a term is far below ``_SLACK``.
 _TWO_PI_BELOW = Decimal("6.283185307179586476925286766559005768394338798750")
 
 
@@ -61,7 +63,7 @@ def _sum_from(sigma: Decimal, start: int) -> Decimal:
 
     f is convex from sigma on, so between two points of a block it lies below their chord. After the
     last block, with its start at m, the terms fall faster than a geometric series of ratio
-    exp(-(2m + 1) / 2 sigma^2).
+    exp(-(2m + 1) / 2 sigma^2): a bound wherever the blocks end.
     """
     width = max(1, int(sigma / 100))
     double = 2 * sigma * sigma
@@ -70,6 +72,8 @@ def _sum_from(sigma: Decimal, start: int) -> Decimal:
     flattening = (-Decimal(width * width) / (sigma * sigma)).exp()
     total = Decimal(0)
     for _ in range(_BLOCKS):
+        if height < total * _NEGLIGIBLE:
+            break
         after = height * ratio
         total += width * height - (width - 1) * (height - after) / 2
         height, ratio, start = after, ratio * flattening, start + width
