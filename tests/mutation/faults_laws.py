@@ -15,7 +15,42 @@ KEYED = f"{LAWS}::test_rows_with_rows_below_are_chosen_by_their_keys"
 CHOSEN = f"{LAWS}::test_rows_are_chosen_among_those_of_their_parent"
 COUNTS = f"{LAWS}::test_counts_are_those_of_the_kept_rows"
 
+ATTRIBUTE, BINS = "dpsyn_sql/attributes/attribute.py", "dpsyn_sql/attributes/bins.py"
+KINDS = "tests/unit/attributes/test_kinds.py"
+ROUND = f"{KINDS}::test_a_written_value_has_the_code_that_it_is_written_for"
+ENDS = f"{KINDS}::test_codes_ascend_with_values_and_a_missing_value_has_its_own"
+
 FAULTS = (
+    fault(
+        "NULL has the code of all other values",
+        ROUND,
+        (ATTRIBUTE, "self.regular + self.other if self.nullable", "self.regular if self.nullable"),
+    ),
+    fault("NaN is the largest number", ENDS, (ATTRIBUTE, " OR isnan({column})", "")),
+    fault(
+        "an edge belongs to the bin below it",
+        ENDS,
+        (BINS, "tick) for tick in ticks[1:-1]]", "tick + 1) for tick in ticks[1:-1]]"),
+    ),
+    fault(
+        "a number is written that rounding took out of its bin",
+        ROUND,
+        (BINS, "[_previous(kind, piece.high) for", "[piece.high for"),
+    ),
+    fault(
+        "text that no label covers is written as NULL",
+        ROUND,
+        (
+            "dpsyn_sql/attributes/labels.py",
+            'literal(OTHER if kind.family == "text" else None)',
+            "literal(None)",
+        ),
+    ),
+    fault(
+        "a kind is asked for by what it looks like",
+        f"{KINDS}::test_a_roman_numeral_is_a_kind_of_column",
+        ("dpsyn_sql/attributes/kinds.py", "form = attribute.form or (", "form = ("),
+    ),
     fault(
         "text that no label covers has no code",
         TOTAL,
