@@ -20,7 +20,7 @@ import numpy as np
 
 from dpsyn_sql.attributes.attribute import MAX_SIZE, Attribute, Granularity, edge_ticks
 from dpsyn_sql.attributes.fields import Cut, Step
-from dpsyn_sql.attributes.grids import binned_kind, edge_of, rounded
+from dpsyn_sql.attributes.grids import binned, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.spec import Unfit, integer_name, natural_kind, shown
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick, supported_type, to_tick
@@ -123,16 +123,7 @@ def evenly_binned(column: Undiscovered) -> Attribute | None:
     cuts = [rounded(kind, least + (end - least) * Fraction(part, count)) for part in range(count + 1)]
     if any(low >= high for low, high in pairwise(cuts)):
         return None
-    return Attribute(
-        column.name,
-        column.sql_type,
-        binned_kind(kind),
-        edges=tuple(edge_of(kind, cut) for cut in cuts),
-        nullable=column.nullable,
-        ordered=True,
-        granularity=column.granularity,
-        source=column.source,
-    )
+    return binned(column, cuts, column.granularity, origin="declared")
 
 
 def stated_limits(
@@ -144,7 +135,7 @@ def stated_limits(
         Unfit: one does not fit.
     """
     if lower is not None and upper is not None:
-        return limits_of(binned_attribute(column, kind, binned_kind(kind), Cuts(lower, upper)))
+        return limits_of(binned_attribute(column, kind, kind.binned, Cuts(lower, upper)))
     return _limit(kind, lower, upper=False), _limit(kind, upper, upper=True)
 
 

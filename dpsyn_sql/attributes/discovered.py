@@ -16,7 +16,7 @@ from pydantic import Field, StrictBool
 from dpsyn_sql.attributes.attribute import Attribute
 from dpsyn_sql.attributes.cuts import Cuts, binned_attribute, granularity_of, has_unit_bins, stated_limits
 from dpsyn_sql.attributes.fields import Bound, CodeCount, Granularity, Prefixes, moment_of, number_of
-from dpsyn_sql.attributes.grids import binned_kind, rounded
+from dpsyn_sql.attributes.grids import rounded
 from dpsyn_sql.attributes.labels import CategoricalSpec, catalog_attribute, lengths_fault
 from dpsyn_sql.attributes.made import key_role
 from dpsyn_sql.attributes.shape import MAX_CODES, Undiscovered
@@ -139,7 +139,7 @@ def _checked(column: Column, kind: SqlType) -> Attribute | None:
             )
             attribute = listed.attribute(column.name, [(column, kind)], Terms(discover=False))
         else:
-            how = binned_kind(kind)
+            how = kind.binned
             read = number_of if how == "numeric" else moment_of  # as from a domain file: dates are text
             bounds = Cuts(read(str(check.lower)), read(str(check.upper)))
             attribute = binned_attribute(column, kind, how, bounds, nullable=nullable)

@@ -18,7 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn_sql.attributes.attribute import Attribute
+from dpsyn_sql.attributes.attribute import Attribute, Granularity
+from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import Edge, SqlType, from_tick, supported_type
 from dpsyn_sql.errors import InternalError
 
@@ -225,15 +226,33 @@ def everyday_cell(kind: SqlType, cuts: Cuts) -> int:
 
 def grid_attribute(name: str, sql_type: str, cuts: Cuts) -> Attribute:
     """A grid as an attribute whose codes are its cells, and NULL, where NaN goes too."""
-    kind = supported_type(sql_type, name)
-    edges = tuple(edge_of(kind, cut) for cut in cuts)
-    bins_kind = binned_kind(kind)
-    return Attribute(name, sql_type, bins_kind, edges=edges, nullable=True, ordered=True, origin="discovered")
+    return binned(Undiscovered(name, sql_type, supported_type(sql_type, name).binned), cuts)
 
 
-def binned_kind(kind: SqlType) -> Literal["numeric", "temporal"]:
-    """Whether bins of this type hold numbers or times."""
-    return "numeric" if kind.family in ("integer", "decimal", "float") else "temporal"
+def binned(
+    column: Undiscovered,
+    cuts: Sequence[Fraction],
+    granularity: Granularity | None = None,
+    fill: Sequence[Cuts] = (),
+    origin: Literal["declared", "discovered"] = "discovered",
+) -> Attribute:
+    """A column as an attribute with these cuts, whose bins are filled so; see ``Attribute``."""
+    return Attribute(
+        column.name,
+        column.sql_type,
+        column.type.binned,
+        edges=_edges(column.type, cuts),
+        nullable=column.nullable,
+        ordered=True,
+        origin=origin,
+        granularity=granularity,
+        source=column.source,
+        fill=tuple(_edges(column.type, fill_cuts) for fill_cuts in fill),
+    )
+
+
+def _edges(kind: SqlType, cuts: Sequence[Fraction]) -> tuple[Edge, ...]:
+    return tuple(edge_of(kind, cut) for cut in cuts)
 
 
 def edge_of(kind: SqlType, cut: Fraction) -> Edge:

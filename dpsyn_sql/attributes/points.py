@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dpsyn_sql.attributes.attribute import edge_ticks
 from dpsyn_sql.attributes.cuts import Cuts, binned_attribute
 from dpsyn_sql.attributes.fields import Bound, Box, Cut, Depth
-from dpsyn_sql.attributes.grids import binned_kind
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, drawn_number, lists_by_leaf
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, natural_kind, shown, tree_to_learn
@@ -428,7 +427,7 @@ def _box(column: Column, kind: SqlType, lower: Cut, upper: Cut) -> _Box:
     """The ends of one column, in the units of its type."""
     if natural_kind(kind) == "categorical":
         raise Unfit(f"type {shown(kind)} has no halves; allowed are numbers, dates and times")
-    bounded = binned_attribute(column, kind, binned_kind(kind), Cuts(lower, upper, bins=1))
+    bounded = binned_attribute(column, kind, kind.binned, Cuts(lower, upper, bins=1))
     if kind.discrete:
         low, end = edge_ticks(bounded)
         box: _Box = (kind, low, end - 1)

@@ -8,7 +8,6 @@ from datetime import date
 from fractions import Fraction
 
 from dpsyn_sql.attributes.attribute import Attribute, Label, edge_ticks
-from dpsyn_sql.attributes.grids import binned_kind
 from dpsyn_sql.attributes.points import Points
 from dpsyn_sql.attributes.roles import Constant, Role
 from dpsyn_sql.attributes.shape import Shape, Undiscovered
@@ -170,9 +169,8 @@ def _cut(item: Attribute | Undiscovered, kind: SqlType, ticks: Sequence[int]) ->
     edges = tuple(from_tick(kind, tick) for tick in ticks)
     if isinstance(item, Attribute):
         return replace(item, edges=edges, nullable=False)
-    bins_kind = binned_kind(kind)
     return Attribute(
-        item.name, item.sql_type, bins_kind, edges=edges, ordered=True, granularity=item.granularity
+        item.name, item.sql_type, kind.binned, edges=edges, ordered=True, granularity=item.granularity
     )
 
 

@@ -120,7 +120,7 @@ def natural_kind(kind: SqlType) -> str:
         return "key"
     if kind.family in ("boolean", "text", "enum"):
         return "categorical"
-    return "temporal" if kind.temporal else "numeric"
+    return kind.binned
 
 
 def shown(kind: SqlType) -> str:

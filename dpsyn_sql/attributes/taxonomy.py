@@ -25,7 +25,7 @@ from dpsyn_sql.attributes.fields import Id, IdList, Lengths, Parents
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, shown, tree_to_learn
-from dpsyn_sql.attributes.trees import HierarchyColumn
+from dpsyn_sql.attributes.trees import HierarchyColumn, OfOneColumn
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError, said
 from dpsyn_sql.source.names import listed
@@ -39,7 +39,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Taxonomy:
+class Taxonomy(OfOneColumn):
     """A ``Hierarchy`` over a column of ids: text or whole numbers.
 
     ``ids``: the values, as text, in the order of the tree. ``nodes[l]``: of each node of level l the number
@@ -70,14 +70,6 @@ class Taxonomy:
             _, parents = self.children(self._firsts[level], level)
             largest = max(largest, int(np.bincount(parents, minlength=1).max()))
         object.__setattr__(self, "_branching", largest)
-
-    @property
-    def name(self) -> str:
-        return self.column.name
-
-    @property
-    def columns(self) -> tuple[HierarchyColumn, ...]:
-        return (self.column,)
 
     @property
     def depth(self) -> int:

@@ -21,7 +21,7 @@ from dpsyn_sql.attributes.fields import Depth, Lengths, TextLength
 from dpsyn_sql.attributes.leaf_values import LeafColumn, LeafFact, lists_by_leaf
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.spec import Terms, TreeSpec, TypedColumn, Unfit, natural_kind, shown, tree_to_learn
-from dpsyn_sql.attributes.trees import LONGEST, HierarchyColumn
+from dpsyn_sql.attributes.trees import LONGEST, HierarchyColumn, OfOneColumn
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.errors import InternalError
 from dpsyn_sql.sqltext.fragments import Fragment, fits_pattern, literal, text_bytes
@@ -36,7 +36,7 @@ _ELLIPSIS = "\u2026"  # marks text that goes on where the alphabet has an asteri
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(OfOneColumn):
     """A ``Hierarchy`` over a column of text; level l holds the beginnings of ``lengths[l - 1]`` characters.
 
     ``alphabet``: the characters that a text may have, ascending. Text with another one in the part that
@@ -63,14 +63,6 @@ class Texts:
         steps = zip((0, *self.lengths), self.lengths, strict=False)
         endings = {gap: np.array(_endings(self.alphabet, gap), dtype=object) for gap in gaps(self.lengths)}
         object.__setattr__(self, "_endings", tuple(endings[end - start] for start, end in steps))
-
-    @property
-    def name(self) -> str:
-        return self.column.name
-
-    @property
-    def columns(self) -> tuple[HierarchyColumn, ...]:
-        return (self.column,)
 
     @property
     def depth(self) -> int:

@@ -146,6 +146,21 @@ class Leaves:
     codes: tuple[int, ...]
 
 
+class OfOneColumn:
+    """What is the same of all hierarchies over one column, which has their name."""
+
+    __slots__ = ()
+    column: HierarchyColumn
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def columns(self) -> tuple[HierarchyColumn, ...]:
+        return (self.column,)
+
+
 def absent(hierarchy: Hierarchy, values: Sequence[Fragment]) -> Fragment:
     """Whether a row has no value, as SQL: NULL in a column, or NaN. A row that has one, but no key, is
     outside the hierarchy. ``values`` as of ``Hierarchy.key``."""

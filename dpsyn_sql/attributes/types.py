@@ -83,6 +83,11 @@ class SqlType:
         return self.family in ("date", "time", "timestamp")
 
     @property
+    def binned(self) -> Literal["numeric", "temporal"]:
+        """What bins of it hold: numbers or times."""
+        return "temporal" if self.temporal else "numeric"
+
+    @property
     def zoned(self) -> bool:
         """Whether it is a timestamp with time zone."""
         return self.text == "TIMESTAMP WITH TIME ZONE"

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpsyn_sql.attributes import types as text_types
 from dpsyn_sql.attributes.attribute import FILL_PIECES, Attribute, Granularity, Recoding
-from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, binned_kind, edge_of, equal_cuts, rounded
+from dpsyn_sql.attributes.grids import EQUAL_BINS, Cuts, after, binned, equal_cuts, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import CLASSES, SqlType
 from dpsyn_sql.discovery.cells import Piece
@@ -42,7 +42,7 @@ def attribute_of_nothing(column: Undiscovered, cuts: Cuts) -> Attribute:
     it is the value between the outer ``cuts`` that is nearest to zero (of dates to 1970)."""
     value = min(max(cuts[0], Fraction(0)), cuts[-2])
     ends = after(column.type, value)
-    attribute = _binned(column, [value, ends], ((value,),), column.granularity)
+    attribute = binned(column, [value, ends], column.granularity, ((value,),))
     return replace(attribute, recoding=Recoding((0,), (1,))) if column.nullable else attribute
 
 
@@ -97,28 +97,7 @@ def coded(
     cuts = [groups[0][0].low, *inner, groups[-1][-1].high]
     fill = tuple(_fill(kind, group) for group in groups)
     mass = np.array([sum(piece.mass for piece in group) for group in groups])
-    return _binned(column, cuts, fill, granularity), mass
-
-
-def _binned(
-    column: Undiscovered,
-    cuts: Sequence[Fraction],
-    fill: tuple[Cuts, ...],
-    granularity: Granularity | None,
-) -> Attribute:
-    kind = column.type
-    return Attribute(
-        column.name,
-        column.sql_type,
-        binned_kind(kind),
-        edges=tuple(edge_of(kind, cut) for cut in cuts),
-        nullable=column.nullable,
-        ordered=True,
-        origin="discovered",
-        granularity=granularity,
-        source=column.source,
-        fill=tuple(tuple(edge_of(kind, cut) for cut in fill_cuts) for fill_cuts in fill),
-    )
+    return binned(column, cuts, granularity, fill), mass
 
 
 def _merged(kind: SqlType, units: Sequence[Sequence[Piece]], room: int) -> list[list[Piece]]:

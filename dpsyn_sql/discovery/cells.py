@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.attributes.attribute import Granularity
-from dpsyn_sql.attributes.grids import Cuts, after, binned_kind, everyday_cell, rounded
+from dpsyn_sql.attributes.grids import Cuts, after, everyday_cell, rounded
 from dpsyn_sql.attributes.shape import Undiscovered
 from dpsyn_sql.attributes.types import SqlType
 from dpsyn_sql.fit.arrays import FloatArray, IntArray
@@ -123,8 +123,7 @@ def occupied_cells(
     chosen: NDArray[np.bool_] = cells.counts > least
     chosen[_cells_with(atoms.values, cells.cuts)] = True
     if not chosen.any():
-        numbers = binned_kind(kind) == "numeric"
-        positive = next((i for i, low in enumerate(cells.cuts) if low >= 0), 0) if numbers else 0
+        positive = next((i for i, low in enumerate(cells.cuts) if low >= 0 and not kind.temporal), 0)
         everyday = everyday_cell(kind, cells.cuts)
         chosen[_likeliest_run(cells.counts / cells.sigma, everyday, positive)] = True
     likely = cells.counts > CARRIES_ON * cells.sigma
