@@ -1,1 +1,1 @@
-"""Fitted models, one file a kind: what they answer, their network, tables and sampler."""
+"""Fitted models: what they answer, their network, tables and sampler. One file for tables, one for networks."""
