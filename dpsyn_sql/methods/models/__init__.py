@@ -1,1 +1,1 @@
-"""Fitted models: what they answer, their network, tables and sampler. One file for tables, one for networks."""
+"""Fitted models, of tables and of networks: what they answer, their network, tables and sampler."""
