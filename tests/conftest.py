@@ -1,5 +1,7 @@
 """What holds for every test."""
 
+import duckdb
+import pytest
 from hypothesis import HealthCheck, settings
 from support.spark import LOUD, spark
 
@@ -8,6 +10,13 @@ __all__ = ["spark"]  # a fixture
 # A busy machine is slow, not wrong: no example fails by the clock.
 settings.register_profile("no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no deadline")
+
+
+@pytest.fixture
+def con():
+    """An empty database in memory."""
+    with duckdb.connect() as connection:
+        yield connection
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -32,12 +32,6 @@ def small_table(con, rows=2000, name="people"):
     )
 
 
-@pytest.fixture
-def con():
-    with duckdb.connect() as connection:
-        yield connection
-
-
 def described(con, relation):
     return [row[:2] for row in con.execute(f"DESCRIBE {relation}").fetchall()]
 

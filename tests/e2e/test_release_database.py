@@ -1,6 +1,5 @@
 """Whole releases of databases: every way in which tables are tied, and rows that no tie explains."""
 
-import duckdb
 import pytest
 from support.released_shop import (
     SHOP,
@@ -29,12 +28,6 @@ TIED = {
     "items": {"parent": "orders", "foreign_key": "order_id", "most": 4, "columns": {}},
 }
 """What the file says of tables without constraints."""
-
-
-@pytest.fixture
-def con():
-    with duckdb.connect() as connection:
-        yield connection
 
 
 def loose(con, customers, orders, items):

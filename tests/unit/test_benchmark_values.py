@@ -4,7 +4,6 @@ import math
 import sys
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 
@@ -12,12 +11,6 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 values = pytest.importorskip("values", reason="the benchmarks are not beside the tests")
 real_tables = pytest.importorskip("real_tables", reason="the benchmarks are not beside the tests")
-
-
-@pytest.fixture
-def con():
-    with duckdb.connect() as connection:
-        yield connection
 
 
 def table(con, name, numbers, kind="DOUBLE"):
