@@ -285,27 +285,8 @@ def _last(ends: FloatArray) -> IntArray:
     return np.asarray((ends >= ends[:, -1:]).argmax(axis=1))
 
 
-_MOST_OF_NODE = 2**22
-# Of the table of a node.
-
-
-def linked(
-    succession: Succession | None, moments: Sequence[Lines], variable: int, code: int, sizes: tuple[int, ...]
-) -> LinkedMoments | None:
-    """What draws moments as a chain; None if they are sorted.
-
-    Args:
-        succession: None if the model has none that can be followed.
-        moments: the nodes of the moments.
-        variable: of the working bins of the order.
-        code: of its codes.
-        sizes: of all variables.
-    """
-    if succession is None or not moments or variable not in moments[0].node.variables:
-        return None
-    if moments[0].known.size * sizes[variable] > _MOST_OF_NODE:
-        return None
-    return LinkedMoments(succession, moments, variable, code, sizes)
+MOST_OF_NODE = 2**22
+"""The most cells of the table of a node whose moments are a chain."""
 
 
 class LinkedMoments:

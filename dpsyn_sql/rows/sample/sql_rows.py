@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn_sql.errors import InternalError
-from dpsyn_sql.fit.arrays import IntArray, group_cumsum
+from dpsyn_sql.fit.arrays import group_cumsum
 from dpsyn_sql.fit.network import Model, Network, Node, columns_of, families_in, numbered, slot_bits_of
 from dpsyn_sql.planning.limits import NO_DEADLINE, Deadline
 from dpsyn_sql.rows.sample.sql_text import MOST_NODES, UNIT, Script, Tables
@@ -50,7 +50,8 @@ def shares(node: Node, sizes: tuple[int, ...]) -> Columns:
     """
     columns, lines = columns_of(node), node.weights.size
     parent, value = (numbered(columns, scope, sizes, lines) for scope in (node.parents, node.variables))
-    begins, counts = _groups(parent)
+    begins = np.flatnonzero(np.append(True, parent[1:] != parent[:-1]))
+    counts = np.diff(begins, append=parent.size)
     least = min(1.0, FEWEST * 2.0 ** slot_bits_of(node) / UNIT)
     units = np.clip(node.reach[begins], least, 1.0) * (UNIT - 1)
     phase = (0.5 + np.arange(begins.size) * _GOLDEN) % 1.0
@@ -96,12 +97,6 @@ def variable_table(network: Network) -> Columns:
         "size": np.array([network.sizes[variable] for variable in variables], np.int64),
         "attribute": np.array([of_codes.get(variable, -1) for variable in variables], np.int32),
     }
-
-
-def _groups(parent: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the lines of each configuration begin, and how many they are."""
-    begins = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
-    return begins, np.diff(np.append(begins, parent.size))
 
 
 CHUNK_ROWS = 2**22
@@ -173,7 +168,9 @@ def append_network(
         query = script.iid(Fragment(str(count)), Tables(lists, lists=lists), start, ordered=1)
         engine.execute(render("sample/insert", staged=table, query=query), step=_STEP)
         advance(count)
-    _check(engine, table, len(network.codes), first, rows)
+    counted = engine.fetch(check_statement(table, len(network.codes), first), step=_STEP)
+    if (int(counted["complete"][0]), int(counted["found"][0])) != (rows, rows):
+        raise InternalError("sampling in the database lost rows or codes")
     return rows
 
 
@@ -201,13 +198,6 @@ def check_statement(table: Fragment, attributes: int, first: int | Fragment) -> 
     """The query that counts rows (``found``) and those with every code (``complete``), from a number on."""
     columns = [Fragment(f"a{position}") for position in range(attributes)]
     return render("sample/check", table=table, first=first, columns=columns)
-
-
-def _check(engine: Engine, table: Fragment, attributes: int, first: int, rows: int) -> None:
-    """Every row came through every step, and has every code."""
-    counted = engine.fetch(check_statement(table, attributes, first), step=_STEP)
-    if (int(counted["complete"][0]), int(counted["found"][0])) != (rows, rows):
-        raise InternalError("sampling in the database lost rows or codes")
 
 
 MOST_LOW_VARIANCE_ROWS = 20_000_000

@@ -36,7 +36,7 @@ from dpsyn_sql.fit.arrays import Codes, IntArray
 from dpsyn_sql.fit.given import Given
 from dpsyn_sql.fit.network import Model, Network
 from dpsyn_sql.planning.families import MOMENT, ROW, UNIT, Families
-from dpsyn_sql.rows.sample.moments import LinkedMoments, Succession, linked
+from dpsyn_sql.rows.sample.moments import MOST_OF_NODE, LinkedMoments, Succession
 from dpsyn_sql.rows.sample.systematic import (
     BATCH_ROWS,
     LOW_VARIANCE,
@@ -144,10 +144,14 @@ class FamilySampler:
     @cached_property
     def _linked(self) -> LinkedMoments | None:
         """What draws moments as a chain, None if they are sorted."""
-        if not self.families.order or self.families.kept:
+        order, moments, sizes = self.families.order, self._moments, self.network.sizes
+        if not order or not moments or self.families.kept or self.succession is None:
             return None
-        variable = self._index(self.families.order)
-        return linked(self.succession, self._moments, variable, self._moment, self.network.sizes)
+        variable = self._index(order)
+        most = moments[0].known.size * sizes[variable]
+        if variable not in moments[0].node.variables or most > MOST_OF_NODE:
+            return None
+        return LinkedMoments(self.succession, moments, variable, self._moment, sizes)
 
     def people(self, units: int, seed: int, evidence: Given | None = None) -> People:
         """What the rows are below, with the moments of the rows; deterministic in ``seed`` (not negative).
