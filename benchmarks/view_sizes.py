@@ -97,10 +97,8 @@ def main() -> None:
     lines: list[list[object]] = []
     charts: dict[int, dict[str, list[tuple[float, float]]]] = {ways: {} for ways in arguments.ways}
     for cells in arguments.cells:
-        designs = [
-            (f"random, L = {cells}", planned_views.random_views(sizes, m, cells, "view_sizes"))
-            for m in arguments.numbers
-        ]
+        name, draw = f"random, L = {cells}", planned_views.random_views
+        designs = [(name, tuple(draw(sizes, cells, "view_sizes", range(m)))) for m in arguments.numbers]
         designs.append(("covering of all pairs", planned_views.covering_views(sizes, 2, cells).views))
         if plane := planned_views.plane_covering(sizes, cells):
             designs.append(("finite plane", plane))

@@ -9,6 +9,8 @@ a caller gave, so that a unit is in one part whatever the session's settings are
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,6 @@ from dpsyn_sql.engines.duckdb_engine import DuckDBEngine
 from dpsyn_sql.engines.instance import lock, private_instance
 from dpsyn_sql.engines.spark import tasks, worker
 from dpsyn_sql.engines.spark.catalog import quoted
-from dpsyn_sql.engines.spark.failures import kind_of
 from dpsyn_sql.engines.spark.guard import is_stopped, sent_along, silenced, tried
 from dpsyn_sql.engines.spark.outputs import Files
 from dpsyn_sql.engines.spark.pin import SparkRows
@@ -397,3 +398,26 @@ def open_engine(rows: SparkRows, memory_limit: str | None = None) -> SparkEngine
 
 def _unit_of(made: Sequence[tuple[Encoding, Types]]) -> str | None:
     return next((one.unit for one, _ in made if one.unit is not None), None)
+
+
+# -- failures of tasks -----------------------------------------------------------------------------------
+
+# Which error of a task ended a job, by the name of its class: its text can quote values of the source.
+
+_FAILED = re.compile(re.escape(worker.FAILED) + r"(\w+)")
+
+
+def kind_of(error: Exception) -> str:
+    """The class of an error: of that in a task, if it is one."""
+    with contextlib.suppress(Exception):
+        # A value that Java quotes could hold the same words: only the name of a known class passes.
+        known = (name for name in _FAILED.findall(str(error)) if _is_class(name))
+        if name := next(known, ""):
+            return str(name)
+    return type(error).__name__
+
+
+def _is_class(name: str) -> bool:
+    """Whether an error that can happen in a task has this name."""
+    places = (duckdb, builtins, tasks)
+    return any(isinstance(getattr(place, name, None), type) for place in places)

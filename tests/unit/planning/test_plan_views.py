@@ -98,21 +98,6 @@ def test_the_best_design_is_that_of_a_plane_where_its_error_is_less():
         assert found.error < expected_error([2] * 16, greedy, 1e4, noise)[1]
 
 
-def test_three_hundred_attributes_are_covered():
-    found = covering_views([2] * 300, 2, 2**8)
-    assert len({pair for view in found.views for pair in combinations(view, 2)}) == math.comb(300, 2)
-    assert len(found.views) < 2 * math.comb(300, 2) / math.comb(8, 2)
-
-
-@given(SIZES, st.integers(0, 20), st.sampled_from([4, 100, 2**12]), st.text(max_size=5))
-def test_random_views_keep_to_the_limit_and_follow_from_the_seed(sizes, number, most, seed):
-    found = tuple(random_views(sizes, most, seed, range(number)))
-    assert len(set(found)) == len(found) <= number
-    assert all(cells(sizes, view) <= most and 2 <= len(view) <= MOST_TOGETHER for view in found)
-    assert all(sizes[index] > 1 for view in found for index in view)
-    assert tuple(random_views(sizes, most, seed, range(number + 3)))[: len(found)] == found
-
-
 def test_random_views_of_a_seed_are_the_same_everywhere():
     assert tuple(random_views([3] * 6, 9, "a, b", range(3))) == ((4, 5), (2, 4), (1, 2))
 
