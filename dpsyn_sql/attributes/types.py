@@ -241,7 +241,10 @@ def moment_tick(kind: SqlType, column: Fragment) -> str:
     if kind.text == "TIMESTAMP_NS":
         nanoseconds = epoch(column, nanoseconds=True)  # division is towards zero
         return f"(({nanoseconds} - ({nanoseconds} % 1000 + 1000) % 1000) // 1000)"
-    return f"({epoch(column)}{f' // {kind.unit}' if kind.unit > 1 else ''})"
+    if kind.unit == 1:
+        return f"({epoch(column)})"
+    # DuckDB may count the microseconds of coarser types by way of nanoseconds, which end in 2262.
+    return f"({epoch(f'CAST({column} AS TIMESTAMP)')} // {kind.unit})"
 
 
 def number_tick(kind: SqlType, column: Fragment) -> str:

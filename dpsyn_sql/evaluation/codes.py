@@ -143,7 +143,7 @@ def value_of(column: ComparedColumn) -> Fragment:
     """A number (infinity for all that is not finite) or text; NULL if missing."""
     if column.kind not in ("numeric", "temporal"):
         return Fragment(f"CAST({column.sql} AS VARCHAR)")
-    number = f"CAST({column.sql} AS DOUBLE)" if column.kind == "numeric" else f"epoch({column.sql})"
+    number = f"CAST({column.sql} AS DOUBLE)" if column.kind == "numeric" else _seconds(column)
     return Fragment(
         f"CASE WHEN abs({number}) <= {literal(_LARGEST)} THEN {number} "
         f"WHEN {column.sql} IS NOT NULL THEN CAST('inf' AS DOUBLE) END"
@@ -295,8 +295,14 @@ def read_as(column: ComparedColumn) -> Fragment:
         value = f"CAST({column.sql} AS DOUBLE)"
         return Fragment(f"CASE WHEN isfinite({value}) THEN {value} END")
     if column.kind == "temporal":
-        return Fragment(f"TRY(CAST(epoch({column.sql}) AS DOUBLE))")  # there is no number for infinity
+        return Fragment(f"TRY(CAST({_seconds(column)} AS DOUBLE))")  # there is no number for infinity
     return Fragment(f"CAST({column.sql} AS VARCHAR)")
+
+
+def _seconds(column: ComparedColumn) -> str:
+    """Since 1970; coarse types by way of microseconds, as of nanoseconds they end in 2262."""
+    coarse = column.sql_type in ("TIMESTAMP_S", "TIMESTAMP_MS")
+    return f"epoch({f'TRY_CAST({column.sql} AS TIMESTAMP)' if coarse else column.sql})"
 
 
 def is_number(column: ComparedColumn) -> bool:

@@ -36,40 +36,9 @@ def test_the_error_of_direct_noise_is_its_closed_form(law):
     assert np.mean(errors) == pytest.approx(expected, rel=6 * np.std(errors) / np.mean(errors) / 2000**0.5)
 
 
-def test_scales_of_direct_noise():
-    assert lap.laplace_scale(91, 2.0) == 45.5
-    # mu of (1, 1e-9) is 0.181401 (nine tenths of delta for the conversion).
-    assert lap.gaussian_sigma(91, 1.0, 1e-9) == pytest.approx(math.sqrt(91) / 0.181401, rel=1e-4)
-
-
 def test_multiplicative_weights_step_is_the_hand_computed_one():
     # n = 4; the answer says 3 and 1 for the first axis, the table 2 and 2: steps of +1/8 and -1/8.
     found = mwem.updated(np.full((2, 2), 1.0), (0,), np.array([3.0, 1.0]))
     up, down = math.exp(1 / 8), math.exp(-1 / 8)
     assert found[0] == pytest.approx([4 * up / (2 * up + 2 * down)] * 2)
     assert found[1] == pytest.approx([4 * down / (2 * up + 2 * down)] * 2)
-
-
-def test_mwem_chooses_the_marginal_that_depends_and_learns_it():
-    rows, sizes = table()
-    found = mwem.mwem(rows, sizes, 50.0, np.random.default_rng(2), rounds=1)
-    true = comparison.shares(rows, sizes, (0, 1))
-    assert found.sum() == pytest.approx(1)
-    assert np.abs(mwem.marginal(found, (0, 1)) - true).sum() < 0.2 * np.abs(1 / 6 - true).sum()
-    assert mwem.marginal(found, (2,)) == pytest.approx([0.25] * 4)
-
-
-def test_a_histogram_with_little_noise_is_the_table_and_with_much_is_still_a_distribution():
-    rows, sizes = table()
-    true = comparison.shares(rows, sizes, (0, 1, 2)).reshape(sizes)
-    exact = histogram.histogram(rows, sizes, 1e6, np.random.default_rng(3))
-    assert exact == pytest.approx(true, abs=1e-6)
-    noise = histogram.histogram(rows, sizes, 1e-6, np.random.default_rng(3))
-    assert noise.shape == tuple(sizes) and noise.min() >= 0 and noise.sum() == pytest.approx(1)
-
-
-def test_joint_domains_above_the_limit_are_refused_with_their_size():
-    with pytest.raises(ValueError, match="1,099,511,627,776 cells"):
-        histogram.histogram(np.zeros((1, 40), np.int64), [2] * 40, 1.0, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="1,099,511,627,776 cells"):
-        mwem.mwem(np.zeros((1, 40), np.int64), [2] * 40, 1.0, np.random.default_rng(0))

@@ -32,10 +32,6 @@ def test_the_pair_that_is_asked_has_the_noise_of_the_reports_delta(epsilon, rows
     assert Budget.from_epsilon(epsilon, delta).amount < bought
 
 
-def test_a_delta_that_is_allowed_is_asked_as_it_is():
-    assert wild.same_noise(1.0, 200_000) == (1.0, 5e-7)
-
-
 def test_squared_error_of_rows_is_that_of_full_tables():
     rng = np.random.default_rng(0)
     sizes = [3, 4, 2]

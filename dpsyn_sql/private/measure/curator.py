@@ -23,7 +23,7 @@ from dpsyn_sql.planning.queries import Answer, NoisyMarginal, NoisyResidual, Que
 from dpsyn_sql.private.count.discovery import SqlDiscoveryCounter
 from dpsyn_sql.private.measure.counting import Arrays, Counter, Counts, PrivateSide, QuestionParts
 from dpsyn_sql.private.measure.noise import NoiseSource
-from dpsyn_sql.private.measure.questions import parts_of_question
+from dpsyn_sql.private.measure.questions import parts_of_question, settled
 from dpsyn_sql.private.measure.stage import Stage
 
 _MOST_HELD = 2**22
@@ -132,6 +132,9 @@ class LocalCurator:
             InternalError: the door does not know the question or may not answer it now, it does not lie
                 within the plan (``Stage.admit``), or the budget is of another kind than the entry's.
         """
+        question = settled(question)
+        if type(budget) is not Budget:
+            raise InternalError("a question is paid for with something that is no budget")
         if budget.kind != self._entry.budget.kind:  # it chooses the noise, the entry's sets its price
             kind = self._entry.budget.kind
             raise InternalError(f"a release of {kind} budgets was asked for {budget.kind}")

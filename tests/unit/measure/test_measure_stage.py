@@ -138,3 +138,28 @@ def test_what_is_learnt_of_a_table_costs_no_more_than_its_budget():
         with pytest.raises(InternalError, match="more than was reserved"):
             door.ask(grid, Budget("gdp", 1))
     assert not entry.events
+
+
+class Changing(list):
+    """Another marginal from the second time on that it is gone through."""
+
+    def __iter__(self):
+        first, self[:] = self[:], [AB]
+        return iter(first)
+
+
+def test_what_is_admitted_and_priced_is_what_is_counted():
+    """Whatever becomes of the question in between."""
+    door, _, _ = looked(Reserve("pairs", WHOLE, (AB,)))
+    with pytest.raises(InternalError, match="was not reserved"):
+        door.ask(Marginals(Changing([ABC])), SHARE)
+    query = MarginalQuery(("a", "b"))
+    handle = door.ask(Marginals([query]), SHARE)
+    object.__setattr__(query, "attrs", ("a", "b", "c"))
+    assert handle.read()[0].values.shape == (2, 3)
+
+    class Cheap(Budget):
+        """No budget of the door's."""
+
+    with pytest.raises(InternalError, match="no budget"):
+        door.ask(Marginals([AB]), Cheap("gdp", 1))

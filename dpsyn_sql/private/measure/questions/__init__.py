@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dpsyn_sql.accounting.budget import Budget
@@ -30,6 +31,23 @@ QUESTIONS: dict[type[Question[Any]], Callable[[Any, Budget, PrivateSide], Questi
 """Every question that can be asked; the door refuses all others."""
 
 
+def settled(question: Question[Answer]) -> Question[Answer]:
+    """A copy whose marginals and labels nobody else holds, so that what is admitted and priced is what is
+    counted.
+
+    Raises:
+        InternalError: the door does not know the question.
+    """
+    if type(question) not in QUESTIONS:
+        raise InternalError("the door has no such question")
+    held = [name for name in ("queries", "candidates", "labels") if hasattr(question, name)]
+    known: Any = question
+    copy: Question[Answer] = replace(
+        known, **{name: tuple(map(replace, getattr(known, name))) for name in held}
+    )
+    return copy
+
+
 def parts_of_question(
     question: Question[Answer], budget: Budget, private_side: PrivateSide
 ) -> QuestionParts[Answer]:
@@ -37,9 +55,6 @@ def parts_of_question(
 
     Raises:
         BudgetError: the budget cannot pay for it.
-        InternalError: the door does not know the question, or may not answer it now.
+        InternalError: the door may not answer it now.
     """
-    question_parts = QUESTIONS.get(type(question))
-    if question_parts is None:
-        raise InternalError("the door has no such question")
-    return question_parts(question, budget, private_side)
+    return QUESTIONS[type(question)](question, budget, private_side)
