@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from importlib import import_module
 
 import duckdb
@@ -85,7 +86,7 @@ def changed_families(patch, change):
 
     def changed_rows(self, *given):
         for batch in rows(self, *given):
-            yield batch._replace(codes=change(batch.codes))
+            yield replace(batch, codes=change(batch.codes))
 
     patch.setattr(FamilySampler, "rows", changed_rows)
 

@@ -38,15 +38,6 @@ FAULTS = (
         (BINS, "[_previous(kind, piece.high) for", "[piece.high for"),
     ),
     fault(
-        "text that no label covers is written as NULL",
-        ROUND,
-        (
-            "dpsyn_sql/attributes/labels.py",
-            'literal(OTHER if kind.family == "text" else None)',
-            "literal(None)",
-        ),
-    ),
-    fault(
         "a kind is asked for by what it looks like",
         f"{KINDS}::test_a_roman_numeral_is_a_kind_of_column",
         ("dpsyn_sql/attributes/kinds.py", "form = attribute.form or (", "form = ("),

@@ -179,11 +179,6 @@ FAULTS = (
         ),
     ),
     fault(
-        "evidence of rows above that counts with what is fitted",
-        "tests/unit/fit/test_fit_given.py::test_two_attributes_above_that_say_the_same_count_once",
-        ("dpsyn_sql/fit/belief.py", "        if index in given_tables:\n", "        if False:\n"),
-    ),
-    fault(
         "pairs of attributes above that are asked about",
         f"{GIVEN}::test_no_question_is_asked_about_attributes_above_alone[gaussian]",
         (

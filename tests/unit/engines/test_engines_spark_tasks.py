@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from dpsyn_sql.attributes.attribute import Attribute, Domain  # noqa: E402
-from dpsyn_sql.engines.spark import failures, tasks, worker  # noqa: E402
+from dpsyn_sql.engines.spark import engine, tasks, worker  # noqa: E402
 from dpsyn_sql.engines.spark.work import Codes, Reading, Sums, adding, counting, encoding, named_in  # noqa: E402
 from dpsyn_sql.errors import InternalError  # noqa: E402
 from dpsyn_sql.private.rows.codes import unit_bytes  # noqa: E402
@@ -490,10 +490,10 @@ def test_nothing_random_cached_or_counted_by_accumulators(path):
 
 def test_only_the_name_of_a_class_passes_from_an_error():
     quoted = RuntimeError(f"cannot cast '{worker.FAILED}Smith' to INT")
-    assert failures.kind_of(quoted) == "RuntimeError"
+    assert engine.kind_of(quoted) == "RuntimeError"
     of_task = RuntimeError(f"{worker.FAILED}Smith, {worker.FAILED}OutOfMemoryException")
-    assert failures.kind_of(of_task) == "OutOfMemoryException"
-    assert failures.kind_of(RuntimeError(f"{worker.FAILED}VersionDiffers")) == "VersionDiffers"
+    assert engine.kind_of(of_task) == "OutOfMemoryException"
+    assert engine.kind_of(RuntimeError(f"{worker.FAILED}VersionDiffers")) == "VersionDiffers"
 
 
 def test_a_setting_that_a_task_cannot_make_stops_it():
